@@ -1,25 +1,25 @@
 // Package cluster divides the organizations among the nodes of a service: the processes that serve from one database. It
-// tracks which nodes are alive and which node owns an organization. It also has what nodes need to work together: their
-// TLS identity (Identity), the inboxes for changes on other nodes (Inbox, Journal), and the view of the store that limits
-// background work to a node's own organizations (SharedStore).
+// tracks which nodes are alive and which node owns an organization. It also contains what nodes need to work together:
+// their TLS identity (Identity), the inboxes for changes on other nodes (Inbox, Journal), and the view of the store that
+// limits background work to a node's own organizations (SharedStore).
 //
 // Invariants:
 //
-//   - Ownership only keeps batches large and heads in one place. The guard of each append is the safety, so that two
-//     owners, or none, break nothing.
-//   - Organizations fall into Shards shards by their tenant. Each shard has one lease: its owner, and an epoch that
-//     rises with each change.
-//   - At any moment at most one node takes itself for the owner of a shard, as long as the steady clocks of two
-//     machines run equally fast to a quarter. No times of two machines are compared.
-//   - A node that has been silent for two seconds is forgotten by another node: its row is deleted if its count of
-//     beats is the one that was seen last. A node stops owning by itself a second and a half after the beginning of
-//     its last beat that succeeded, which is earlier. A forgotten node has to join anew, under another id.
-//   - A lease goes to another node by a gift of its owner, or after its owner was forgotten.
-//   - A node that says that it can't serve (Options.Fit) owns nothing while another one can.
+//   - Ownership only keeps batches large and heads in one place. Safety comes from the guard of each append, so nothing
+//     breaks if an organization has two owners, or none.
+//   - Tenants are assigned to Shards shards. Each shard has one lease: its owner, and an epoch that increases with each
+//     change.
+//   - At any moment at most one node considers itself the owner of a shard, provided that the steady clocks of two machines
+//     differ in speed by less than a quarter. Times of two machines are never compared.
+//   - A node that has been silent for two seconds is forgotten by another node: its row is deleted if its count of beats is
+//     still the one that was last seen. A node stops owning anything one and a half seconds after the start of its last
+//     successful beat, which is earlier. A forgotten node must join again, with another ID.
+//   - A lease moves to another node by a gift of its owner, or after its owner was forgotten.
+//   - A node that reports that it cannot serve (Options.Fit) owns nothing while another node can.
 //   - A change of the node list moves only the shards whose owner by rendezvous hashing changed.
 //
-// The beats are counted and not dated, although a time of the database would be shorter to write. A time would jump
-// with the database's clock, and at each fail-over to another machine.
+// Beats are counted rather than timestamped by the database, because a timestamp would jump with the database's clock, and
+// at each fail-over to another machine.
 package cluster
 
 import (
@@ -35,107 +35,107 @@ import (
 // Shards is the number of shards.
 const Shards = 1024
 
-// timing is how long a node waits. The default is that of every node.
+// timing contains the waiting times of a node. All nodes use the defaults; tests change them.
 type timing struct {
-	beatEvery time.Duration // between the beginnings of two beats
-	ownFor    time.Duration // from the beginning of a beat that succeeded
-	deadAfter time.Duration // from the end of the beat of another node that saw a new count
+	beatEvery time.Duration // between the starts of two beats
+	ownFor    time.Duration // how long a node owns its shards, from the start of its last successful beat
+	deadAfter time.Duration // how long a node may be silent, from the end of the beat that last saw a new count
 }
 
 func defaultTiming() timing {
 	return timing{beatEvery: 500 * time.Millisecond, ownFor: 1500 * time.Millisecond, deadAfter: 2 * time.Second}
 }
 
-// Shard is one part of the organizations, in [0, Shards).
+// Shard is one part of the tenants, in [0, Shards).
 type Shard uint16
 
-// ShardOf returns the shard of an organization. Tenants are random numbers, so that shards are equally large.
+// ShardOf returns the shard of an organization. Tenants are random numbers, so shards have about equal size.
 func ShardOf(t id.Tenant) Shard { return Shard(uint64(t) % Shards) }
 
-// NodeID names one run of a node. It is random, and another one after each start. The zero value is no node.
+// NodeID identifies one run of a node. It is random and different after each start. The zero value is no node.
 type NodeID [16]byte
 
-// NewNodeID returns a random id.
+// NewNodeID returns a random ID.
 func NewNodeID() (n NodeID) {
 	rand.Read(n[:]) // never fails
 	return n
 }
 
-// String returns the id in 32 hexadecimal digits.
+// String returns the ID as 32 hexadecimal digits.
 func (n NodeID) String() string { return hex.EncodeToString(n[:]) }
 
-// Node is one node, as the others see it.
+// Node is a node, as the others see it.
 type Node struct {
 	ID       NodeID
 	URL      string // of its internal listener
 	Version  string // of its program
 	Key      string // fingerprint of its master key
-	Protocol int    // the newest of the calls among nodes that its program knows
-	Leaving  bool   // it gets no shards: it is being stopped, not prepared yet, or not fit
-	Beats    uint64 // rises with each beat
+	Protocol int    // the latest protocol of calls between nodes that its program supports
+	Leaving  bool   // it gets no shards, because it is being stopped, is not prepared yet, or cannot serve
+	Beats    uint64 // increases with each beat
 }
 
-// Epoch counts the steps that changed leases in a database, from 1.
+// Epoch counts the steps that changed leases in a database. It starts at 1.
 type Epoch uint64
 
 // Lease is the ownership of a shard.
 type Lease struct {
 	Shard Shard
-	Owner NodeID // may be a node that was forgotten; zero before the first owner
-	Epoch Epoch  // of the newest change of this lease; 0 before the first owner
+	Owner NodeID // may be a forgotten node; zero before the first owner
+	Epoch Epoch  // of the latest change of this lease; 0 before the first owner
 }
 
-// ErrForgotten is the answer to a node that is no member any more: it left, or it was silent for too long.
+// ErrForgotten is returned to a node that is no longer a member, because it left or was silent for too long.
 var ErrForgotten = errors.New("cluster: the node is no member")
 
-// Table is the state that the nodes share. Its methods may be called concurrently. After any error but
-// ErrForgotten the outcome is unknown, and the call may still take effect later.
+// Table is the state that the nodes share. Its methods may be called concurrently. After any error other than
+// ErrForgotten, the outcome is unknown, and the call may still take effect later.
 type Table interface {
-	// Join adds a node with no beats, whose id is new. It may join as one that gets no shards yet.
+	// Join adds a node with a new ID and no beats. If n.Leaving is set, it gets no shards yet.
 	Join(ctx context.Context, n Node) error
 
-	// Beat raises the node's count of beats, applies its step and returns the state after that, in one transaction.
-	// If the node is no member, or knows a later epoch than the table has, that is ErrForgotten, and nothing is
-	// applied. The second case is a database that lost its newest changes by a fail-over. Steps with changes are
-	// applied one after another. Those that may change leases raise the epoch by one.
+	// Beat increments the node's count of beats, applies its step and returns the resulting state, in one transaction.
+	// It returns ErrForgotten, and applies nothing, if the node is not a member or knows a later epoch than the table
+	// has. The latter happens if a fail-over has lost the database's latest changes. Steps with changes are serialized.
+	// A step that may change leases increments the epoch.
 	Beat(ctx context.Context, s Step) (View, error)
 }
 
-// Step is the news and the changes of a node with one beat. The changes are applied in the order of the members.
+// Step contains the changes that a node makes with one beat. They are applied in the order of the fields.
 type Step struct {
 	Node    NodeID
-	Known   Epoch      // of the newest view: the answer has later leases
+	Known   Epoch      // of the latest view; the result contains the later leases
 	Leaving bool       // see Node
-	Forget  []Sighting // nodes that are deleted if their count is still the one that was seen
-	Give    []Gift     // leases of the node that go to others
-	Take    []Shard    // leases that become the node's: its own, and those whose owner is no member
-	Leave   bool       // the node is deleted at the end
+	Forget  []Sighting // nodes to delete, if their count is still the one that was seen
+	Give    []Gift     // leases of the node to give to others
+	Take    []Shard    // leases to take: the node's own, and those whose owner is not a member
+	Leave   bool       // delete the node at the end
 }
 
-// HasChanges reports whether more than a beat is to be applied.
+// HasChanges reports whether the step contains more than a beat.
 func (s Step) HasChanges() bool { return len(s.Forget) > 0 || s.Leave || s.ChangesLeases() }
 
-// ChangesLeases reports whether leases may change.
+// ChangesLeases reports whether the step may change leases.
 func (s Step) ChangesLeases() bool { return len(s.Give)+len(s.Take) > 0 }
 
-// Sighting is the count of beats that a node was seen with.
+// Sighting is a count of beats that was seen for a node.
 type Sighting struct {
 	Node  NodeID
 	Beats uint64
 }
 
-// Gift gives a lease to a member. It is applied only if Lease is the node's, with this very epoch.
+// Gift gives a lease to a member. It is applied only if Lease belongs to the node and still has this epoch.
 type Gift struct {
 	Lease Lease
-	To    NodeID // nothing is applied if it is no member
+	To    NodeID // if it is not a member, nothing is applied
 }
 
-// View is the state that a beat was answered with.
+// View is the state that a beat returns.
 type View struct {
 	Nodes  []Node  // all members, in any order; without the node itself after its Leave
 	Leases []Lease // those with an epoch after Step.Known, in any order
-	Epoch  Epoch   // of the newest change of a lease
+	Epoch  Epoch   // of the latest change of a lease
 
-	// Time is the table's time of the day during the beat, zero if it has none. No lease depends on it.
+	// Time is the table's wall clock time during the beat, or zero if it has none. No lease depends on it.
 	Time time.Time
 }

@@ -7,14 +7,14 @@ import (
 // State is the state of a node for the simulation.
 type State = state
 
-// Begin returns the state of a node with the times that it waits.
+// Begin returns the initial state of a node, with the default times.
 func Begin(self NodeID, shards int, ownFor, deadAfter time.Duration) *State {
 	s := newState(self, shards)
 	s.timing.ownFor, s.timing.deadAfter = ownFor, deadAfter
 	return s
 }
 
-// Times returns the times of every node: between beats, of its own belief, and until others forget it.
+// Times returns the default times: between beats, of a node's own ownership, and until others forget it.
 func Times() (beatEvery, ownFor, deadAfter time.Duration) {
 	t := defaultTiming()
 	return t.beatEvery, t.ownFor, t.deadAfter
@@ -35,7 +35,7 @@ func (s *state) Forget()                                       { s.forget() }
 // NewsOf returns the news of a step.
 func NewsOf(s Step, v View) News { return newsOf(s, v) }
 
-// Winner is the owner of a shard among nodes.
+// Winner returns the owner of a shard among nodes.
 func Winner(nodes []NodeID, shard Shard) NodeID {
 	var all []*candidate
 	for _, n := range nodes {

@@ -30,11 +30,11 @@ type Identity struct {
 	accepted    []ed25519.PublicKey
 }
 
-// NewIdentity returns the identity for secrets that were derived from the master keys, the latest first. It does not retain
-// the secrets.
+// NewIdentity returns the identity for secrets derived from the master keys, the latest first. It does not retain the
+// secrets.
 func NewIdentity(secrets ...[ed25519.SeedSize]byte) (*Identity, error) {
 	if len(secrets) == 0 {
-		return nil, errors.New("make the identity of the node: no key")
+		return nil, errors.New("create node identity: no key")
 	}
 	n := &Identity{}
 	for _, s := range secrets {
@@ -43,7 +43,7 @@ func NewIdentity(secrets ...[ed25519.SeedSize]byte) (*Identity, error) {
 	private := ed25519.NewKeyFromSeed(secrets[0][:])
 	der, err := x509.CreateCertificate(rand.Reader, template(), template(), private.Public(), private)
 	if err != nil {
-		return nil, fmt.Errorf("make the identity of the node: %w", err)
+		return nil, fmt.Errorf("create node identity: %w", err)
 	}
 	n.certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 	return n, nil
@@ -77,8 +77,8 @@ func (n *Identity) Server() *tls.Config {
 		ClientAuth: tls.RequireAnyClientCert, VerifyConnection: n.verify, NextProtos: []string{"h2", "http/1.1"}}
 }
 
-// Client returns the TLS configuration of connections to internal listeners. InsecureSkipVerify disables the checks of
-// names and authorities only; the key is still compared.
+// Client returns the TLS configuration of connections to internal listeners. InsecureSkipVerify disables only the
+// checks of names and authorities; the key is still compared.
 func (n *Identity) Client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{n.certificate},
 		InsecureSkipVerify: true, VerifyConnection: n.verify, ClientSessionCache: tls.NewLRUClientSessionCache(64)}

@@ -31,7 +31,7 @@ func identity(t *testing.T, secrets ...secret) *cluster.Identity {
 	return n
 }
 
-// serve starts an internal listener, which counts the requests that it reads.
+// serve starts an internal listener that counts the requests that it reads.
 func serve(t *testing.T, c *tls.Config) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
@@ -92,7 +92,7 @@ func TestNodesOfOneServiceTalk(t *testing.T) {
 	}
 }
 
-// Strangers are refused before a request is read.
+// Clients that are not nodes are rejected before a request is read.
 func TestStrangersAreRefused(t *testing.T) {
 	url, served := serve(t, identity(t, secret{1}).Server())
 	own := identity(t, secret{1}).Client()
@@ -125,7 +125,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// A client does not talk to a server of another kind, whatever authorities the machine trusts.
+// A client does not talk to another kind of server, whatever authorities the machine trusts.
 func TestClientRefusesStrangers(t *testing.T) {
 	url, served := serve(t, &tls.Config{Certificates: []tls.Certificate{ecdsaCertificate(t)}})
 	if err := ask(t, identity(t, secret{1}).Client(), url); err == nil || served.Load() != 0 {
@@ -136,7 +136,7 @@ func TestClientRefusesStrangers(t *testing.T) {
 	}
 }
 
-// stolen is the certificate of a node with a key of the thief's own.
+// stolen is the certificate of a node with the thief's own key.
 func stolen(t *testing.T, of *tls.Config) []tls.Certificate {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

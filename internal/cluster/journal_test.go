@@ -13,7 +13,7 @@ const (
 	blue id.Tenant = 2
 )
 
-// take returns what is in an inbox, in order.
+// take returns the content of an inbox, in order.
 func take(b *cluster.Inbox) ([]id.Tenant, bool) {
 	changed, missed := b.Take()
 	slices.Sort(changed)
@@ -60,7 +60,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A process without other nodes hears nothing.
+// A process without other nodes receives no changes.
 func TestNoInbox(t *testing.T) {
 	var none *cluster.Inbox
 	if changed, missed := none.Take(); none.Ready() != nil || changed != nil || missed {

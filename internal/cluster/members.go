@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Member is a node as another one sees it.
+// Member is a node as another node sees it.
 type Member struct {
 	Node
 	Self   bool
-	Age    time.Duration // since a new beat of the node was seen; of the node itself, since its newest beat began
-	Shards int           // that it owns by the newest view
+	Age    time.Duration // time since a new beat of the node was seen; for the node itself, since its latest beat started
+	Shards int           // number of shards that it owns in the latest view
 }
 
-// Members returns all nodes that the node knows, by their ids.
+// Members returns all nodes that the node knows, sorted by ID.
 func (c *Cluster) Members() []Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()

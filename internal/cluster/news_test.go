@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// A node that hears of leases that became its own owns them before its next beat, and no longer than its newest beat
-// lets it. News with a gap, old ones, and those for a node that was forgotten change nothing.
+// A node that hears of leases that it now owns uses them before its next beat, and no longer than its latest beat
+// allows. News with a gap, old news, and news for a forgotten node change nothing.
 func TestNewsOfLeases(t *testing.T) {
 	const shards = 4
 	giver, self := cluster.NewNodeID(), cluster.NewNodeID()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// plan returns the next step of the node, and the leases that it has to drain before it can give them away. The
-// caller drains them and then calls finishDrain.
+// plan returns the next step of the node, and the leases that it has to drain before it can give them away. The caller
+// must drain them and then call finishDrain.
 func (s *state) plan(now time.Duration) (step Step, drain []Lease) {
 	step = Step{Node: s.self, Known: s.epoch, Leaving: s.isLeaving(), Forget: s.silent(now)}
 	candidates := s.candidates(step.Forget)
@@ -17,8 +17,8 @@ func (s *state) plan(now time.Duration) (step Step, drain []Lease) {
 	return step, drain
 }
 
-// candidates are the nodes that may own shards: those that are neither silent nor leaving. Where there is none, a node
-// that can't serve goes on with its shards, because it can still answer readers.
+// candidates returns the nodes that may own shards: those that are neither silent nor leaving. If there is none, a node
+// that cannot serve keeps its shards, because it can still answer reads.
 func (s *state) candidates(silent []Sighting) (all []*candidate) {
 	for _, m := range s.members {
 		dead := slices.ContainsFunc(silent, func(g Sighting) bool { return g.Node == m.Node.ID })
@@ -36,13 +36,13 @@ func (s *state) candidates(silent []Sighting) (all []*candidate) {
 	return all
 }
 
-// planShard adds the changes of one shard to the step. It returns the lease if it is to be drained, and then
-// no new work is begun for it.
+// planShard adds the changes of one shard to the step. It returns the lease if it must be drained; the node then starts
+// no new work for it.
 func (s *state) planShard(step *Step, shard Shard, candidates []*candidate) []Lease {
 	lease, best := s.leases[shard], winner(candidates, shard)
 	switch mine := lease.Owner == s.self; {
 	case mine && best == s.self && s.leaving[shard] != kept:
-		// The receiver of the gift is gone. Under another epoch a late gift has no effect.
+		// The receiver of the gift is gone. With a new epoch, a late gift has no effect.
 		step.Take = append(step.Take, shard)
 	case mine && best != s.self && s.leaving[shard] == kept:
 		s.leaving[shard] = draining
@@ -61,8 +61,8 @@ func (s *state) isMember(n NodeID, silent []Sighting) bool {
 	return found && !slices.ContainsFunc(silent, func(g Sighting) bool { return g.Node == n })
 }
 
-// finishDrain notes that no work is under way any more for leases that plan returned. A lease that changed since
-// then, and so is another one, is left out.
+// finishDrain records that no work is in flight for leases that plan returned. It ignores leases that have changed in
+// the meantime.
 func (s *state) finishDrain(leases []Lease) {
 	for _, l := range leases {
 		if s.leases[l.Shard] == l && s.leaving[l.Shard] == draining {
@@ -71,14 +71,14 @@ func (s *state) finishDrain(leases []Lease) {
 	}
 }
 
-// isEmptied reports whether a node that is being stopped may leave: no work is under way, and no lease is its own
-// any more or no other node could take one.
+// isEmptied reports whether a node that is being stopped may leave: no work is in flight, and it either owns no lease
+// or no other node could take one.
 func (s *state) isEmptied(others bool) bool {
 	return !slices.ContainsFunc(s.ownLeases(), func(l Lease) bool { return others || s.leaving[l.Shard] != drained })
 }
 
-// nextBeat returns when the beat behind one that began at a time is due: early if a node is about to be silent
-// for long enough by then.
+// nextBeat returns when the beat after one that started at begin is due. It is early if a node can be forgotten
+// earlier.
 func (s *state) nextBeat(begin time.Duration) time.Duration {
 	next := begin + s.timing.beatEvery
 	for _, m := range s.members {

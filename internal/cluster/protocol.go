@@ -15,22 +15,22 @@ const (
 	oldestProtocol = 1
 )
 
-// Speaks returns the protocol of calls to a node. The error says that its program is too old for calls of this one.
+// Speaks returns the protocol for calls to a node, or an error if the node's program is too old.
 func (n Node) Speaks() (int, error) {
 	protocol := min(max(n.Protocol, 1), Protocol)
 	if protocol < oldestProtocol {
-		return 0, fmt.Errorf("node %s at %s has version %s and speaks protocol %d, this one speaks %d to %d: "+
-			"bring that node to a newer version", n.ID, n.URL, n.Version, n.Protocol, oldestProtocol, Protocol)
+		return 0, fmt.Errorf("node %s at %s has version %s and speaks protocol %d, but this node speaks %d to %d: "+
+			"upgrade that node", n.ID, n.URL, n.Version, n.Protocol, oldestProtocol, Protocol)
 	}
 	return protocol, nil
 }
 
-// ParseProtocol reads the protocol of a call, "" for 1. The error says that this program does not speak it, in words
-// for the operator of the other node.
+// ParseProtocol parses the protocol of a call; an empty text means 1. If this program does not support it, the error is
+// a message for the operator of the other node.
 func ParseProtocol(text string) (protocol int, err error) {
 	if protocol = 1; text != "" {
 		if protocol, err = strconv.Atoi(text); err != nil {
-			return 0, fmt.Errorf("the protocol of a call is no number")
+			return 0, fmt.Errorf("the protocol of a call is not a number")
 		}
 	}
 	if protocol < oldestProtocol || protocol > Protocol {

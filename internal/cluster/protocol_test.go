@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// Nodes of programs with other protocols are spoken to in the newest common one. A call in a protocol that this program
-// does not speak is refused in words that name both sides.
+// Nodes whose programs support other protocols are called with the latest common one. A call with an unsupported
+// protocol is rejected with a message that names both sides.
 func TestProtocol(t *testing.T) {
 	for protocol, want := range map[int]int{0: 1, 1: 1, cluster.Protocol + 5: cluster.Protocol} {
 		n := cluster.Node{Version: "v1", Protocol: protocol}

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 )
 
-// weight orders the nodes for a shard.
+// weight returns the rank of a node for a shard.
 func weight(n NodeID, s Shard) uint64 {
 	var b [len(n) + 2]byte
 	copy(b[:], n[:])
@@ -15,8 +15,7 @@ func weight(n NodeID, s Shard) uint64 {
 	return binary.BigEndian.Uint64(h[:])
 }
 
-// candidate is a node that may own shards, with its weights. They are computed once for each node and
-// not at each beat.
+// candidate is a node that may own shards, with its weights, which are computed only once per node.
 type candidate struct {
 	id      NodeID
 	weights []uint64 // by shard
@@ -30,8 +29,9 @@ func newCandidate(n NodeID, shards int) *candidate {
 	return c
 }
 
-// winner returns the candidate that is to own a shard, by rendezvous hashing: the one with the largest weight
-// (Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996). It is zero without candidates.
+// winner returns the candidate that should own a shard, by rendezvous hashing: the one with the largest weight (Thaler
+// and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996). It returns the zero NodeID if there are no
+// candidates.
 func winner(all []*candidate, s Shard) (best NodeID) {
 	top := uint64(0)
 	for _, c := range all {

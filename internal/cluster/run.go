@@ -13,42 +13,42 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Holder has the state of organizations that a node owns.
+// Holder has the state of the organizations that a node owns.
 type Holder interface {
-	// Release ends the work for shards, which the node does not own any more when it is called. It returns once
-	// nothing is under way for their organizations, and their state is dropped. Before that no other node owns them.
-	// It MUST return soon after ctx ends. Calls for different shards may run at once.
+	// Release ends the work for shards that the node no longer owns. It returns once nothing is in flight for their
+	// organizations and their state is dropped. No other node owns them before that. It must return soon after ctx
+	// ends. Calls for different shards may run concurrently.
 	Release(ctx context.Context, shards []Shard)
 }
 
-// Options are those of a node.
+// Options configure a node.
 type Options struct {
 	Table  Table
-	Node   Node // ID, Leaving and Beats are not read
+	Node   Node // ID, Leaving and Beats are ignored
 	Holder Holder
-	Clock  func() time.Duration // a steady clock that goes on while the machine sleeps
+	Clock  func() time.Duration // a steady clock that continues while the machine sleeps
 
-	// Prepare is called after the node joined and before it owns a shard, with the other members. After an error it is
-	// called again. Its context ends when the node is forgotten. Nil: nothing has to be prepared.
+	// Prepare is called with the other members after the node has joined and before it owns a shard. It is retried
+	// after an error. Its context ends when the node is forgotten. If nil, no preparation is needed.
 	Prepare func(ctx context.Context, others []Node) error
 
-	// Fit reports whether the node can serve organizations. One that can't, for example because its clock is wrong,
-	// gives its organizations to the others and gets none, unless no node can. Nil: always.
+	// Fit reports whether the node can serve organizations. A node that cannot, for example because its clock is wrong,
+	// gives its organizations to the others and gets none, unless no node can serve. If nil, it always can.
 	Fit func() bool
 
-	Tell   func([]Node, News) // makes other nodes call Hear, in the background; nil leaves them to their next beat
+	Tell   func([]Node, News) // makes other nodes call Hear, in the background; if nil, they learn of changes from their next beat
 	Logger *slog.Logger
 }
 
 // Cluster is the view of one node. Its methods may be called concurrently.
 type Cluster struct {
 	options Options
-	look    chan struct{} // asks for a beat at once
+	look    chan struct{} // requests a beat at once
 
 	mu      sync.Mutex
 	state   *state
-	changed chan struct{} // closed and replaced with each new view
-	left    bool          // there is no further one
+	changed chan struct{} // closed and replaced by each new view
+	left    bool          // there will be no new view
 	node    Node
 	gains   uint64 // of earlier runs
 }
@@ -60,16 +60,16 @@ func New(o Options) *Cluster {
 	return &Cluster{options: o, look: make(chan struct{}, 1), state: s, changed: make(chan struct{})}
 }
 
-// Owner is the owner of an organization at a moment.
+// Owner describes the owner of an organization at one moment.
 type Owner struct {
-	Node  Node  // the zero value if none is known
-	Mine  bool  // the node itself, which may begin work now
+	Node  Node  // zero if none is known
+	Mine  bool  // the owner is this node, which may start work now
 	Epoch Epoch // of the lease
 
-	Prepared bool // the node that was asked may own organizations: it is a member, and Prepare has succeeded
+	Prepared bool // this node may own organizations: it is a member, and Prepare has succeeded
 
 	Changed <-chan struct{} // closed at the next view of the cluster, which may have another owner
-	Left    bool            // the node that was asked has left the cluster: there is no next view
+	Left    bool            // this node has left the cluster: there is no next view
 }
 
 // Owner returns the owner of an organization.
@@ -89,15 +89,15 @@ func (c *Cluster) Owned(t id.Tenant) bool {
 	return c.state.owns(ShardOf(t), c.options.Clock())
 }
 
-// Gains returns a number that rises after the node came to own organizations, also those that it did not take itself
-// for the owner of for a while.
+// Gains returns a number that increases after the node has become the owner of organizations, including those whose
+// ownership it had lost for a while.
 func (c *Cluster) Gains() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gains + c.state.gains
 }
 
-// OwnedShards returns how many shards the node owns now.
+// OwnedShards returns the number of shards that the node owns now.
 func (c *Cluster) OwnedShards() (owned int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,14 +110,14 @@ func (c *Cluster) OwnedShards() (owned int) {
 	return owned
 }
 
-// BeatAge returns the time since the begin of the newest beat that succeeded.
+// BeatAge returns the time since the start of the latest successful beat.
 func (c *Cluster) BeatAge() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.options.Clock() - c.state.renewed
 }
 
-// Self returns the node itself, with the id of its newest run.
+// Self returns the node itself, with the ID of its latest run.
 func (c *Cluster) Self() Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +135,8 @@ func (c *Cluster) Nodes() []Node {
 	return all
 }
 
-// Look makes the node beat at once, so that no request waits for the next beat. Calls while a beat is due are one.
+// Look makes the node beat at once, so that no request waits for the next beat. Calls while a beat is already requested
+// have no effect.
 func (c *Cluster) Look() {
 	select {
 	case c.look <- struct{}{}:
@@ -143,11 +144,11 @@ func (c *Cluster) Look() {
 	}
 }
 
-// leaveTime bounds the end of a node that is being stopped.
+// leaveTime bounds how long a node that is being stopped takes to leave.
 const leaveTime = 5 * time.Second
 
-// Run joins and beats until ctx ends. Then it gives all leases away and leaves. An error says that the node could not
-// leave in time. The others forget it soon. After an error of the table it tries again.
+// Run joins and beats until ctx ends. Then it gives all leases away and leaves. It returns an error if the node could
+// not leave in time; the others then forget it soon. It retries after errors of the table.
 func (c *Cluster) Run(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -156,24 +157,24 @@ func (c *Cluster) Run(ctx context.Context) error {
 	defer stop()
 	for ctx.Err() == nil {
 		if err := c.join(ctx); err != nil {
-			c.options.Logger.WarnContext(ctx, "cluster: this node can't join", "error", err)
+			c.options.Logger.WarnContext(ctx, "cluster: this node cannot join", "error", err)
 			c.rest(ctx, c.options.Clock()+c.state.timing.beatEvery)
 			continue
 		}
 		if left, err := c.runMember(ctx, work, &drains); left || ctx.Err() != nil {
 			return err
 		}
-		drains.Wait() // so that no old work meets new work for the same shard
-		c.options.Logger.WarnContext(ctx, "cluster: this node was silent for too long and joins anew")
+		drains.Wait() // so that old work does not overlap new work for the same shard
+		c.options.Logger.WarnContext(ctx, "cluster: this node was silent for too long and joins again")
 	}
 	return nil
 }
 
-// join makes the node a member under a new id.
+// join makes the node a member with a new ID.
 func (c *Cluster) join(ctx context.Context) error {
 	n := c.options.Node
 	n.ID = NewNodeID()
-	n.Leaving = c.options.Prepare != nil // else the others may give it shards before its first beat
+	n.Leaving = c.options.Prepare != nil // otherwise the others might give it shards before its first beat
 	ctx, cancel := context.WithTimeout(ctx, defaultTiming().ownFor)
 	defer cancel()
 	if err := c.options.Table.Join(ctx, n); err != nil {
@@ -187,7 +188,8 @@ func (c *Cluster) join(ctx context.Context) error {
 	return nil
 }
 
-// runMember beats until the node left, which is true, or was forgotten. When ctx ends, it begins to leave.
+// runMember beats until the node has left, and then returns true, or until it was forgotten. When ctx ends, it starts
+// to leave.
 func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (left bool, err error) {
 	var deadline <-chan time.Time
 	member, end := context.WithCancel(ctx)
@@ -200,7 +202,7 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 		}
 		select {
 		case <-deadline:
-			return true, errors.New("leave the cluster: not in time")
+			return true, errors.New("leave the cluster: timed out")
 		default:
 		}
 		next, err := c.beat(work, drains)
@@ -220,8 +222,8 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 	}
 }
 
-// prepare calls Prepare until it succeeds, or until the node is forgotten, because the members that it knows are then
-// old. From a success on the node may own shards.
+// prepare calls Prepare until it succeeds, or until the node is forgotten, because its list of members is then
+// outdated. After a success, the node may own shards.
 func (c *Cluster) prepare(ctx context.Context) {
 	for c.isJoined() && ctx.Err() == nil {
 		err := c.options.Prepare(ctx, c.others())
@@ -249,13 +251,13 @@ func (c *Cluster) beginStop() {
 	c.state.stops = true
 }
 
-// rest waits until a time, for the end of ctx once, or for Look.
+// rest waits until the given time, for Look, or for the end of ctx. Once ctx has ended, it waits at most leaveStep.
 func (c *Cluster) rest(ctx context.Context, until time.Duration) {
 	d := until - c.options.Clock()
 	if d <= 0 {
 		return
 	}
-	if ctx.Err() != nil { // the node leaves: soon is soon enough
+	if ctx.Err() != nil { // the node is leaving
 		d, ctx = min(d, leaveStep), context.WithoutCancel(ctx)
 	}
 	timed, cancel := context.WithTimeout(ctx, d)
@@ -266,12 +268,12 @@ func (c *Cluster) rest(ctx context.Context, until time.Duration) {
 	}
 }
 
-// leaveStep is the wait between two beats of a node that leaves.
+// leaveStep is the wait between two beats of a node that is leaving.
 const leaveStep = 10 * time.Millisecond
 
 var errLeft = errors.New("the node left")
 
-// beat is one turn. It returns when the next one is due.
+// beat makes one beat. It returns when the next one is due.
 func (c *Cluster) beat(work context.Context, drains *sync.WaitGroup) (next time.Duration, err error) {
 	begin := c.options.Clock()
 	step, leases := c.plan(begin)
@@ -301,7 +303,7 @@ func (c *Cluster) plan(now time.Duration) (Step, []Lease) {
 	return c.state.plan(now)
 }
 
-// observe takes an answer in and returns when the next beat is due: at once if the answer has news.
+// observe processes the result of a beat and returns when the next beat is due: at once if anything changed.
 func (c *Cluster) observe(v View, begin, end time.Duration) (next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -314,7 +316,7 @@ func (c *Cluster) observe(v View, begin, end time.Duration) (next time.Duration)
 	return c.state.nextBeat(begin)
 }
 
-// endView tells those who wait for another owner that the node learns of none any more.
+// endView notifies those who wait for another owner that there will be no new view.
 func (c *Cluster) endView() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +325,7 @@ func (c *Cluster) endView() {
 	c.changed = make(chan struct{})
 }
 
-// tell makes the others take the changes in.
+// tell sends the changes to the other nodes.
 func (c *Cluster) tell(n News) {
 	if c.options.Tell == nil {
 		return
@@ -331,18 +333,18 @@ func (c *Cluster) tell(n News) {
 	c.options.Tell(c.others(), n)
 }
 
-// others returns all members but the node itself.
+// others returns all members except the node itself.
 func (c *Cluster) others() []Node {
 	self := c.Self().ID
 	return slices.DeleteFunc(c.Nodes(), func(n Node) bool { return n.ID == self })
 }
 
-// drainWait is how long a beat waits for shards that are being released. Mostly that takes a few milliseconds, and the
-// leases are given away by the same beat.
+// drainWait is how long a beat waits for shards that are being released. Usually this takes a few milliseconds, and
+// then the same beat gives the leases away.
 const drainWait = 100 * time.Millisecond
 
-// drain releases shards in the background. Their leases can be given away afterwards. It waits for that for a while,
-// and reports whether it is done.
+// drain releases shards in the background, after which their leases can be given away. It waits for at most the given
+// time, and reports whether the release is done.
 func (c *Cluster) drain(work context.Context, drains *sync.WaitGroup, leases []Lease, most time.Duration) bool {
 	if len(leases) == 0 {
 		return false
@@ -368,7 +370,7 @@ func (c *Cluster) drain(work context.Context, drains *sync.WaitGroup, leases []L
 	}
 }
 
-// forget ends the node's ownership, and releases all that it has.
+// forget ends the node's ownership, and releases everything that it owns.
 func (c *Cluster) forget(work context.Context, drains *sync.WaitGroup) {
 	c.mu.Lock()
 	c.state.forget()

@@ -15,18 +15,18 @@ import (
 	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
-// group is some nodes on one table.
+// group is a group of nodes that share a table.
 type group struct {
 	t     *testing.T
 	table *nodestest.MemoryTable
 	began time.Time
-	nodes []*node // written by the test alone, under adding
+	nodes []*node // written only by the test, under adding
 
 	adding  sync.Mutex
 	unready error // of nodes that are added
 }
 
-// node is one of them. It is the table that it reaches, too.
+// node is a node of a group, and also the table that it uses.
 type node struct {
 	*group
 	*cluster.Cluster
@@ -143,7 +143,7 @@ func (g *group) add(url string) *node {
 	return n
 }
 
-// owners returns the number of the node that owns each shard, -1 for none.
+// owners returns the number of the node that owns each shard, or -1.
 func (g *group) owners() []int {
 	all := make([]int, cluster.Shards)
 	for shard := range all {
@@ -169,7 +169,7 @@ func count(owners []int, n int) (found int) {
 	return found
 }
 
-// A node that can't serve gives its shards away. The last one keeps what it has, and a node that can serve takes it.
+// A node that cannot serve gives its shards away. The last node keeps its shards, and a node that can serve takes them.
 func TestUnfitNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -229,7 +229,7 @@ func TestNodesShareTheOrganizations(t *testing.T) {
 		if err := <-third.done; err != nil {
 			t.Error(err)
 		}
-		time.Sleep(5 * time.Millisecond) // a beat of those that were told
+		time.Sleep(5 * time.Millisecond) // a beat of the notified nodes
 		after := g.owners()
 		if got := count(after, -1); got != 0 {
 			t.Errorf("%d shards have no owner right after a node left", got)
@@ -244,7 +244,7 @@ func TestNodesShareTheOrganizations(t *testing.T) {
 	})
 }
 
-// countMoved counts the shards that changed their owner, but for those of one node.
+// countMoved counts the shards whose owner changed, except for those of one node.
 func countMoved(before, after []int, but int) (moved int) {
 	for i := range before {
 		if before[i] != after[i] && before[i] != but {
@@ -286,7 +286,7 @@ func TestDeadNodeIsReplaced(t *testing.T) {
 	})
 }
 
-// A node owns nothing before it is prepared, and the others serve meanwhile.
+// A node owns nothing before it is prepared, and the others serve in the meantime.
 func TestNodePreparesBeforeItOwns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -307,7 +307,7 @@ func TestNodePreparesBeforeItOwns(t *testing.T) {
 	})
 }
 
-// A node that was forgotten before it was prepared joins anew, and prepares with the members of then.
+// A node that was forgotten before it was prepared joins again, and prepares with the current members.
 func TestNodeIsForgottenWhileItPrepares(t *testing.T) {
 	for _, unready := range []error{errors.New("anchors are missing"), errHangs} {
 		synctest.Test(t, func(t *testing.T) { forgetUnprepared(t, unready) })
@@ -338,7 +338,7 @@ func forgetUnprepared(t *testing.T, unready error) {
 	g.end()
 }
 
-// A waiting request learns of the next owner without asking all the time.
+// A waiting request learns of the next owner without polling.
 func TestChangedOwnerIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -358,7 +358,7 @@ func TestChangedOwnerIsTold(t *testing.T) {
 	})
 }
 
-// A node that has left tells those who wait for another owner, and still names the owners that it knew last.
+// A node that has left notifies those who wait for another owner, and still returns the last owners that it knew.
 func TestNodeThatHasLeftTellsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)

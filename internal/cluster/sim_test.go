@@ -20,15 +20,14 @@ var (
 const (
 	simShards = 8
 	simTrial  = 25 * time.Second // with faults
-	simRest   = 9 * time.Second  // without faults, until all is in its place
+	simRest   = 9 * time.Second  // without faults, until all shards have their owners
 	ownFor    = 1500 * time.Millisecond
 	deadAfter = 2 * time.Second
 )
 
-// Nodes with clocks of their own beat, pause, die, come back, leave and are cut off from the table, in an order that
-// the seed decides. Calls are lost before or after they take effect, and may take effect long after they were given
-// up. At no moment may two nodes own a shard. Soon after the last fault each shard has the owner that hashing gives
-// it.
+// Nodes with separate clocks beat, pause, die, return, leave and are cut off from the table, in an order that the seed
+// determines. Calls are lost before or after they take effect, and may take effect long after they were given up. At no
+// moment may two nodes own a shard. Soon after the last fault, each shard has the owner that hashing determines.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	first, last := uint64(1), *simSeeds
@@ -46,7 +45,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// A rule that is broken is noticed by the simulation.
+// The simulation detects a broken rule.
 func TestSimulationFindsFaults(t *testing.T) {
 	t.Parallel()
 	for name, weaken := range map[string]func(*sim){
@@ -72,8 +71,8 @@ func TestSimulationFindsFaults(t *testing.T) {
 	}
 }
 
-// Nodes wait as long as those of the simulation do. A node whose clock is slow by a quarter stops owning before another
-// one, whose clock is right, forgets it. Two beats may be lost before that.
+// Nodes use the same times as the simulation. A node whose clock is slow by a quarter stops owning before another node
+// with a correct clock forgets it. Two beats may be lost before that.
 func TestTimes(t *testing.T) {
 	beat, own, dead := cluster.Times()
 	if beat != 500*time.Millisecond || own != ownFor || dead != deadAfter {
@@ -93,17 +92,17 @@ type sim struct {
 	nodes             []*simNode
 	ownFor, deadAfter time.Duration
 	tell              func(string, ...any)
-	calm              int  // one call of so many is lost in each way
-	quiet             bool // no faults any more
+	calm              int  // one call in calm is lost in each direction
+	quiet             bool // no more faults
 
 	giftsIgnoreEpoch, forgetIgnoresBeats, forgottenGoesOn, drainAtOnce, hearsGaps bool
 }
 
-// simNode is one process, over its restarts.
+// simNode is one process, across restarts.
 type simNode struct {
 	number int
 	id     cluster.NodeID
-	state  *cluster.State // nil while it does not run
+	state  *cluster.State // nil while it is stopped
 	rate   float64        // of its clock
 	offset time.Duration
 	paused time.Duration          // until then it does nothing
@@ -122,12 +121,12 @@ func newSim(seed uint64, own, dead time.Duration) *sim {
 	return s
 }
 
-// clock is the node's own time.
+// clock returns the node's own time.
 func (n *simNode) clock(now time.Duration) time.Duration {
 	return n.offset + time.Duration(float64(now)*n.rate)
 }
 
-// real is the time of the simulation at which the node's clock shows a time.
+// real returns the time of the simulation at which the node's clock shows the given time.
 func (n *simNode) real(t time.Duration) time.Duration {
 	return time.Duration(float64(t-n.offset)/n.rate) + time.Microsecond
 }
@@ -152,7 +151,7 @@ func (s *sim) run() error {
 	return s.checkPlaces()
 }
 
-// checkOwners looks for shards with two owners. A node that pauses owns nothing: its code does not run.
+// checkOwners looks for shards with two owners. A paused node owns nothing: its code does not run.
 func (s *sim) checkOwners() error {
 	for shard := range cluster.Shard(simShards) {
 		var owners []int
@@ -168,7 +167,7 @@ func (s *sim) checkOwners() error {
 	return nil
 }
 
-// uses reports whether the node may begin work for a shard, or has work under way. Work ends with the belief.
+// uses reports whether the node may start work for a shard, or has work in flight. Work ends when ownership expires.
 func (n *simNode) uses(shard cluster.Shard, now time.Duration) bool {
 	if n.state.Owns(shard, now) {
 		return true
@@ -181,7 +180,7 @@ func (n *simNode) uses(shard cluster.Shard, now time.Duration) bool {
 	return false
 }
 
-// checkPlaces compares the owners with those that hashing names.
+// checkPlaces compares the owners with those that hashing determines.
 func (s *sim) checkPlaces() error {
 	var live []cluster.NodeID
 	for _, n := range s.nodes {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// start begins a run of a node.
+// start starts a run of a node.
 func (s *sim) start(n *simNode) {
 	if n.state != nil {
 		return
@@ -28,7 +28,7 @@ func (s *sim) start(n *simNode) {
 	s.beat(n, n.state)
 }
 
-// beat is one turn of a node: it plans, calls the table and takes the answer in.
+// beat makes one beat of a node: it plans, calls the table and processes the result.
 func (s *sim) beat(n *simNode, st *cluster.State) {
 	if n.state != st {
 		return
@@ -65,7 +65,7 @@ func (s *sim) drain(n *simNode, st *cluster.State, leases []cluster.Lease) {
 	s.after(took, func() { st.FinishDrain(leases) })
 }
 
-// call sends a step. Each way takes its time; either may be lost, and a lost call may take effect later still.
+// call sends a step. Each direction takes some time; either may be lost, and a lost call may still take effect later.
 func (s *sim) call(n *simNode, step cluster.Step, answer func(cluster.View, error)) {
 	const gaveUp = time.Second
 	lost := func() { answer(cluster.View{}, errors.New("no answer")) }
@@ -73,9 +73,9 @@ func (s *sim) call(n *simNode, step cluster.Step, answer func(cluster.View, erro
 	switch {
 	case n.cut > s.now:
 		s.after(gaveUp, lost)
-	case !s.quiet && fate == 0: // lost on the way
+	case !s.quiet && fate == 0: // the call is lost
 		s.after(gaveUp, lost)
-	case !s.quiet && fate == 1: // the answer is lost
+	case !s.quiet && fate == 1: // the response is lost
 		s.after(there, func() { s.apply(step) })
 		s.after(gaveUp, lost)
 	case !s.quiet && fate == 2: // it takes effect after it was given up
@@ -105,7 +105,7 @@ func (s *sim) apply(step cluster.Step) (cluster.View, error) {
 	return s.table.Beat(context.Background(), step)
 }
 
-// spread tells the other nodes news. Some hear them late, some never.
+// spread sends news to the other nodes. Some get them late, some never.
 func (s *sim) spread(from *simNode, news cluster.News) {
 	if news.Epoch == 0 {
 		return
@@ -126,7 +126,7 @@ func (s *sim) spread(from *simNode, news cluster.News) {
 	}
 }
 
-// hear takes news in once the node does not pause any more.
+// hear processes news once the node is no longer paused.
 func (s *sim) hear(n *simNode, news cluster.News) {
 	switch {
 	case n.state == nil:
@@ -137,7 +137,7 @@ func (s *sim) hear(n *simNode, news cluster.News) {
 	}
 }
 
-// turn is a beat that is under way.
+// turn is a beat in flight.
 type turn struct {
 	node  *simNode
 	state *cluster.State
@@ -145,7 +145,7 @@ type turn struct {
 	begin time.Duration // by the node's clock
 }
 
-// answered is the end of a turn. An answer to a node that pauses waits for it.
+// answered ends a turn. A response to a paused node waits for it.
 func (s *sim) answered(u turn, v cluster.View, err error) {
 	n := u.node
 	if n.state != u.state {
@@ -180,7 +180,7 @@ func (s *sim) answered(u turn, v cluster.View, err error) {
 	s.at(max(n.real(next), s.now+time.Millisecond), func() { s.beat(n, u.state) })
 }
 
-// fault is one thing that goes wrong, or that an operator does.
+// fault is something that goes wrong, or that an operator does.
 func (s *sim) fault() {
 	n := s.nodes[s.random.IntN(len(s.nodes))]
 	switch s.random.IntN(7) {
@@ -196,7 +196,7 @@ func (s *sim) fault() {
 			n.state.Stop()
 		}
 		s.after(s.upTo(6*time.Second), func() { s.start(n) })
-	case 4: // the database stands still
+	case 4: // the database stalls
 		until := s.now + s.upTo(4*time.Second)
 		for _, n := range s.nodes {
 			n.cut = until
@@ -204,7 +204,7 @@ func (s *sim) fault() {
 	case 5: // a restart that no other node notices
 		n.state = nil
 		s.start(n)
-	case 6: // it can't serve for a while
+	case 6: // it cannot serve for a while
 		if st := n.state; st != nil {
 			st.SetUnfit(true)
 			s.after(s.upTo(6*time.Second), func() { st.SetUnfit(false) })
@@ -212,7 +212,7 @@ func (s *sim) fault() {
 	}
 }
 
-// mend ends all faults, and starts the nodes that do not run.
+// mend ends all faults, and starts the stopped nodes.
 func (s *sim) mend() {
 	s.quiet = true
 	for _, n := range s.nodes {
@@ -226,7 +226,7 @@ func (s *sim) mend() {
 
 func (s *sim) upTo(d time.Duration) time.Duration { return time.Duration(s.random.Int64N(int64(d))) }
 
-// delay of one way: mostly short.
+// delay returns the duration of one direction, which is usually short.
 func (s *sim) delay() time.Duration {
 	if !s.quiet && s.random.IntN(20) == 0 {
 		return s.upTo(800 * time.Millisecond)
@@ -240,7 +240,7 @@ func (s *sim) at(t time.Duration, do func()) {
 	heap.Push(&s.events, event{at: t, number: s.random.Uint64(), do: do})
 }
 
-// event is something that happens at a time. Those of one time happen in the order of their random numbers.
+// event is something that happens at a time. Events at the same time are ordered by their random numbers.
 type event struct {
 	at     time.Duration
 	number uint64

@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// state is the view that one node has of the others, and its decisions. It has no clock and no goroutine: each method
-// is given the time, which is that of the node's own steady clock. The caller serializes the calls.
+// state is one node's view of the others, and its decisions. It has no clock and no goroutine: times are passed in and
+// come from the node's own steady clock. Callers must serialize the calls.
 type state struct {
 	self    NodeID
 	timing  timing
 	leases  []Lease // by shard
-	leaving []phase // by shard: how far the node is in giving its lease away
-	epoch   Epoch   // of the newest view
+	leaving []phase // by shard: progress of giving the lease away
+	epoch   Epoch   // of the latest view
 	members map[NodeID]*member
-	renewed time.Duration // beginning of the newest beat that succeeded
-	gains   uint64        // rises when the node comes to own shards
-	joined  bool          // false once the node was told that it is forgotten
+	renewed time.Duration // start of the latest successful beat
+	gains   uint64        // increases when the node becomes the owner of shards
+	joined  bool          // false once the node has been forgotten
 	stops   bool          // the node is being stopped
-	waits   bool          // the node is not prepared for owning yet
-	unfit   bool          // the node can't serve
+	waits   bool          // the node is not prepared to own shards yet
+	unfit   bool          // the node cannot serve
 }
 
-// member is a node of the newest view.
+// member is a node of the latest view.
 type member struct {
 	Node
 	*candidate
 	seen time.Duration // end of the beat that first showed Beats
 }
 
-// phase says how far a node is in giving a lease away.
+// phase is the progress of giving a lease away.
 type phase uint8
 
 const (
 	kept     phase = iota
-	draining       // no new work is begun; earlier work may be under way
-	drained        // no work is under way: the lease may be given away
+	draining       // no new work is started; earlier work may be in flight
+	drained        // no work is in flight: the lease may be given away
 )
 
 // newState returns the state of a node that is about to join.
@@ -48,7 +48,7 @@ func newState(self NodeID, shards int) *state {
 	return s
 }
 
-// observe takes in the answer to a beat that lasted from begin to end. It reports whether members or leases changed,
+// observe processes the result of a beat that lasted from begin to end. It reports whether members or leases changed,
 // so that there may be something to do at once.
 func (s *state) observe(v View, begin, end time.Duration) (changed bool) {
 	if end >= s.endOfBelief() {
@@ -82,7 +82,7 @@ func (s *state) observeNodes(nodes []Node, now time.Duration) (changed bool) {
 	return changed
 }
 
-// observeLease takes in one lease. A lease that came to the node, or came again under another epoch, is kept.
+// observeLease processes one lease. A lease that moved to the node, or returned to it with another epoch, is kept.
 func (s *state) observeLease(l Lease) {
 	if int(l.Shard) >= len(s.leases) || l.Epoch <= s.leases[l.Shard].Epoch {
 		return
@@ -94,10 +94,10 @@ func (s *state) observeLease(l Lease) {
 	}
 }
 
-// forget notes that the node is no member any more. It owns nothing from now on.
+// forget records that the node is no longer a member. It owns nothing from now on.
 func (s *state) forget() { s.joined = false }
 
-// ownLeases returns the leases that were the node's by the newest view.
+// ownLeases returns the leases that the node owns in the latest view.
 func (s *state) ownLeases() (own []Lease) {
 	for _, l := range s.leases {
 		if l.Owner == s.self {
@@ -107,18 +107,18 @@ func (s *state) ownLeases() (own []Lease) {
 	return own
 }
 
-// isLeaving reports whether the node wants to own nothing.
+// isLeaving reports whether the node should own nothing.
 func (s *state) isLeaving() bool { return s.stops || s.waits || s.unfit }
 
-// endOfBelief is the time from which on the node owns nothing, unless a beat succeeds before.
+// endOfBelief returns the time from which on the node owns nothing, unless a beat succeeds before.
 func (s *state) endOfBelief() time.Duration { return s.renewed + s.timing.ownFor }
 
-// owns reports whether the node may begin work for a shard at a time.
+// owns reports whether the node may start work for a shard at the given time.
 func (s *state) owns(shard Shard, now time.Duration) bool {
 	return s.joined && s.leases[shard].Owner == s.self && s.leaving[shard] == kept && now < s.endOfBelief()
 }
 
-// owner returns the node whose lease a shard is. It may be dead.
+// owner returns the node that has the lease of a shard. It may be dead.
 func (s *state) owner(shard Shard) (Node, bool) {
 	m, found := s.members[s.leases[shard].Owner]
 	if !found {
@@ -127,7 +127,7 @@ func (s *state) owner(shard Shard) (Node, bool) {
 	return m.Node, true
 }
 
-// silent returns the nodes that are to be forgotten, in the order of their ids.
+// silent returns the nodes that should be forgotten, sorted by ID.
 func (s *state) silent(now time.Duration) (found []Sighting) {
 	for _, m := range s.members {
 		if m.Node.ID != s.self && now-m.seen >= s.timing.deadAfter {

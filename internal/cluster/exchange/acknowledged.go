@@ -5,14 +5,14 @@ import (
 	"io"
 )
 
-// maxAcknowledged is how many notes are remembered for one node, at about 40 bytes each. Those beyond it are sent again
-// after a failure.
+// maxAcknowledged bounds the number of notes that are remembered for one node, about 40 bytes each. Further notes are
+// sent again after a failure.
 const maxAcknowledged = 1 << 18
 
-// noteHash stands for one note of one journal.
+// noteHash identifies a note of a journal.
 type noteHash [16]byte
 
-func hashOf(journal string, note []byte) (hash noteHash) {
+func hashNote(journal string, note []byte) (hash noteHash) {
 	h := sha256.New()
 	_, _ = io.WriteString(h, journal+"\x00") // never fails
 	_, _ = h.Write(note)
@@ -20,7 +20,8 @@ func hashOf(journal string, note []byte) (hash noteHash) {
 	return hash
 }
 
-// acknowledged is the notes that a node has taken while it gets all. Its methods are called by one goroutine at a time.
+// acknowledged contains the notes that a node has acknowledged while it is being sent all notes. It must not be used
+// concurrently.
 type acknowledged struct{ notes map[noteHash]struct{} }
 
 func (a *acknowledged) contains(h noteHash) bool {
@@ -28,7 +29,7 @@ func (a *acknowledged) contains(h noteHash) bool {
 	return found
 }
 
-func (a *acknowledged) addTaken(hashes []noteHash) {
+func (a *acknowledged) add(hashes []noteHash) {
 	if a.notes == nil {
 		a.notes = make(map[noteHash]struct{}, len(hashes))
 	}

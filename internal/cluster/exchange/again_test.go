@@ -38,12 +38,12 @@ func (j *countingJournal) count(note string) int {
 	return j.puts[note]
 }
 
-// faultyPeer is a node whose journals count, and of whose calls for anchors one fails.
+// faultyPeer is a node whose journals count puts, and for which one call for anchors fails.
 type faultyPeer struct {
 	anchors, news countingJournal
 	calls         atomic.Int32 // for anchors
 	failAt        atomic.Int32 // the number of the call that fails, 0 for none
-	after         bool         // it fails after its notes were taken: the answer is lost
+	after         bool         // it fails after its notes were stored: the response is lost
 	down          atomic.Bool  // every call for anchors fails
 }
 
@@ -70,7 +70,7 @@ func (g *group) addFaultyPeer(t *testing.T, after bool) *faultyPeer {
 	return p
 }
 
-// largeNotes are more than two messages can have.
+// largeNotes need more than two messages.
 func largeNotes(name string) (notes []string) {
 	for i := range 40 {
 		notes = append(notes, fmt.Sprint(name, i, strings.Repeat("x", 60_000)))
@@ -87,8 +87,8 @@ func awaitTrue(t *testing.T, what string, look func() bool) {
 	}
 }
 
-// A call that fails in the middle costs the notes of that call alone, whether notes wait in a queue or the node gets
-// all. A neighbour gets each note once.
+// A failed call costs only the notes of that call, whether notes wait in a queue or the node gets all. Another node
+// gets each note once.
 func TestOnlyUnacknowledgedNotesGoAgain(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -134,14 +134,14 @@ func TestOnlyUnacknowledgedNotesGoAgain(t *testing.T) {
 	}
 }
 
-// missedJournal is one whose note stands for those that were dropped.
+// missedJournal is a journal with one note that replaces dropped ones.
 type missedJournal struct{ countingJournal }
 
 func (j *missedJournal) Notes() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { yield([]byte("missed"), nil) }
 }
 
-// A note that stands for dropped ones is sent again when notes are dropped once more.
+// A note that replaces dropped ones is sent again when notes are dropped once more.
 func TestDroppedNotesAreToldAgain(t *testing.T) {
 	g := &group{t: t}
 	peer := g.addFaultyPeer(t, false)
@@ -149,7 +149,7 @@ func TestDroppedNotesAreToldAgain(t *testing.T) {
 	a := g.joinWith(func(o *exchange.Options) { o.Journals["news"] = &missedJournal{} }, "an anchor")
 	awaitTrue(t, "no call failed", func() bool { return peer.calls.Load() > 0 })
 	var news [][]byte
-	for _, note := range append(largeNotes("a"), largeNotes("b")...) { // more than a queue can have
+	for _, note := range append(largeNotes("a"), largeNotes("b")...) { // more than a queue can hold
 		news = append(news, []byte(note))
 	}
 	told := peer.news.count("missed") // before anything is dropped

@@ -1,19 +1,18 @@
-// Package exchange is the calls among the nodes of a service: the notes that each node keeps apart from the store,
-// such as anchors, and the news that leases changed.
+// Package exchange implements the calls between the nodes of a service. They carry the notes that each node stores outside
+// of the shared store, such as anchors, and news of changed leases.
 //
 // Invariants:
 //
-//   - A note that Spread was given reaches every other node that lives, in a second if its internal listener answers,
-//     and else once it answers again. Notes of one journal arrive in their order.
-//   - A node that was seen for the first time, or that fell behind, gets all notes. So no note is missing because a
-//     queue was full. After a call that failed, a node gets the notes that it has not acknowledged.
-//   - A note may arrive more than once, and an older one behind a newer one. The journal keeps the newest.
-//   - Memory is bounded: a queue of maxQueued bytes for each node, one message of maxMessage bytes, and hashes of
-//     maxAcknowledged notes while a node gets all.
-//   - Spread does not wait for any node. A node that does not answer holds a call for a bounded time, and delays no
-//     other node.
+//   - A note passed to Spread reaches every other living node: within a second if its internal listener responds, and
+//     otherwise once it responds again. Notes of one journal arrive in order.
+//   - A node that is new, or that fell behind, gets all notes, so no note is lost because a queue was full. After a failed
+//     call, a node gets the notes that it has not acknowledged.
+//   - A note may arrive more than once, and after a newer one. The journal keeps the latest.
+//   - Memory is bounded: a queue of maxQueued bytes per node, one message of maxMessage bytes, and hashes of maxAcknowledged
+//     notes while a node gets all notes.
+//   - Spread does not wait for any node. A node that does not respond delays a call for a bounded time, and no other node.
 //
-// The handler trusts its callers. It must be reachable by other nodes only (cluster.Identity).
+// The handler trusts its callers. It must be reachable only by other nodes (cluster.Identity).
 package exchange
 
 import (
@@ -28,49 +27,49 @@ import (
 )
 
 const (
-	maxQueued  = 4 << 20 // bytes of notes that wait for one node
-	maxMessage = 1 << 20 // bytes of notes in one call
+	maxQueued  = 4 << 20 // bytes of queued notes per node
+	maxMessage = 1 << 20 // bytes of notes per call
 	maxNote    = 64 << 10
 
 	retryTime = 500 * time.Millisecond
 )
 
-// Journal is one kind of notes that all nodes keep.
+// Journal is one kind of notes that all nodes store.
 type Journal interface {
-	// Put makes notes durable, those that are newer than its own. An error means that none may have been kept.
+	// Put durably stores the notes that are newer than its own. If it returns an error, possibly none was stored.
 	Put(notes ...[]byte) error
-	// Notes yields the newest notes.
+	// Notes yields the latest notes.
 	Notes() iter.Seq2[[]byte, error]
 }
 
-// Members is the view of the cluster (package cluster).
+// Members is the view of the cluster (cluster.Cluster).
 type Members interface {
 	Nodes() []cluster.Node
 	Self() cluster.Node
 	Hear(n cluster.News)
 }
 
-// Options configure New. All but Optional and Logger are required.
+// Options configure New. All fields except Optional and Logger are required.
 type Options struct {
 	Members  Members
-	Journals map[string]Journal // by a name that is a segment of a path
-	Optional map[string]bool    // journals that nodes of another version may not have
-	Client   *http.Client       // of internal listeners
+	Journals map[string]Journal // by name, which is a path segment
+	Optional map[string]bool    // journals that nodes of another version may lack
+	Client   *http.Client       // for calls to internal listeners
 	Logger   *slog.Logger       // default: discards
 }
 
-// Exchange calls the other nodes. Its methods may be called concurrently.
+// Exchange makes calls to the other nodes. Its methods may be called concurrently.
 type Exchange struct {
 	Options
 	wake      chan struct{}
-	callTime  time.Duration // of a call with one message
-	fetchTime time.Duration // of the call for all notes of a journal
+	callTime  time.Duration // bounds a call with one message
+	fetchTime time.Duration // bounds the call for all notes of a journal
 
 	mu    sync.Mutex
 	peers map[cluster.NodeID]*peer
 }
 
-// New returns an exchange, which sends once Run runs.
+// New returns an exchange. It sends notes while Run is running.
 func New(o Options) *Exchange {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -79,16 +78,16 @@ func New(o Options) *Exchange {
 		peers: map[cluster.NodeID]*peer{}}
 }
 
-// peer is the notes that wait for one node.
+// peer contains the notes that wait to be sent to one node.
 type peer struct {
 	node    cluster.Node
-	queued  []queuedNote // are sent behind all notes, when it has to get these
-	bytes   int          // of queued
-	behind  bool         // it has to get all notes
+	queued  []queuedNote // sent after all notes, if the node needs those
+	bytes   int          // total length of queued
+	behind  bool         // the node needs all notes
 	taken   *acknowledged
-	sending bool // a goroutine of Run sends to it
+	sending bool // a goroutine of Run is sending to it
 	retryAt time.Time
-	since   time.Time // when the oldest note began to wait that it did not take; zero for none
+	since   time.Time // when the oldest unacknowledged note was added; zero if there is none
 }
 
 type queuedNote struct {
@@ -96,7 +95,7 @@ type queuedNote struct {
 	note    []byte
 }
 
-// Spread gives notes that became durable to all other nodes. It keeps the slices.
+// Spread sends notes that became durable to all other nodes. It retains the slices.
 func (x *Exchange) Spread(journal string, notes [][]byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -108,7 +107,7 @@ func (x *Exchange) Spread(journal string, notes [][]byte) {
 	x.signal()
 }
 
-// SpreadAll gives all notes to all other nodes, because some were not given to Spread.
+// SpreadAll sends all notes to all other nodes, because some were not passed to Spread.
 func (x *Exchange) SpreadAll() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -126,14 +125,14 @@ func (p *peer) addNote(n queuedNote) {
 	}
 }
 
-// fallBehind drops the queue: the node has to get all notes, also those that it acknowledged before. A note of a
-// journal may stand for those that were dropped.
+// fallBehind drops the queue, so that the node gets all notes, including those that it has acknowledged before: a note
+// of a journal may replace the dropped ones.
 func (p *peer) fallBehind() {
 	p.behind, p.queued, p.bytes, p.taken = true, nil, 0, nil
 	p.lacks()
 }
 
-// putBack puts notes before the others that wait, because the node has not acknowledged them.
+// putBack puts notes that the node has not acknowledged back at the front of the queue.
 func (p *peer) putBack(notes []queuedNote) {
 	if p.queued = append(notes, p.queued...); len(notes) > 0 {
 		p.lacks()
@@ -153,7 +152,7 @@ func (x *Exchange) signal() {
 	}
 }
 
-// Run sends notes until ctx ends. It returns when no call is under way any more.
+// Run sends notes until ctx ends. It returns when no call is in flight.
 func (x *Exchange) Run(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -172,7 +171,7 @@ func (x *Exchange) Run(ctx context.Context) {
 	}
 }
 
-// takeReady returns the nodes to send to, and forgets those that are no members any more.
+// takeReady returns the nodes to send to, and removes peers that are no longer members.
 func (x *Exchange) takeReady() (ready []*peer) {
 	self, now := x.Members.Self().ID, time.Now()
 	members := map[cluster.NodeID]cluster.Node{}

@@ -22,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
 )
 
-// journal keeps notes in their order, each once.
+// journal stores notes in order, each once.
 type journal struct {
 	mu    sync.Mutex
 	notes []string
@@ -71,7 +71,7 @@ func (j *journal) setFailure(err error) {
 	j.fails = err
 }
 
-// node is one node of a group. down makes its listener answer nothing.
+// node is one node of a group. down makes its listener respond to nothing.
 type node struct {
 	*exchange.Exchange
 	group   *group
@@ -103,7 +103,7 @@ func (n *node) Nodes() (all []cluster.Node) {
 	return all
 }
 
-// join starts a node, whose journal has notes.
+// join starts a node whose journal contains notes.
 func (g *group) join(notes ...string) *node { return g.joinWith(func(*exchange.Options) {}, notes...) }
 
 // joinWith is join with other options.
@@ -142,7 +142,7 @@ func (g *group) joinWith(change func(*exchange.Options), notes ...string) *node 
 	return n
 }
 
-// await waits until a journal has all notes.
+// await waits until a journal contains all notes.
 func (n *node) await(want ...string) {
 	n.group.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -156,7 +156,7 @@ func (n *node) await(want ...string) {
 	}
 }
 
-// spread keeps notes at a node and gives them to the others, as anchors do.
+// spread stores notes at a node and sends them to the others, as anchors do.
 func (n *node) spread(notes ...string) {
 	n.group.t.Helper()
 	var all [][]byte
@@ -202,7 +202,7 @@ func TestNotesReachEveryNode(t *testing.T) {
 	c.await("4")
 }
 
-// A node that does not answer costs a bounded queue, and gets all notes once it answers.
+// A node that does not respond costs a bounded queue, and gets all notes once it responds.
 func TestFullQueue(t *testing.T) {
 	g := &group{t: t}
 	a, b := g.join(), g.join()
@@ -238,7 +238,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// A node that takes connections and answers nothing holds no call for ever, and delays no other node.
+// A node that accepts connections but does not respond holds no call permanently, and delays no other node.
 func TestNodeStandsStill(t *testing.T) {
 	g := &group{t: t}
 	a, b, c := g.join(), g.join(), g.join()
@@ -261,7 +261,7 @@ func TestNodeStandsStill(t *testing.T) {
 	close(goesOn)
 }
 
-// A node that stands still within its answer, or before it, is given up soon, so that another one is asked.
+// A node that stalls during its response, or before it, is given up soon, so that another one is tried.
 func TestFetchFromANodeThatStandsStill(t *testing.T) {
 	g := &group{t: t}
 	a := g.join("1")
@@ -307,7 +307,7 @@ func TestTell(t *testing.T) {
 		}
 	}
 	header := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(append(bytes.Clone(a.self.ID[:]), 0), 6), 7)
-	lease := binary.BigEndian.AppendUint64([]byte{0, 1}, 8) // of an epoch that is no news
+	lease := binary.BigEndian.AppendUint64([]byte{0, 1}, 8) // of an epoch that is not new
 	for i, body := range [][]byte{header[:32], append(header[:33:33], 1), append(append(header[:33:33], lease...), b.self.ID[:]...),
 		make([]byte, 1<<16)} {
 		answer, err := http.Post(b.self.URL+exchange.Prefix+"look", "", bytes.NewReader(body))

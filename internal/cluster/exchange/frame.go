@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// frameHeader is the bytes before each note: its length, big-endian.
+// frameHeader is the length of the header of each note, which contains the note's length, big-endian.
 const frameHeader = 4
 
 func appendFrame(body, note []byte) []byte {
@@ -18,8 +18,8 @@ func appendFrame(body, note []byte) []byte {
 	return append(body, note...)
 }
 
-// readFrames reads notes until the end. Each note has memory of its own. A note that is empty or larger than
-// maxNote, and an end inside of a frame, are errors.
+// readFrames calls add with each note until the end. Each note has its own memory. A note that is empty or longer than
+// maxNote is an error, and so is an end inside of a frame.
 func readFrames(r io.Reader, add func(note []byte) error) error {
 	in := bufio.NewReader(r)
 	for {
@@ -43,7 +43,7 @@ func readFrames(r io.Reader, add func(note []byte) error) error {
 	}
 }
 
-// noEOF says that the end came too early.
+// noEOF returns io.ErrUnexpectedEOF instead of io.EOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -51,10 +51,10 @@ func noEOF(err error) error {
 	return err
 }
 
-// errStandsStill says that a node sent nothing for a while.
-var errStandsStill = fmt.Errorf("the node stands still: %w", context.DeadlineExceeded)
+// errStalled is returned if a node sent nothing for a while.
+var errStalled = fmt.Errorf("the node stalled: %w", context.DeadlineExceeded)
 
-// patience bounds each wait for the next bytes of a node, and not the time in which they are kept.
+// patience bounds each wait for the next bytes from a node, but not the time in which they are stored.
 type patience struct {
 	io.Reader
 	limit time.Duration
@@ -68,7 +68,7 @@ func (p *patience) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
-// keeper puts notes into a journal, many with one call.
+// keeper puts notes into a journal, many per call.
 type keeper struct {
 	journal Journal
 	notes   [][]byte
@@ -90,7 +90,7 @@ func (k *keeper) flush() error {
 	err := k.journal.Put(k.notes...)
 	k.notes, k.bytes = nil, 0
 	if err != nil {
-		return fmt.Errorf("keep notes: %w", err)
+		return fmt.Errorf("store notes: %w", err)
 	}
 	return nil
 }

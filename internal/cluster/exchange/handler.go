@@ -9,20 +9,21 @@ import (
 )
 
 const (
-	// Prefix is before the paths of all calls among nodes.
+	// Prefix is the common prefix of the paths of all calls between nodes.
 	Prefix       = "/node/v1/"
 	journalsPath = Prefix + "journals/"
 	lookPath     = Prefix + "look"
 
-	// wholeTrailer ends an answer that has all notes, so that one which was cut off is not taken for a shorter one.
+	// wholeTrailer ends a response that contains all notes, so that a truncated response is not mistaken for a shorter
+	// one.
 	wholeTrailer = "Agentledger-Whole"
 
-	// protocolHeader has the protocol of a call, and of an answer the newest one that the node knows. A call without it
-	// has protocol 1.
+	// protocolHeader contains the protocol of a call and, in a response, the latest protocol that the node supports. A
+	// call without the header has protocol 1.
 	protocolHeader = "Agentledger-Node-Protocol"
 )
 
-// ServeHTTP answers the calls of other nodes.
+// ServeHTTP handles the calls of other nodes.
 func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ofJournal := strings.CutPrefix(r.URL.Path, journalsPath)
 	journal, found := x.Journals[name]
@@ -30,7 +31,7 @@ func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protocol, err := cluster.ParseProtocol(r.Header.Get(protocolHeader))
 	switch {
 	case err != nil:
-		x.Logger.WarnContext(r.Context(), "cluster: a call of another node is refused", "protocol", protocol,
+		x.Logger.WarnContext(r.Context(), "cluster: rejected a call from another node", "protocol", protocol,
 			"remote", r.RemoteAddr, "error", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case r.URL.Path == lookPath && r.Method == http.MethodPost:
@@ -46,24 +47,24 @@ func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// takeNotes keeps the notes of another node. The answer comes once they are durable.
+// takeNotes stores the notes of another node, and responds once they are durable.
 func (x *Exchange) takeNotes(w http.ResponseWriter, r *http.Request, journal Journal) {
 	keep := keeper{journal: journal}
 	err := readFrames(http.MaxBytesReader(w, r.Body, maxMessage), keep.addNote)
 	if err != nil {
-		x.Logger.WarnContext(r.Context(), "cluster: notes of another node are malformed", "error", err)
+		x.Logger.WarnContext(r.Context(), "cluster: malformed notes from another node", "error", err)
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	if err := keep.flush(); err != nil {
-		x.Logger.WarnContext(r.Context(), "cluster: notes of another node are not kept", "error", err)
+		x.Logger.WarnContext(r.Context(), "cluster: notes from another node not stored", "error", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// giveNotes shows another node all notes of a journal.
+// giveNotes sends all notes of a journal to another node.
 func (x *Exchange) giveNotes(w http.ResponseWriter, r *http.Request, journal Journal) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", wholeTrailer)
@@ -76,7 +77,7 @@ func (x *Exchange) giveNotes(w http.ResponseWriter, r *http.Request, journal Jou
 			err = m.addNote(note)
 		}
 		if err != nil {
-			x.Logger.WarnContext(r.Context(), "cluster: notes can't be shown to another node", "error", err)
+			x.Logger.WarnContext(r.Context(), "cluster: cannot send notes to another node", "error", err)
 			return
 		}
 	}

@@ -2,7 +2,7 @@ package exchange
 
 import "time"
 
-// Lag returns for how long the node that lacks notes for the longest time has been lacking some; 0 for none.
+// Lag returns how long the node that has lacked notes for the longest time has lacked them, or 0 if none lacks any.
 func (x *Exchange) Lag() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -15,7 +15,7 @@ func (x *Exchange) Lag() time.Duration {
 	return longest
 }
 
-// lacks notes that the node lacks notes from now on, unless it did before.
+// lacks records that the node lacks notes from now on, unless it already did.
 func (p *peer) lacks() {
 	if p.since.IsZero() {
 		p.since = time.Now()

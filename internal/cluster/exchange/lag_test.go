@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
 )
 
-// awaitLag waits until the lag of a node is some time, or none.
+// awaitLag waits until a node has some lag, or none.
 func (n *node) awaitLag(some bool) {
 	n.group.t.Helper()
 	for deadline := time.Now().Add(time.Minute); n.Lag() > 0 != some; time.Sleep(5 * time.Millisecond) {
@@ -17,7 +17,7 @@ func (n *node) awaitLag(some bool) {
 	}
 }
 
-// The lag rises while one node does not take notes, whatever the others do, and ends when it has them.
+// The lag grows while one node does not accept notes, regardless of the others, and ends when it has them.
 func TestLag(t *testing.T) {
 	g := &group{t: t}
 	a, b, c := g.join("1"), g.join(), g.join()
@@ -40,8 +40,8 @@ func TestLag(t *testing.T) {
 	a.awaitLag(false)
 }
 
-// A node that does not know an optional journal gets the notes of the others, and lacks nothing. An unknown journal
-// that is not optional is a failure.
+// A node that lacks an optional journal gets the notes of the others, and has no lag. A missing journal that is not
+// optional is a failure.
 func TestOptionalJournal(t *testing.T) {
 	g := &group{t: t}
 	more := new(journal)

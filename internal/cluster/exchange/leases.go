@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// News of leases are the node they come from in 16 bytes, 1 or 0 for a node that leaves or stays, and two epochs of
-// 8 bytes, big-endian. Then come for each lease its shard in 2 bytes, its epoch in 8 and its owner in 16. A call
-// without a body has no news but that there are some.
+// The encoding of News is the sending node (16 bytes), 1 if it is leaving or else 0 (1 byte), and two epochs (8 bytes
+// each, big-endian). For each lease, its shard (2 bytes), epoch (8 bytes) and owner (16 bytes) follow. A call without a
+// body means that there are changes, but not which.
 const (
 	nodeBytes  = len(cluster.NodeID{})
 	epochBytes = 8
@@ -40,7 +40,7 @@ func encodeNews(n cluster.News) []byte {
 	return b
 }
 
-var errNews = errors.New("news of leases are malformed")
+var errNews = errors.New("malformed news of leases")
 
 func parseNews(b []byte) (n cluster.News, err error) {
 	if len(b) == 0 {
@@ -64,7 +64,7 @@ func parseNews(b []byte) (n cluster.News, err error) {
 	return n, nil
 }
 
-// takeNews tells this node what another one has changed.
+// takeNews passes the news of another node to this node.
 func (x *Exchange) takeNews(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(newsBytes)))
 	var n cluster.News
@@ -72,8 +72,8 @@ func (x *Exchange) takeNews(w http.ResponseWriter, r *http.Request) {
 		n, err = parseNews(body)
 	}
 	if err != nil {
-		x.Logger.WarnContext(r.Context(), "cluster: news of another node are not taken", "error", err)
-		n = cluster.News{} // but there are some
+		x.Logger.WarnContext(r.Context(), "cluster: malformed news from another node", "error", err)
+		n = cluster.News{} // there are changes, but they are unknown
 	}
 	x.Members.Hear(n)
 	w.WriteHeader(http.StatusNoContent)

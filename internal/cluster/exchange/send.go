@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// sendTo sends a node all that waits for it. After a failure the notes that it has not acknowledged wait again.
+// sendTo sends everything that waits for a node. After a failure, the notes that it has not acknowledged wait again.
 func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 	x.mu.Lock()
 	node, behind, began := p.node, p.behind, time.Now()
@@ -40,7 +40,7 @@ func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 		p.behind = p.behind || behind
 		p.putBack(queued)
 		p.retryAt = time.Now().Add(retryTime)
-		x.Logger.WarnContext(ctx, "cluster: a node does not take notes", "node", node.ID, "url", node.URL, "error", err)
+		x.Logger.WarnContext(ctx, "cluster: cannot send notes to a node", "node", node.ID, "url", node.URL, "error", err)
 	} else if p.taken == taken && !p.behind {
 		p.taken = nil
 	}
@@ -50,26 +50,26 @@ func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 	}
 	switch {
 	case err == nil && waits:
-		p.since = began // those that wait came since
+		p.since = began // the remaining notes were added since then
 	case err == nil:
 		p.since = time.Time{}
 	}
 }
 
-// sendAll sends the newest notes of all journals, without those that the node took before.
+// sendAll sends the latest notes of all journals, except for those that the node has already acknowledged.
 func (x *Exchange) sendAll(ctx context.Context, node cluster.Node, taken *acknowledged) error {
 	for name, journal := range x.Journals {
-		var sent []noteHash // that are in the message
+		var sent []noteHash // notes in the message
 		m := &message{send: func(body []byte) error {
 			err := x.post(ctx, node, name, body)
 			if err == nil {
-				taken.addTaken(sent)
+				taken.add(sent)
 				sent = nil
 			}
 			return err
 		}}
 		for note, err := range journal.Notes() {
-			hash := hashOf(name, note)
+			hash := hashNote(name, note)
 			if err == nil && taken.contains(hash) {
 				continue
 			}
@@ -88,8 +88,8 @@ func (x *Exchange) sendAll(ctx context.Context, node cluster.Node, taken *acknow
 	return nil
 }
 
-// sendNotes sends notes in their order. Those behind each other of one journal go together. It returns the notes that
-// the node has not acknowledged.
+// sendNotes sends notes in order, with one message for consecutive notes of a journal. It returns the notes that the
+// node has not acknowledged.
 func (x *Exchange) sendNotes(ctx context.Context, node cluster.Node, queued []queuedNote) ([]queuedNote, error) {
 	for len(queued) > 0 {
 		name, n := queued[0].journal, 0
@@ -113,11 +113,11 @@ func (x *Exchange) sendNotes(ctx context.Context, node cluster.Node, queued []qu
 	return nil, nil
 }
 
-// deliverTime is how long one node may take before the next one is asked.
+// deliverTime bounds the call to one node before the next one is tried.
 const deliverTime = time.Second
 
-// Deliver gives notes to one other node, and returns once that keeps them. Without other nodes it returns at once. As
-// long as no other node takes them it tries again, and asks anew which nodes there are, until ctx ends.
+// Deliver sends notes to one other node, and returns once it has stored them. If there are no other nodes, it returns
+// at once. Until a node accepts the notes, it retries with the current list of nodes, until ctx ends.
 func (x *Exchange) Deliver(ctx context.Context, journal string, notes ...[]byte) error {
 	for {
 		err := x.deliverOnce(ctx, journal, notes)
@@ -130,7 +130,7 @@ func (x *Exchange) Deliver(ctx context.Context, journal string, notes ...[]byte)
 	}
 }
 
-// deliverOnce gives notes to the first of the other nodes that takes them.
+// deliverOnce sends notes to the first other node that accepts them.
 func (x *Exchange) deliverOnce(ctx context.Context, journal string, notes [][]byte) error {
 	var refusals []error
 	for _, n := range x.Members.Nodes() {
@@ -154,7 +154,7 @@ func (x *Exchange) deliverOnce(ctx context.Context, journal string, notes [][]by
 	return errors.Join(refusals...)
 }
 
-// message gathers notes for one call.
+// message collects notes for one call.
 type message struct {
 	send func(body []byte) error
 	body []byte
@@ -162,7 +162,7 @@ type message struct {
 
 func (m *message) addNote(note []byte) error {
 	if len(note) > maxNote {
-		return fmt.Errorf("a note has %d bytes, more than %d", len(note), maxNote)
+		return fmt.Errorf("note of %d bytes exceeds %d", len(note), maxNote)
 	}
 	if len(m.body)+len(note)+frameHeader > maxMessage {
 		if err := m.flush(); err != nil {
@@ -195,10 +195,10 @@ func (x *Exchange) post(ctx context.Context, node cluster.Node, journal string, 
 	return r.Body.Close()
 }
 
-// errUnknown is the answer of a node that does not know a journal or a call.
-var errUnknown = errors.New("the node does not know that")
+// errUnknown is returned if a node does not know a journal or a call.
+var errUnknown = errors.New("the node does not support this call")
 
-// call calls another node. The caller closes the body of the answer.
+// call makes a call to another node. The caller must close the body of the response.
 func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, path string, body []byte) (
 	*http.Response, error,
 ) {
@@ -219,7 +219,7 @@ func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, p
 	case answer.StatusCode == http.StatusNotFound:
 		err = errUnknown
 	case answer.StatusCode/100 != 2:
-		err = fmt.Errorf("%s %s: %w", method, path, refusalOf(answer))
+		err = fmt.Errorf("%s %s: %w", method, path, errorFrom(answer))
 	}
 	if err != nil {
 		return nil, errors.Join(err, answer.Body.Close())
@@ -227,10 +227,10 @@ func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, p
 	return answer, nil
 }
 
-// refusalSize bounds the text of a refusal that is told, in bytes.
+// refusalSize bounds how much of the text of an error response is reported, in bytes.
 const refusalSize = 300
 
-func refusalOf(answer *http.Response) error {
+func errorFrom(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, refusalSize))
 	if err != nil {
 		return fmt.Errorf("status %d: %w", answer.StatusCode, err)
@@ -238,7 +238,7 @@ func refusalOf(answer *http.Response) error {
 	return fmt.Errorf("status %d: %s", answer.StatusCode, bytes.TrimSpace(text))
 }
 
-// Tell tells nodes news of leases at once, in the background. A node that does not answer learns them by itself soon.
+// Tell sends news of leases to nodes in the background. A node that does not respond learns them from its next beat.
 func (x *Exchange) Tell(nodes []cluster.Node, n cluster.News) {
 	news := encodeNews(n)
 	for _, n := range nodes {
@@ -252,8 +252,7 @@ func (x *Exchange) Tell(nodes []cluster.Node, n cluster.News) {
 	}
 }
 
-// Fetch gets the newest notes of a node and keeps them. A node calls it for all others before it owns an
-// organization.
+// Fetch gets the latest notes of a node and stores them. A node calls it for all others before it owns an organization.
 func (x *Exchange) Fetch(ctx context.Context, node cluster.Node) error {
 	for name, journal := range x.Journals {
 		err := x.fetchJournal(ctx, node, name, journal)
@@ -267,13 +266,13 @@ func (x *Exchange) Fetch(ctx context.Context, node cluster.Node) error {
 	return nil
 }
 
-// fetchJournal gives a node up that stands still, because another one may answer.
+// fetchJournal gives up on a node that stalls, because another one may respond.
 func (x *Exchange) fetchJournal(ctx context.Context, node cluster.Node, name string, journal Journal) error {
 	ctx, cancel := context.WithTimeout(ctx, x.fetchTime)
 	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	wait := patience{limit: x.callTime, timer: time.AfterFunc(x.callTime, func() { giveUp(errStandsStill) })}
+	wait := patience{limit: x.callTime, timer: time.AfterFunc(x.callTime, func() { giveUp(errStalled) })}
 	defer wait.timer.Stop()
 	r, err := x.call(ctx, http.MethodGet, node, journalsPath+name, nil)
 	if err != nil {

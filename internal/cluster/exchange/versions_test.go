@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
 )
 
-// A newer node with a journal that an older one does not know reaches it with all other notes, once and without
-// an end to the tries, and fetches what the older one has.
+// A newer node with a journal that an older node lacks still sends it all other notes, once and without endless
+// retries, and fetches what the older node has.
 func TestJournalOfANewerVersion(t *testing.T) {
 	g := &group{t: t}
 	older := g.join("of the older node")
@@ -40,8 +40,8 @@ func TestJournalOfANewerVersion(t *testing.T) {
 	running.Wait()
 }
 
-// A call in a protocol that a node does not speak is refused, in words for the operator of the other node. A header
-// that it does not know is passed over.
+// A call with a protocol that a node does not support is rejected, with a message for the operator of the other node.
+// An unknown header is ignored.
 func TestOtherProtocols(t *testing.T) {
 	n := (&group{t: t}).join()
 	for protocol, want := range map[string]int{"": 204, "1": 204, "99": 400, "0": 400, "newest": 400} {

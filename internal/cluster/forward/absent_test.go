@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/log/takeover"
 )
 
-// tell answers with the node, and whether it stands in for the owner.
+// tell responds with the node, and whether it handles the request instead of the owner.
 func tell(n *node, w http.ResponseWriter, r *http.Request) error {
 	text := n.view.self.ID.String()
 	if takeover.StandsIn(r.Context()) {
@@ -23,8 +23,8 @@ func tell(n *node, w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// A public read is answered by the node that got it when its owner is gone, and by no other node before. Other
-// requests wait for an owner. The other organization notices nothing.
+// If its owner is gone, a public read is handled by the node that received it, and by no other node before. Other
+// requests wait for an owner. The other organization is not affected.
 func TestAbsentOwner(t *testing.T) {
 	for name, lose := range map[string]func(*service){
 		"killed":     func(s *service) { s.nodes[0].kill() },
@@ -52,7 +52,7 @@ func TestAbsentOwner(t *testing.T) {
 	}
 }
 
-// A node that may not own organizations yet does not know what others have shown, and answers nothing in their place.
+// A node that may not own organizations yet does not have the anchors of the others, and handles no request for them.
 func TestUnpreparedNodeStandsInForNobody(t *testing.T) {
 	s := newService(t, 3, tell)
 	s.nodes[0].kill()
@@ -65,7 +65,7 @@ func TestUnpreparedNodeStandsInForNobody(t *testing.T) {
 	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 503, `"code":"overloaded"`)
 }
 
-// An owner that does not begin to answer is given up by public reads alone, although it is not forgotten.
+// An owner that does not start to respond is given up only by public reads, although it is not forgotten.
 func TestSilentOwner(t *testing.T) {
 	var s *service
 	s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
@@ -89,7 +89,7 @@ func TestSilentOwner(t *testing.T) {
 	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, s.nodes[1].view.self.ID.String())
 }
 
-// An owner that takes connections and says nothing on them is as silent, and is not asked again by the next read.
+// An owner that accepts connections but sends nothing is also silent, and is not tried by the next read.
 func TestSilentOwnerOfConnections(t *testing.T) {
 	s := newService(t, 2, tell)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func TestSilentOwnerOfConnections(t *testing.T) {
 	p.ask(t.Context(), "GET", "/blue/public", nil).want(t, 200, p.view.self.ID.String())
 }
 
-// The next owner is asked when it comes in time.
+// The next owner is used if there is one in time.
 func TestPublicReadFindsTheNextOwner(t *testing.T) {
 	s := newService(t, 3, tell)
 	s.nodes[0].kill()

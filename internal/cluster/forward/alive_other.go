@@ -2,5 +2,5 @@
 
 package forward
 
-// isAlive is not known on this system: each request opens a connection.
+// isAlive returns false, because this system cannot report it: each request opens a new connection.
 func (c *connection) isAlive() bool { return false }

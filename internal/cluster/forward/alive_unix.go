@@ -4,7 +4,7 @@ package forward
 
 import "syscall"
 
-// isAlive reports whether a connection that waits for a request can take one: the node has neither closed it nor sent
+// isAlive reports whether an idle connection can be used for a request: the node has neither closed it nor sent
 // anything.
 func (c *connection) isAlive() bool {
 	if c.raw == nil || c.reader.Buffered() > 0 {

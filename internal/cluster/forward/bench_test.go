@@ -19,14 +19,14 @@ func processorTime() float64 {
 	return float64(u.Utime.Sec+u.Stime.Sec)*1e6 + float64(u.Utime.Usec+u.Stime.Usec)
 }
 
-// timedRecorder takes deadlines, as the writers of servers do.
+// timedRecorder accepts deadlines, as the writers of servers do.
 type timedRecorder struct{ *httptest.ResponseRecorder }
 
 func (timedRecorder) SetReadDeadline(time.Time) error  { return nil }
 func (timedRecorder) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkPass has the processor time of an event of 1 KiB on its owner, and of one that is passed to its owner: the
-// difference is the price of a hop, on both nodes. The client's part is not in it.
+// BenchmarkPass measures the processor time of an event of 1 KiB on its owner, and of one that is passed to its owner.
+// The difference is the cost of a hop, on both nodes. The client's part is not included.
 func BenchmarkPass(b *testing.B) {
 	s := newService(b, 2, func(_ *node, w http.ResponseWriter, r *http.Request) error {
 		if _, err := edge.ReadBody(r, edge.JSONBody(64<<10)); err != nil {
@@ -51,8 +51,8 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkPassTile is BenchmarkPass for a tile of 256 hashes. The difference is saved where a node answers for a tile
-// by itself.
+// BenchmarkPassTile is BenchmarkPass for a tile of 256 hashes. The difference is saved if a node handles a request for
+// a tile itself.
 func BenchmarkPassTile(b *testing.B) {
 	tile := []byte(strings.Repeat("x", 8<<10))
 	s := newService(b, 2, func(_ *node, w http.ResponseWriter, _ *http.Request) error {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// keptBytes is the largest body that is read before it is sent, so that a request that a node refused can go to the
-// next owner, or be handled here. Most events are smaller.
+// keptBytes is the length up to which a body is read before it is sent, so that a request that a node rejected can be
+// sent to the next owner or handled here. Most events are smaller.
 const keptBytes = 16 << 10
 
-// keepBody reads a small body. From then on its arrival delays no node.
+// keepBody reads a small body. After that, the client can no longer delay a node.
 func (x *passage) keepBody() error {
 	n := x.r.ContentLength
 	if n <= 0 || n > keptBytes {
@@ -40,11 +40,11 @@ func (x *passage) nextBody() io.Reader {
 	return x.body
 }
 
-// errWithdrawn is the end of a body whose attempt is over.
+// errWithdrawn is returned by the body of an attempt that has ended.
 var errWithdrawn = errors.New("the body goes to another node")
 
-// withdrawBody takes the body back from an attempt that has not begun to read, and reports whether it could. The
-// goroutine that sends the body may go on for a while, and reads nothing any more.
+// withdrawBody takes the body back from an attempt that has not started to read it, and reports whether it could. The
+// goroutine that sends the body may continue for a while, but reads nothing.
 func (x *passage) withdrawBody() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -65,14 +65,14 @@ func (b *sentBody) beginRead() bool {
 	return true
 }
 
-// restoreBody gives the request its body back, for the handler of this node.
+// restoreBody restores the request's body for the handler of this node.
 func (x *passage) restoreBody() {
 	if x.kept != nil {
 		x.r.Body = restoredBody{bytes.NewReader(x.kept), x.r.Body}
 	}
 }
 
-// restoredBody is a body that was read before.
+// restoredBody is a body that was already read.
 type restoredBody struct {
 	io.Reader
 	io.Closer

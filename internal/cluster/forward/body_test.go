@@ -19,8 +19,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// An owner that gives an organization away refuses at once. A request whose body is small goes to the next owner as a
-// whole; the client of a large one has to try again. The other organization notices nothing.
+// An owner that is giving an organization away rejects requests at once. A request with a small body is sent to the
+// next owner; the client of a large one has to retry. The other organization is not affected.
 func TestOwnerGivesAway(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -57,7 +57,7 @@ func TestOwnerGivesAway(t *testing.T) {
 	}
 }
 
-// A body goes to one attempt alone: the goroutine of a refused one, which may still run, takes no part away.
+// A body is read by one attempt only: the goroutine of a rejected one, which may still run, reads nothing.
 func TestBodyOfARefusedAttempt(t *testing.T) {
 	for readBefore, want := range map[bool]string{false: "abcdef", true: ""} {
 		r, _ := http.NewRequestWithContext(t.Context(), "POST", "/red/x", strings.NewReader("abcdef"))
@@ -72,7 +72,7 @@ func TestBodyOfARefusedAttempt(t *testing.T) {
 	}
 }
 
-// Bodies arrive whole while the organization goes from node to node all the time.
+// Bodies arrive complete while the organization keeps moving between nodes.
 func TestBodiesSurviveMoves(t *testing.T) {
 	s := newService(t, 3, func(_ *node, w http.ResponseWriter, r *http.Request) error {
 		body, err := io.ReadAll(r.Body)
@@ -111,7 +111,7 @@ func TestBodiesSurviveMoves(t *testing.T) {
 	moves.Wait()
 }
 
-// A node that an older view has chosen says so at once, and does not wait for an organization that went on.
+// A node that was chosen by an older view rejects at once, and does not wait for an organization that has moved on.
 func TestOlderViewIsRefusedAtOnce(t *testing.T) {
 	s := newService(t, 3, readAll)
 	for _, n := range s.nodes {

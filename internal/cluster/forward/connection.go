@@ -22,28 +22,28 @@ const bufferSize = 8 << 10
 type connection struct {
 	pool   *pool
 	conn   *tls.Conn
-	raw    syscall.RawConn // below TLS; nil where there is none
+	raw    syscall.RawConn // below TLS; nil if not available
 	writer *bufio.Writer
 	reader *bufio.Reader
-	used   time.Time // when it was released; guarded by pool.mu
+	used   time.Time // when it was released; protected by pool.mu
 
-	epoch    cluster.Epoch // of the lease by which the node was chosen for the request that is sent
-	protocol int           // of the request that is sent
+	epoch    cluster.Epoch // of the lease by which the node was chosen for the current request
+	protocol int           // of the current request
 }
 
 func newConnection(conn *tls.Conn, p *pool) *connection {
 	c := &connection{pool: p, conn: conn, writer: bufio.NewWriterSize(conn, bufferSize),
 		reader: bufio.NewReaderSize(conn, bufferSize)}
 	if tcp, ok := conn.NetConn().(syscall.Conn); ok {
-		c.raw, _ = tcp.SyscallConn() // without it the connection is not kept
+		c.raw, _ = tcp.SyscallConn() // without it, the connection is not reused
 	}
 	return c
 }
 
-// abort ends the connection at once. Reads and writes under way fail.
+// abort closes the connection at once. Reads and writes in progress fail.
 func (c *connection) abort() { _ = c.conn.NetConn().Close() }
 
-// writeRequest writes a request of a client as one of a hop.
+// writeRequest writes a client's request as a passed request.
 func (c *connection) writeRequest(r *http.Request, body io.Reader) error {
 	if err := c.writeHead(r); err != nil {
 		return err
@@ -72,13 +72,13 @@ func (c *connection) writeChunks(body io.Reader) error {
 	if err := c.writeParts(chunks, body, -1); err != nil {
 		return err
 	}
-	_ = chunks.Close() // writes into the buffer, whose errors stay
+	_ = chunks.Close() // writes into the buffer, which keeps the first error
 	_, err := c.writer.WriteString("\r\n")
 	return err
 }
 
-// writeParts writes the head, and each part of a body as it comes, because the node may answer before the end. A length
-// below 0 is unknown.
+// writeParts sends the head, and then each part of a body as it arrives, because the node may respond before the end. A
+// negative length is unknown.
 func (c *connection) writeParts(w io.Writer, body io.Reader, length int64) error {
 	if length >= 0 {
 		body = io.LimitReader(body, length)
@@ -106,9 +106,9 @@ func (c *connection) writeParts(w io.Writer, body io.Reader, length int64) error
 	}
 }
 
-// writeHead writes the begin of a request into the buffer, which keeps the first error.
+// writeHead writes the head of a request into the buffer, which keeps the first error.
 func (c *connection) writeHead(r *http.Request) error {
-	target := r.RequestURI // as it came: escaped anew it may be three times as long
+	target := r.RequestURI // unchanged: escaping it again may triple its length
 	if target == "" {
 		target = r.URL.RequestURI()
 	}
@@ -144,7 +144,7 @@ func (c *connection) writeHead(r *http.Request) error {
 	return err
 }
 
-// writeLength writes the header of the body's length. A POST without a body has one too.
+// writeLength writes the header with the body's length, also for a POST without a body.
 func (c *connection) writeLength(r *http.Request) error {
 	switch {
 	case r.ContentLength < 0:
@@ -155,12 +155,12 @@ func (c *connection) writeLength(r *http.Request) error {
 	return nil
 }
 
-var errShortBody = errors.New("the body is shorter than its length")
+var errShortBody = errors.New("the body is shorter than its Content-Length")
 
-var errLineEnd = errors.New("a line of a request has a line end")
+var errLineEnd = errors.New("a header line contains a line end")
 
-// writeLine writes a line of the head. No part of a request that a server has read has a line end, but a
-// mistake would let a client write headers of its own.
+// writeLine writes a line of the head. No part of a request that a server has parsed contains a line end, but otherwise
+// a mistake would let a client inject headers.
 func (c *connection) writeLine(parts ...string) error {
 	for _, part := range parts {
 		if strings.ContainsAny(part, "\r\n") {
@@ -174,12 +174,12 @@ func (c *connection) writeLine(parts ...string) error {
 	return err
 }
 
-// readAnswer reads the head of the answer to a request of a method.
+// readAnswer reads the head of the response to a request with the given method.
 func (c *connection) readAnswer(method string) (*http.Response, error) {
 	for {
 		answer, err := http.ReadResponse(c.reader, &http.Request{Method: method})
 		if err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
+			return nil, fmt.Errorf("read response: %w", err)
 		}
 		if answer.StatusCode >= http.StatusOK {
 			return answer, nil

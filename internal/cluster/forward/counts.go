@@ -7,27 +7,27 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Counts is how the requests ended that a node has passed since its start. Not counted are requests whose body did not
-// arrive, those of an organization that this node got meanwhile, and public reads that it answers for an owner that is
-// gone.
+// Counts contains the results of the requests that a node has passed since its start. Requests are not counted if their
+// body never arrived, if this node acquired the organization in the meantime, or if they are public reads that this
+// node answered because the owner was gone.
 type Counts struct {
 	Answered       uint64 // with any status
-	NoOwner        uint64 // no owner could be reached: nothing was sent
-	OutcomeUnknown uint64 // the owner did not answer a request with effects
-	Cut            uint64 // the owner ended within its answer
+	NoOwner        uint64 // no owner could be reached; nothing was sent
+	OutcomeUnknown uint64 // the owner did not respond to a request with effects
+	Cut            uint64 // the owner's response was cut off
 }
 
-// counters are Counts that rise.
+// counters are the current Counts.
 type counters struct{ answered, noOwner, unknown, cut atomic.Uint64 }
 
-// Counts returns how the requests ended until now.
+// Counts returns the results of the requests until now.
 func (p *Proxy) Counts() Counts {
 	c := &p.counters
 	return Counts{Answered: c.answered.Load(), NoOwner: c.noOwner.Load(), OutcomeUnknown: c.unknown.Load(),
 		Cut: c.cut.Load()}
 }
 
-// countEnd counts the end of a request by the results of Pass.
+// countEnd counts a request by the results of Pass.
 func (c *counters) countEnd(passed bool, err error) {
 	switch {
 	case errors.Is(err, errCut):

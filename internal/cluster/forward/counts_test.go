@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster/forward"
 )
 
-// Each request that was passed is counted once by the node that passed it, and not by its owner.
+// Each passed request is counted once by the node that passed it, and not by its owner.
 func TestCounts(t *testing.T) {
 	s := newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
 		if strings.HasSuffix(r.URL.Path, "/cut") {

@@ -17,10 +17,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// Times of the listeners of these tests. Polls and streams last for several times as long.
+// Times of the listeners of these tests. Polls and streams last several times as long.
 const shortTime = 400 * time.Millisecond
 
-// openSlow opens the listeners of a node, as the program does, on short times.
+// openSlow opens the listeners of a node as the program does, with short times.
 func openSlow(t *testing.T, identity *cluster.Identity, v *view) (external string) {
 	t.Helper()
 	transport := forward.NewTransport(identity.Client())
@@ -54,7 +54,7 @@ func openSlow(t *testing.T, identity *cluster.Identity, v *view) (external strin
 	return set.URL("main")
 }
 
-// slowRoutes are a poll that waits, and an answer that is streamed.
+// slowRoutes are a poll that waits, and a streamed response.
 func slowRoutes() (table edge.Table[edge.Handler]) {
 	table.Add("GET", "/poll", edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, r *http.Request) error {
 		edge.ExtendDeadlines(w, edge.LongestWait(r))
@@ -77,7 +77,7 @@ func slowRoutes() (table edge.Table[edge.Handler]) {
 	return table
 }
 
-// A long poll and a long download end no earlier on the way over another node than at the owner.
+// A long poll and a long download last as long through another node as at the owner.
 func TestLongAnswers(t *testing.T) {
 	identity, err := cluster.NewIdentity([32]byte{1})
 	if err != nil {

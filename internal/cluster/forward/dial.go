@@ -12,11 +12,11 @@ import (
 const (
 	dialTime  = time.Second
 	tlsTime   = 2 * time.Second
-	probeTime = time.Second // between two probes of a connection that waits for its node
-	probes    = 4           // without an answer, before the connection is given up
+	probeTime = time.Second // between two keep-alive probes of a silent connection
+	probes    = 4           // unanswered probes after which the connection is closed
 )
 
-// dialer opens connections with TLS.
+// dialer opens TLS connections.
 type dialer struct {
 	tcp    net.Dialer
 	config *tls.Config
@@ -29,20 +29,20 @@ func newDialer(config *tls.Config) *dialer {
 		Enable: true, Idle: 2 * probeTime, Interval: probeTime, Count: probes}}}
 }
 
-// dial opens a connection, and closes it if the other side is no node.
+// dial opens a connection, and closes it if the peer is not a node.
 func (d *dialer) dial(ctx context.Context, address string) (*tls.Conn, error) {
 	c, err := d.tcp.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	config := d.config.Clone()
-	config.ServerName, _, _ = net.SplitHostPort(address) // the name of its session; nothing else depends on it
+	config.ServerName, _, _ = net.SplitHostPort(address) // selects the cached session; nothing else depends on it
 	secure := tls.Client(c, config)
 	ctx, cancel := context.WithTimeout(ctx, tlsTime)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
-		return nil, fmt.Errorf("shake hands with the node: %w", err)
+		return nil, fmt.Errorf("TLS handshake with the node: %w", err)
 	}
 	return secure, nil
 }

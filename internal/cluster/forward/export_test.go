@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// Hurry makes a proxy wait for shorter times than others do.
+// Hurry shortens the waiting times of a proxy.
 func (p *Proxy) Hurry(owner, hop, doubt, moved time.Duration) {
 	p.timing.owner, p.timing.hop, p.timing.doubt, p.timing.moved = owner, hop, doubt, moved
 }
@@ -18,11 +18,11 @@ func (p *Proxy) HurryReaders(absent, silent time.Duration) {
 	p.timing.absent, p.timing.silent = absent, silent
 }
 
-// HurryAnswers is Hurry for the parts of answers.
+// HurryAnswers is Hurry for the parts of responses.
 func (p *Proxy) HurryAnswers(part time.Duration) { p.timing.part = part }
 
-// Refused returns the body of an attempt that a node refused, and whether the request can go to another node.
-// readBefore says that a byte of the body was read before the refusal came.
+// Refused returns the body of an attempt that a node rejected, and whether the request can be sent to another node.
+// readBefore means that a byte of the body was read before the rejection arrived.
 func Refused(r *http.Request, readBefore bool) (body io.Reader, again bool) {
 	x := newPassage(New(Options{}), nil, r, &admission.Elsewhere{})
 	body = x.nextBody()

@@ -21,10 +21,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// passer is the node that is asked in these tests: the last one, which owns nothing.
+// passer is the node that gets the requests in these tests: the last one, which owns nothing.
 func (s *service) passer() *node { return s.nodes[len(s.nodes)-1] }
 
-// With a dead owner nothing was sent: the client may try again. The other organization notices nothing.
+// If the owner is dead, nothing was sent, and the client may retry. The other organization is not affected.
 func TestDeadOwner(t *testing.T) {
 	s := newService(t, 3, readAll)
 	s.nodes[0].kill()
@@ -35,7 +35,8 @@ func TestDeadOwner(t *testing.T) {
 	s.passer().ask(t.Context(), "POST", "/blue/x", strings.NewReader("abc")).want(t, 200, "3")
 }
 
-// The wait ends although a dead owner is tried again meanwhile, and although the request itself has no time.
+// The wait ends although the dead owner is tried again in the meantime, and although the request itself has no
+// deadline.
 func TestWaitForDeadOwnerEnds(t *testing.T) {
 	for name, lose := range map[string]func(*node){
 		"killed": (*node).kill, "gives away": func(n *node) { n.view.drain() },
@@ -82,7 +83,7 @@ func TestOwnerComes(t *testing.T) {
 	}
 }
 
-// Without any owner the time of the request ends the wait.
+// Without any owner, the deadline of the request ends the wait.
 func TestNoOwner(t *testing.T) {
 	s := newService(t, 2, hello)
 	for _, n := range s.nodes {
@@ -91,8 +92,8 @@ func TestNoOwner(t *testing.T) {
 	}
 }
 
-// An owner that dies with a request in its hands: the outcome is unknown, but for requests without effects, which the
-// next owner answers.
+// If an owner dies while it handles a request, the outcome is unknown, except for requests without effects, which are
+// sent to the next owner.
 func TestOwnerDiesWithRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, body string
@@ -126,7 +127,7 @@ func TestOwnerDiesWithRequest(t *testing.T) {
 	}
 }
 
-// An owner that stands still is given up when another node has the organization.
+// An owner that stalls is given up when another node owns the organization.
 func TestOwnerStandsStill(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, body string
@@ -153,7 +154,7 @@ func TestOwnerStandsStill(t *testing.T) {
 	}
 }
 
-// Work that was done before the organization moved is answered by the node that did it.
+// Work that was done before the organization moved is reported by the node that did it.
 func TestOwnerFinishesAfterMove(t *testing.T) {
 	var s *service
 	s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
@@ -165,7 +166,7 @@ func TestOwnerFinishesAfterMove(t *testing.T) {
 	g.wantNode(t, s.nodes[0])
 }
 
-// The client of an answer that is cut off sees that it is not whole, with and without a length.
+// The client of a response that is cut off detects it, with and without a length.
 func TestOwnerDiesWithAnswer(t *testing.T) {
 	for _, length := range []string{"", "100"} {
 		s := newService(t, 2, func(n *node, w http.ResponseWriter, r *http.Request) error {
@@ -184,7 +185,7 @@ func TestOwnerDiesWithAnswer(t *testing.T) {
 	}
 }
 
-// An owner that stands still within its answer is given up, also before the first part.
+// An owner that stalls during its response is given up, even before the first part.
 func TestOwnerStandsStillWithAnswer(t *testing.T) {
 	for _, first := range []string{"", "half"} {
 		held := make(chan struct{})
@@ -207,7 +208,7 @@ func TestOwnerStandsStillWithAnswer(t *testing.T) {
 	}
 }
 
-// The owner takes no part of a body for the whole when its client goes. Of a short one it sees nothing.
+// If the client disconnects, the owner does not accept an incomplete body. Of a small body it sees nothing.
 func TestBodyIsCutOff(t *testing.T) {
 	for length, asked := range map[int]int64{10: 0, 1 << 20: 1} {
 		s := newService(t, 2, readAll)
@@ -228,7 +229,7 @@ func TestBodyIsCutOff(t *testing.T) {
 	}
 }
 
-// A stranger can't reach the internal listener, and can't speak as a node on the others.
+// A client cannot reach the internal listener, and cannot act as a node on the other listeners.
 func TestHeadersOfStrangers(t *testing.T) {
 	s := newService(t, 2, show)
 	forged := http.Header{"Agentledger-Hop-Remote": {"192.0.2.9:1"}, "agentledger-hop-secure": {"1"},
@@ -264,7 +265,7 @@ func TestHeadersOfStrangers(t *testing.T) {
 	}
 }
 
-// A request of a node without the headers of a hop is refused.
+// A request of a node without the headers of a hop is rejected.
 func TestInternalListenerTakesHopsAlone(t *testing.T) {
 	s := newService(t, 2, hello)
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.nodes[0].internal.URL+"/red/x", nil)
@@ -278,7 +279,7 @@ func TestInternalListenerTakesHopsAlone(t *testing.T) {
 	}
 }
 
-// A thousand requests at once are each answered once.
+// Each of a thousand concurrent requests gets one response.
 func TestManyAtOnce(t *testing.T) {
 	s := newService(t, 3, readAll)
 	s.passer().proxy.Hurry(60e9, 60e9, 60e9, 60e9)
@@ -295,7 +296,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// Requests of an organization without an owner are bounded, so that they leave room for the other one.
+// Requests of an organization without an owner are limited, so that they leave capacity for the other one.
 func TestBound(t *testing.T) {
 	s := newService(t, 3, hello, forward.Options{MaxPassed: 10, MaxPassedOrganization: 5})
 	p := s.passer()
@@ -314,7 +315,7 @@ func TestBound(t *testing.T) {
 	eventually(t, "none waits", func() bool { return p.proxy.InFlight() == 0 })
 }
 
-// Strangers who read a public log, and whose answers take long, leave half of the room to the agents.
+// Unauthenticated readers of a public log whose responses take long leave half of the capacity to agents.
 func TestBoundOfPublicReads(t *testing.T) {
 	held := make(chan struct{})
 	s := newService(t, 2, func(n *node, w http.ResponseWriter, r *http.Request) error {
@@ -340,7 +341,7 @@ func TestBoundOfPublicReads(t *testing.T) {
 	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, "GET /red/public")
 }
 
-// An owner that answers before it has read a large body is heard at once, also when the sender goes no further.
+// An owner that responds before it has read a large body is heard at once, even if the sender does not continue.
 func TestEarlyAnswer(t *testing.T) {
 	s := newService(t, 2, func(_ *node, _ http.ResponseWriter, r *http.Request) error {
 		_, _ = r.Body.Read(make([]byte, 1))

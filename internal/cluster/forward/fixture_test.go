@@ -25,18 +25,18 @@ const (
 	blue id.Tenant = 2
 )
 
-// maxHeader is the bound of headers at the listeners that strangers reach, in bytes.
+// maxHeader is the limit of headers at the listeners that clients can reach, in bytes.
 const maxHeader = 16 << 10
 
-// view is a cluster in which the test says who owns an organization.
+// view is a cluster in which the test determines who owns an organization.
 type view struct {
 	self cluster.Node
 
 	mu     sync.Mutex
 	drains bool // the node gives its organizations away
-	left   bool // the node has left, and learns nothing any more
+	left   bool // the node has left, and learns nothing more
 
-	unprepared bool // the node has no anchors of others yet
+	unprepared bool // the node does not have the anchors of others yet
 
 	epoch   cluster.Epoch
 	owners  map[id.Tenant]cluster.Node
@@ -87,7 +87,7 @@ func (v *view) set(owners map[id.Tenant]cluster.Node) {
 	v.changed = make(chan struct{})
 }
 
-// node is a node of a service with organizations Red and Blue, by the first part of paths.
+// node is a node of a service with the organizations Red and Blue, chosen by the first part of the path.
 type node struct {
 	view     *view
 	proxy    *forward.Proxy
@@ -96,7 +96,7 @@ type node struct {
 	asked    atomic.Int64 // requests that were handled
 }
 
-// service is some nodes with one handler.
+// service is a group of nodes with one handler.
 type service struct {
 	t         testing.TB
 	nodes     []*node
@@ -104,7 +104,7 @@ type service struct {
 	handle    func(n *node, w http.ResponseWriter, r *http.Request) error
 }
 
-// newService returns nodes, of which the first owns Red and the second Blue.
+// newService returns nodes; the first one owns Red and the second Blue.
 func newService(t testing.TB, count int, handle func(*node, http.ResponseWriter, *http.Request) error,
 	options ...forward.Options) *service {
 	t.Helper()
@@ -180,7 +180,7 @@ func (s *service) move(t id.Tenant, to *node) {
 	}
 }
 
-// got is an answer.
+// got is a response.
 type got struct {
 	status int
 	header http.Header
@@ -188,7 +188,7 @@ type got struct {
 	err    error
 }
 
-// ask asks a node. It never fails the test, so that it may run in any goroutine.
+// ask sends a request to a node. It never fails the test, so it may run in any goroutine.
 func (n *node) ask(ctx context.Context, method, path string, body io.Reader) got {
 	r, err := http.NewRequestWithContext(ctx, method, n.external.URL+path, body)
 	if err != nil {
@@ -203,7 +203,7 @@ func (n *node) ask(ctx context.Context, method, path string, body io.Reader) got
 	return got{answer.StatusCode, answer.Header, string(text), err}
 }
 
-// want checks an answer.
+// want checks a response.
 func (g got) want(t testing.TB, status int, body string) {
 	t.Helper()
 	if g.err != nil || g.status != status || !strings.Contains(g.body, body) {
@@ -211,7 +211,7 @@ func (g got) want(t testing.TB, status int, body string) {
 	}
 }
 
-// wantNode checks which node has answered.
+// wantNode checks which node has responded.
 func (g got) wantNode(t testing.TB, n *node) {
 	t.Helper()
 	if got, want := g.header[forward.NodeHeader], n.view.self.ID.String(); len(got) != 1 || got[0] != want {
@@ -219,13 +219,13 @@ func (g got) wantNode(t testing.TB, n *node) {
 	}
 }
 
-// hello answers with the path.
+// hello responds with the path.
 func hello(_ *node, w http.ResponseWriter, r *http.Request) error {
 	_, err := io.WriteString(w, r.Method+" "+r.URL.Path)
 	return err
 }
 
-// readAll answers with the length of the body.
+// readAll responds with the length of the body.
 func readAll(_ *node, w http.ResponseWriter, r *http.Request) error {
 	body, err := edge.ReadBody(r, edge.Body{Media: "text/plain", Max: 64 << 20})
 	if err != nil {

@@ -1,24 +1,24 @@
-// Package forward passes a request to the node that owns its organization, and takes requests in that other nodes pass.
+// Package forward passes a request to the node that owns its organization, and receives requests that other nodes pass.
 //
 //	client -> Expose -> surface -> Proxy.Pass -- mutual TLS --> Receive -> surface of the owner
 //
 // Invariants:
 //
-//   - A request makes one hop at most. A node that gets a passed request, and does not own the organization, waits
-//     shortly for it and then refuses the request.
-//   - A request with effects is handled by one node at most. Once a byte may have left, an answer that does not
-//     come is fault.OutcomeUnknown. A GET or HEAD without a body is sent again to the next owner.
-//   - A public read does not wait for an owner that can't be reached: the node answers by itself (admission.ErrAbsent),
-//     if it has the anchors of the others.
-//   - Memory is bounded: answers and large bodies are copied through a buffer of a fixed size. A body of at most
-//     16 KiB is kept while it is sent, so that a request that a node refused can go to the next owner.
-//   - The headers that tell the owner where a request comes from are believed from nodes alone. Expose removes them
-//     from the requests of strangers.
-//   - The owner admits the request, bounds its time and counts its quota. A passing node holds none of the slots in
-//     which requests are computed: its processors do no work meanwhile, and requests for an owner that stands still
-//     would keep it from its own organizations. Passed requests have a bound of their own instead, in all and of one
-//     organization, because each holds a goroutine, a connection and a buffer. Public reads get half of that, so that
-//     strangers who read slowly shut no agent out, and one organization never more than it leaves free for the others.
+//   - A request makes at most one hop. A node that receives a passed request, but does not own the organization, waits
+//     briefly for ownership and then rejects the request.
+//   - A request with effects is handled by at most one node. Once a byte may have been sent, a missing response is
+//     fault.OutcomeUnknown. A GET or HEAD without a body is sent again to the next owner.
+//   - A public read does not wait for an owner that cannot be reached: the node handles it itself (admission.ErrAbsent) if it
+//     has the anchors of the others.
+//   - Memory is bounded: responses and large bodies are copied through a buffer of fixed size. A body of at most 16 KiB is
+//     kept while it is sent, so that a request that a node rejected can be sent to the next owner.
+//   - Headers that describe the client's connection are trusted only from nodes. Expose removes them from the requests of
+//     all other clients.
+//   - The owner admits the request, bounds its time and counts its quota. A passing node holds none of the slots for
+//     computing requests: it does no work in the meantime, and requests for a stalled owner would block its own
+//     organizations. Instead, passed requests have separate limits, in total and per organization, because each holds a
+//     goroutine, a connection and a buffer. Public reads get half of them, so that slow unauthenticated readers cannot lock
+//     out agents, and one organization cannot lock out the others.
 package forward
 
 import (
@@ -32,17 +32,17 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// timing is how long a node waits. The default is that of every node.
+// timing contains the waiting times of a node. All nodes use the defaults; tests change them.
 type timing struct {
 	owner time.Duration // for an owner that can be reached
-	hop   time.Duration // of the receiving node, for its own view to have the lease that the sender saw
-	doubt time.Duration // until then an owner that takes its time is not doubted
-	moved time.Duration // for the answer of a node that gave the organization away after its work was done
+	hop   time.Duration // for the receiving node's view to have the lease that the sender saw
+	doubt time.Duration // until then, a slow owner is not checked
+	moved time.Duration // for the response of a node that gave the organization away after doing its work
 
-	absent time.Duration // of a public read, for an owner that can't be reached
-	silent time.Duration // of a public read, for the begin of an answer
+	absent time.Duration // how long a public read waits for an owner that can be reached
+	silent time.Duration // how long a public read waits for the start of a response
 
-	part time.Duration // for each part of an answer; the times of connections cut a dead node off before
+	part time.Duration // for each part of a response; the keep-alive of connections detects a dead node earlier
 }
 
 func defaultTiming() timing {
@@ -50,14 +50,14 @@ func defaultTiming() timing {
 		absent: 300 * time.Millisecond, silent: time.Second, part: time.Minute}
 }
 
-// Bounds of the requests that a node passes at a time. A request of one organization whose owner is dead waits for
-// seconds, so one organization alone can't use up all.
+// Limits of the requests that a node passes at a time. A request of an organization whose owner is dead waits for
+// seconds, so one organization must not be able to use up the total.
 const (
 	maxPassed             = 4096
 	maxPassedOrganization = 1024
 )
 
-// View is the cluster as this node sees it (package cluster).
+// View is this node's view of the cluster (cluster.Cluster).
 type View interface {
 	Owner(t id.Tenant) cluster.Owner
 	Self() cluster.Node
@@ -68,7 +68,8 @@ type Options struct {
 	View      View
 	Transport *Transport // to internal listeners
 
-	// Requests that are passed at a time in all and of one organization. Defaults: 4,096 and 1,024.
+	// MaxPassed and MaxPassedOrganization limit the requests that are passed at a time, in total and per organization.
+	// If zero, 4096 and 1024.
 	MaxPassed, MaxPassedOrganization int
 }
 
@@ -78,7 +79,7 @@ type Proxy struct {
 	transport *Transport
 	timing    timing
 	limit     *admission.Limit
-	readers   *admission.Limit // of public reads, which count in limit too
+	readers   *admission.Limit // of public reads, which also count in limit
 	buffers   buffers
 	silent    silences
 	counters  counters
@@ -97,20 +98,20 @@ func New(o Options) *Proxy {
 		readers: admission.NewSharedLimit(o.MaxPassed/2, o.MaxPassedOrganization/2, "", time.Second)}
 }
 
-// Owns reports whether this node answers requests for an organization now.
+// Owns reports whether this node currently handles requests for an organization.
 func (p *Proxy) Owns(_ context.Context, t id.Tenant) bool { return p.view.Owner(t).Mine }
 
-// InFlight returns how many requests are being passed, or wait for an owner.
+// InFlight returns the number of requests that are being passed or wait for an owner.
 func (p *Proxy) InFlight() int { return p.limit.WeightInUse() }
 
-// Pass passes a request, whose body is unread, to the owner of its organization and answers with the owner's answer.
-// It returns false without an error when this node has become the owner: then nothing was written, and the caller
-// handles the request.
+// Pass passes a request, whose body must be unread, to the owner of its organization, and copies the owner's response.
+// It returns false and no error if this node has become the owner: then nothing was written, and the caller must handle
+// the request.
 //
-// An error after the begin of the answer means that the rest is lost. Before it:
-// fault.Overloaded when nothing was sent, fault.OutcomeUnknown when a request with effects may have reached
-// an owner, fault.TooSlow or fault.Invalid for a body that did not arrive, the error of the context, and
-// admission.ErrAbsent for a public read without an owner that can be reached.
+// An error after the start of the response means that the rest is lost. Before that, the error is fault.Overloaded if
+// nothing was sent, fault.OutcomeUnknown if a request with effects may have reached an owner, fault.TooSlow or
+// fault.Invalid if the body did not arrive, the error of the context, or admission.ErrAbsent for a public read without
+// a reachable owner.
 func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) (passed bool, err error) {
 	t := to.Tenant
 	if to.Public {
@@ -131,8 +132,8 @@ func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsew
 	return passed, err
 }
 
-// awaitOwnership waits until this node owns an organization, because the sender's view may be newer than its own.
-// Otherwise the answer tells the sender that nothing was done.
+// awaitOwnership waits until this node owns an organization, because the sender's view may be newer than its own. If it
+// does not, the response tells the sender that nothing was done.
 func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.Tenant) error {
 	seen, _ := ctx.Value(hopKey{}).(cluster.Epoch)
 	timer := time.NewTimer(p.timing.hop)
@@ -143,7 +144,7 @@ func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.
 			return nil
 		}
 		if owner.Node.ID == p.view.Self().ID || seen > 0 && owner.Epoch >= seen {
-			// It is being given away, or went to another node after the sender's view.
+			// It is being given away, or has moved to another node since the sender's view.
 			w.Header()[hopRefused] = []string{"1"}
 			return errNoOwner(nil)
 		}
@@ -158,13 +159,13 @@ func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.
 	}
 }
 
-// errNoOwner is the answer to a request that was not sent.
+// errNoOwner returns the error for a request that was not sent.
 func errNoOwner(cause error) error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second, Err: cause,
 		Message: "The organization moves to another node; try again"}
 }
 
-// errOutcome is the answer to a request that may have been carried out.
+// errOutcome returns the error for a request that may have been carried out.
 func errOutcome(cause error) error {
 	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: cause,
 		Message: "The request may have been carried out; look before you repeat it"}

@@ -38,7 +38,7 @@ func show(_ *node, w http.ResponseWriter, r *http.Request) error {
 		r.Header, r.ContentLength, r.TLS != nil, strings.HasPrefix(r.RemoteAddr, "127.0.0.1:")})
 }
 
-// A handler of the owner sees the same request, and the client the same answer, on each node that the client may ask.
+// A handler of the owner sees the same request, and the client the same response, on whichever node the client calls.
 func TestPassedRequestIsTheSame(t *testing.T) {
 	s := newService(t, 2, show)
 	for name, c := range map[string]struct {
@@ -108,7 +108,7 @@ func sight(t *testing.T, g got) (s seen) {
 	return s
 }
 
-// The owner sees the address of the client and not that of the node that was asked, and whether it came by TLS.
+// The owner sees the address of the client rather than of the passing node, and whether the client used TLS.
 func TestClientAddressIsKept(t *testing.T) {
 	s := newService(t, 2, func(_ *node, w http.ResponseWriter, r *http.Request) error {
 		return edge.WriteJSON(w, http.StatusOK, fmt.Sprint(r.RemoteAddr, " ", r.TLS != nil))
@@ -126,7 +126,7 @@ func TestClientAddressIsKept(t *testing.T) {
 	}
 }
 
-// Each organization is answered by its owner, on every node, refusals too.
+// Each organization is served by its owner, on every node, including errors.
 func TestOwnersAnswer(t *testing.T) {
 	s := newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
 		if r.Method == "POST" {
@@ -149,7 +149,7 @@ func TestOwnersAnswer(t *testing.T) {
 	}
 }
 
-// Large bodies go through in both directions, with and without a length.
+// Large bodies pass in both directions, with and without a length.
 func TestLargeBodies(t *testing.T) {
 	s := newService(t, 2, func(_ *node, w http.ResponseWriter, r *http.Request) error {
 		body, err := io.ReadAll(r.Body)
@@ -166,7 +166,7 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Each part of a streamed answer arrives before the next one is made.
+// Each part of a streamed response arrives before the next one is generated.
 func TestStreamedAnswer(t *testing.T) {
 	next := make(chan struct{})
 	s := newService(t, 2, func(_ *node, w http.ResponseWriter, _ *http.Request) error {
@@ -191,7 +191,7 @@ func TestStreamedAnswer(t *testing.T) {
 	}
 }
 
-// A client that goes ends the work of the owner.
+// A client that disconnects ends the work of the owner.
 func TestClientIsGone(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
 	s := newService(t, 2, func(_ *node, _ http.ResponseWriter, r *http.Request) error {
@@ -213,7 +213,7 @@ func TestClientIsGone(t *testing.T) {
 	eventually(t, "the request is over", func() bool { return s.nodes[1].proxy.InFlight() == 0 })
 }
 
-// Two nodes that take each other for the owner refuse a request, and neither handles it.
+// Two nodes that consider each other the owner reject a request, and neither handles it.
 func TestNoLoop(t *testing.T) {
 	s := newService(t, 2, hello)
 	a, b := s.nodes[0], s.nodes[1]
@@ -254,14 +254,14 @@ func TestReceiverLearnsLater(t *testing.T) {
 	g.wantNode(t, b)
 }
 
-// A node that has left the cluster passes requests to the owners that it knew last, and does not wait for others.
+// A node that has left the cluster passes requests to the last owners that it knew, and does not wait for others.
 func TestNodeThatHasLeft(t *testing.T) {
 	s := newService(t, 3, tell)
 	a, b, c := s.nodes[0], s.nodes[1], s.nodes[2]
 	c.proxy.Hurry(time.Hour, 5e9, 5e9, 5e9)
 	c.view.leave()
 	c.ask(t.Context(), "POST", "/red/x", strings.NewReader("abc")).want(t, 200, a.view.self.ID.String())
-	a.view.set(map[id.Tenant]cluster.Node{red: b.view.self}) // moves without being told
+	a.view.set(map[id.Tenant]cluster.Node{red: b.view.self}) // moves without notification
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	for _, method := range []string{"POST", "GET", "DELETE"} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// askRaw sends the head of a request as it is, and returns the status of the answer, 0 for none.
+// askRaw sends the head of a request unchanged, and returns the status of the response, or 0 if there is none.
 func (n *node) askRaw(t *testing.T, head string) int {
 	t.Helper()
 	c, err := net.Dial("tcp", n.external.Listener.Addr().String())
@@ -28,8 +28,8 @@ func (n *node) askRaw(t *testing.T, head string) int {
 	return answer.StatusCode
 }
 
-// Headers that the node which is asked takes are taken by the owner too, in each form in which a hop makes them longer.
-// Those that are too large are refused by both.
+// Headers that the passing node accepts are also accepted by the owner, in each form that a hop makes longer. Headers
+// that are too large are rejected by both.
 func TestHeadersNearTheBound(t *testing.T) {
 	s := newService(t, 2, hello)
 	const most = maxHeader + 4<<10 // package http adds that

@@ -11,28 +11,29 @@ import (
 	"time"
 )
 
-// NodeHeader names the header of each answer that holds the id of the node that answered.
+// NodeHeader is the header of each response with the ID of the node that handled the request.
 const NodeHeader = "X-Agentledger-Node"
 
-// Headers of a hop. All begin with hopPrefix, and strangers neither send nor get any header that does.
+// Headers of a hop. All begin with hopPrefix. Other clients can neither send nor receive a header with this prefix.
 const (
 	hopPrefix  = "Agentledger-Hop-"
-	hopRemote  = hopPrefix + "Remote"  // address of the client's connection; each hop has it
-	hopSecure  = hopPrefix + "Secure"  // 1 for a connection with TLS
+	hopRemote  = hopPrefix + "Remote"  // address of the client's connection; present in each passed request
+	hopSecure  = hopPrefix + "Secure"  // 1 if the client's connection uses TLS
 	hopEpoch   = hopPrefix + "Epoch"   // epoch of the lease by which the node was chosen
-	hopRefused = hopPrefix + "Refused" // of an answer: nothing was done, because the node does not own the organization
+	hopRefused = hopPrefix + "Refused" // in a response: nothing was done, because the node does not own the organization
 
-	// hopProtocol is the protocol of a request. In an answer with hopRefused it says why nothing was done.
+	// hopProtocol is the protocol of a request. In a response with hopRefused, it contains the reason why nothing was
+	// done.
 	hopProtocol = hopPrefix + "Protocol"
 )
 
-// HeaderBytes returns how many bytes of headers an internal listener has to take where the other listeners take bound
-// bytes, which is 4 KiB or more. A hop adds its own headers, and a space to each of the client's that has none.
+// HeaderBytes returns the header limit of an internal listener, given the limit of the other listeners, which must be
+// at least 4 KiB. A hop adds its own headers, and a space to each of the client's headers that has none.
 func HeaderBytes(bound int) int { return 2 * bound }
 
-// isHopByHop reports whether a header is of one connection (RFC 9110, section 7.6.1), or is written by this package.
-// Headers that Connection names are not: by them a client could remove the headers in which a proxy before the
-// service tells its address.
+// isHopByHop reports whether a header applies to a single connection (RFC 9110, section 7.6.1) or is written by this
+// package. Headers named by Connection do not count: a client could use them to remove the headers in which a proxy in
+// front of the service passes the client's address.
 func isHopByHop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
@@ -63,7 +64,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 // writeTime bounds one write to a slow client.
 const writeTime = 30 * time.Second
 
-// copyAnswer answers with the answer of a node, each part as it comes.
+// copyAnswer responds with the response of a node, each part as it arrives.
 func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFunc) error {
 	h := x.w.Header()
 	for name, values := range answer.Header {
@@ -72,7 +73,7 @@ func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFu
 		}
 	}
 	c := http.NewResponseController(x.w)
-	_ = c.SetWriteDeadline(time.Now().Add(writeTime)) // a writer of a test has none
+	_ = c.SetWriteDeadline(time.Now().Add(writeTime)) // not supported by writers of tests
 	x.w.WriteHeader(answer.StatusCode)
 	if answer.Body == http.NoBody {
 		return nil
@@ -101,7 +102,7 @@ func (x *passage) copyBody(c *http.ResponseController, answer *http.Response, ca
 	}
 }
 
-// writePart writes a part of an answer to the client, which may be slow.
+// writePart writes a part of a response to the client, which may be slow.
 func (x *passage) writePart(c *http.ResponseController, part []byte, flush bool) error {
 	if len(part) == 0 {
 		return nil
@@ -116,10 +117,10 @@ func (x *passage) writePart(c *http.ResponseController, part []byte, flush bool)
 	return nil
 }
 
-// buffers are those through which answers are copied.
+// buffers pools the buffers through which responses are copied.
 type buffers struct{ unused sync.Pool }
 
-// buffer is as large as that of io.Copy.
+// buffer has the same size as the buffer of io.Copy.
 type buffer [32 << 10]byte
 
 func (b *buffers) borrow() *buffer {

@@ -25,18 +25,18 @@ type passage struct {
 	r      *http.Request
 	tenant id.Tenant
 
-	repeatable bool            // it has no effects and no body
-	public     bool            // this node may answer it when no owner can be reached
-	begun      atomic.Bool     // a byte may have left
-	taken      bool            // the newest attempt had a connection, and was not refused
-	kept       []byte          // its whole body, nil if that is not kept
-	sending    context.Context // ends with the client; nil before the first attempt
-	allowed    time.Duration   // from the end of the body to the begin of the answer; 0 for no bound
+	repeatable bool            // it has neither effects nor a body
+	public     bool            // this node may handle it if no owner can be reached
+	begun      atomic.Bool     // a byte may have been sent
+	taken      bool            // the latest attempt had a connection and was not rejected
+	kept       []byte          // the whole body, or nil if it is not kept
+	sending    context.Context // ends with the client's connection; nil before the first attempt
+	allowed    time.Duration   // from the end of the body to the start of the response; 0 if not bounded
 
 	mu      sync.Mutex
-	until   time.Time // the begin of the answer, at the latest; zero for no bound
+	until   time.Time // deadline for the start of the response; zero if not bounded
 	bodyErr error     // why the body did not arrive
-	body    *sentBody // of the newest attempt, which alone may read; nil after withdrawBody
+	body    *sentBody // of the latest attempt, the only one that may read; nil after withdrawBody
 	touched bool      // a byte of the body was read
 }
 
@@ -47,10 +47,10 @@ func newPassage(p *Proxy, w http.ResponseWriter, r *http.Request, to *admission.
 	return x
 }
 
-// retryAfter is when an owner that could not be reached is tried again, if the view does not change before.
+// retryAfter is when an owner that could not be reached is tried again, unless the view changes earlier.
 const retryAfter = 500 * time.Millisecond
 
-// run sends the request until an owner answers.
+// run sends the request until an owner responds.
 func (x *passage) run() (passed bool, err error) {
 	x.begin()
 	if err := x.keepBody(); err != nil {
@@ -65,11 +65,11 @@ func (x *passage) run() (passed bool, err error) {
 			x.restoreBody()
 			return false, nil
 		}
-		if !owner.Prepared { // it does not know what others have shown
+		if !owner.Prepared { // this node does not have the anchors of the others
 			absent = nil
 		}
 		target := silence{owner.Node.ID, x.tenant}
-		if absent != nil && (owner.Node.URL == "" || x.proxy.silent.has(target)) { // it is forgotten, or may be soon
+		if absent != nil && (owner.Node.URL == "" || x.proxy.silent.has(target)) { // the owner is forgotten, or may be soon
 			return false, admission.ErrAbsent
 		}
 		if owner.Node.URL != "" && owner.Node.ID != x.proxy.view.Self().ID {
@@ -80,11 +80,11 @@ func (x *passage) run() (passed bool, err error) {
 				x.proxy.silent.note(target)
 				return false, admission.ErrAbsent
 			}
-			if x.taken { // the time of an attempt is no wait for an owner
+			if x.taken { // the time of an attempt does not count as a wait for an owner
 				timer.Reset(x.proxy.timing.owner)
 			}
 		}
-		if owner.Left { // other nodes know who has the organization now
+		if owner.Left { // other nodes know the new owner
 			return false, x.withoutOwner(absent, err)
 		}
 		select {
@@ -100,7 +100,7 @@ func (x *passage) run() (passed bool, err error) {
 	}
 }
 
-// withoutOwner returns the error of a request that was not sent, because this node has left the cluster.
+// withoutOwner returns the error for a request that was not sent because this node has left the cluster.
 func (x *passage) withoutOwner(absent <-chan time.Time, err error) error {
 	if absent != nil {
 		return admission.ErrAbsent
@@ -108,7 +108,8 @@ func (x *passage) withoutOwner(absent <-chan time.Time, err error) error {
 	return errNoOwner(err)
 }
 
-// absence returns a channel that yields when a public read has waited for an owner for long enough; nil for others.
+// absence returns a channel that receives when a public read has waited long enough for an owner, or nil for other
+// requests.
 func (x *passage) absence() <-chan time.Time {
 	if !x.public {
 		return nil
@@ -116,12 +117,12 @@ func (x *passage) absence() <-chan time.Time {
 	return time.After(x.proxy.timing.absent)
 }
 
-// mayRepeat reports whether the request may be sent to another node after an attempt that failed.
+// mayRepeat reports whether the request may be sent to another node after a failed attempt.
 func (x *passage) mayRepeat() bool {
 	return x.r.Context().Err() == nil && (x.repeatable || !x.begun.Load())
 }
 
-// failure returns the answer to a request whose attempt failed for good.
+// failure returns the error for a request after its last attempt failed.
 func (x *passage) failure(err error) error {
 	x.mu.Lock()
 	bodyErr := x.bodyErr
@@ -131,7 +132,7 @@ func (x *passage) failure(err error) error {
 		return err
 	case errors.Is(bodyErr, os.ErrDeadlineExceeded):
 		return fault.Wrap(fault.TooSlow, "The body took too long to arrive", bodyErr)
-	case bodyErr != nil: // no owner takes a part of a body for the whole
+	case bodyErr != nil: // no owner accepts an incomplete body
 		return fault.Wrap(fault.Invalid, "The body could not be read", bodyErr)
 	case x.repeatable || !x.begun.Load():
 		return errNoOwner(err)
@@ -139,10 +140,10 @@ func (x *passage) failure(err error) error {
 	return errOutcome(err)
 }
 
-// errCut says that the rest of an answer is lost.
-var errCut = errors.New("the answer of the other node was cut off")
+// errCut means that the rest of a response is lost.
+var errCut = errors.New("the response of the other node was cut off")
 
-// attempt sends the request to one node. Without an error the client has the answer.
+// attempt sends the request to one node. If it returns true and no error, the client has the response.
 func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
 	to := owner.Node
 	x.taken = false
@@ -181,24 +182,24 @@ func addressOf(n cluster.Node) string {
 	return strings.TrimSuffix(strings.TrimPrefix(n.URL, "https://"), "/")
 }
 
-// maxAtOnce is the largest body that is sent before the answer is looked for, in bytes. A larger one is sent by a
-// goroutine of its own, because the node may answer before it has read all.
+// maxAtOnce is the length up to which a body is sent before the response is read, in bytes. A longer one is sent by a
+// separate goroutine, because the node may respond before it has read everything.
 const maxAtOnce = 64 << 10
 
-// converse sends the request and answers with the answer. The connection can be used again if both were sent whole.
+// converse sends the request and copies the response. The connection is reusable if both were transferred completely.
 func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop func()) (reusable bool, err error) {
 	sent := make(chan error, 1)
 	if n := x.r.ContentLength; n >= 0 && n <= maxAtOnce {
 		x.send(c, sent)
 	} else {
-		// Otherwise the server would not answer while the body is read.
-		_ = http.NewResponseController(x.w).EnableFullDuplex() // a writer of a test has none
+		// Otherwise, the server would not send the response while the body is read.
+		_ = http.NewResponseController(x.w).EnableFullDuplex() // not supported by writers of tests
 		go x.send(c, sent)
 	}
 	answer, err := c.readAnswer(x.r.Method)
 	stop()
 	if err != nil && x.sending.Err() != nil {
-		return false, errors.Join(err, <-sent) // reads of the body fail at once, too
+		return false, errors.Join(err, <-sent) // reads of the body also fail at once
 	}
 	if err != nil {
 		return false, err
@@ -217,8 +218,8 @@ func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop f
 	}
 }
 
-// send sends the request, and tells how that went. When the body does not arrive, the connection is of no use. When the
-// node does not take the body, its answer may be there.
+// send sends the request, and sends the result on sent. If the body does not arrive, the connection is useless. If the
+// node does not read the body, its response may already be there.
 func (x *passage) send(c *connection, sent chan<- error) {
 	err := c.writeRequest(x.r, x.nextBody())
 	switch {
@@ -247,22 +248,22 @@ func (x *passage) isRefused(answer *http.Response) bool {
 	return true
 }
 
-// refusalOf returns why a node did nothing.
+// refusalOf returns the reason why a node did nothing.
 func refusalOf(answer *http.Response) error {
 	if why := answer.Header.Get(hopProtocol); why != "" {
-		return fmt.Errorf("the node refused the request: %s", why)
+		return fmt.Errorf("the node rejected the request: %s", why)
 	}
 	return errMoved
 }
 
 // Times of a request that is sent.
 const (
-	answerGrace = 2 * time.Second  // beyond the time of the request, for an owner that answers at the last moment
-	longest     = 35 * time.Minute // for a body to be sent; the times of connections cut slow senders off before
+	answerGrace = 2 * time.Second  // added to the time of the request, for an owner that responds at the last moment
+	longest     = 35 * time.Minute // for sending a body; the deadlines of the client's connection end slow senders earlier
 )
 
-// begin prepares the first attempt. From now on the owner bounds the request's time. The times of the client's
-// connection are for senders that are slow, and end no request that was sent.
+// begin prepares the first attempt. From now on, the owner bounds the request's time. The deadlines of the client's
+// connection are for slow senders, and do not end a request that was sent.
 func (x *passage) begin() {
 	if x.sending != nil {
 		return
@@ -277,11 +278,11 @@ func (x *passage) begin() {
 	}
 	if x.r.ContentLength == 0 {
 		x.endBody(nil)
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // a writer of a test has none
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // not supported by writers of tests
 	}
 }
 
-// endBody notes that the body has been sent, or why not. The time of the answer begins.
+// endBody records that the body has been sent, or why not. The time for the response starts.
 func (x *passage) endBody(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

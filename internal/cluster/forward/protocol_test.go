@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A passed request in a protocol that a node does not speak is refused before anything is done. A header of a newer
-// node is passed over, and no handler sees it.
+// A passed request with a protocol that a node does not support is rejected before anything is done. A header of a
+// newer node is ignored, and no handler sees it.
 func TestOtherProtocols(t *testing.T) {
 	s := newService(t, 2, func(n *node, w http.ResponseWriter, r *http.Request) error {
 		for name := range r.Header {

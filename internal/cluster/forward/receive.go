@@ -15,8 +15,8 @@ type hopKey struct{}
 // hasHopped reports whether a request came from another node.
 func hasHopped(ctx context.Context) bool { return ctx.Value(hopKey{}) != nil }
 
-// Receive returns the handler of the internal listener, which only nodes reach. It restores the facts about
-// the client, and gives the request to h. A request that no node has passed is refused.
+// Receive returns the handler of the internal listener, which only nodes can reach. It restores the facts about the
+// client's connection and passes the request to h. It rejects a request that no node has passed.
 func (p *Proxy) Receive(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header[hopRemote]) != 1 {
@@ -34,7 +34,7 @@ func (p *Proxy) Receive(h http.Handler) http.Handler {
 	})
 }
 
-// Expose returns the handler of a listener that strangers reach. It removes the headers of hops from requests.
+// Expose returns the handler of a listener that other clients can reach. It removes the headers of hops from requests.
 func (p *Proxy) Expose(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		dropHop(r.Header)
@@ -55,12 +55,12 @@ func dropHop(h http.Header) {
 	}
 }
 
-// restore returns a passed request as the passing node got it.
+// restore returns a passed request as the passing node received it.
 func restore(r *http.Request) *http.Request {
 	h := r.Header
 	var seen uint64
 	if len(h[hopEpoch]) > 0 {
-		seen, _ = strconv.ParseUint(h[hopEpoch][0], 10, 64) // 0, which is no epoch, for anything else
+		seen, _ = strconv.ParseUint(h[hopEpoch][0], 10, 64) // anything else is 0, which is not an epoch
 	}
 	r = r.WithContext(context.WithValue(r.Context(), hopKey{}, cluster.Epoch(seen)))
 	r.RemoteAddr = h[hopRemote][0]

@@ -9,11 +9,11 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// silences is the nodes that left a public read of an organization without an answer lately. Otherwise each such read
-// would wait for the same node again. Reads of other organizations of the node are not concerned.
+// silences contains the nodes that recently did not respond to a public read of an organization. Without it, each such
+// read would wait for the same node again. Reads of other organizations of the node are not affected.
 type silences struct {
 	mu    sync.Mutex
-	until map[silence]time.Time // nil until the first
+	until map[silence]time.Time // nil until the first silence
 }
 
 type silence struct {
@@ -23,11 +23,11 @@ type silence struct {
 
 // Bounds of silences.
 const (
-	silenceTime = time.Second // for which no other public read of the organization is passed to the node
-	maxSilences = 1024        // beyond which those that are over are dropped
+	silenceTime = time.Second // during which no other public read of the organization is passed to the node
+	maxSilences = 1024        // beyond which expired ones are removed
 )
 
-// note notes that a node is silent.
+// note records that a node is silent.
 func (s *silences) note(which silence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *silences) note(which silence) {
 	s.until[which] = now.Add(silenceTime)
 }
 
-// has reports whether a node was silent lately.
+// has reports whether a node was recently silent.
 func (s *silences) has(which silence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

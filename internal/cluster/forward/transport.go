@@ -11,43 +11,43 @@ import (
 // Times of connections between nodes.
 const (
 	slotTime   = 3 * time.Second
-	unusedTime = 20 * time.Second // less than that of a listener
+	unusedTime = 20 * time.Second // shorter than a listener's idle time-out
 )
 
-// Sizes of the way to a node.
+// Limits of the connections to a node.
 const (
-	maxUnused = 256 // connections
-	maxDials  = 16  // connections that are opened at a time
+	maxUnused = 256 // idle connections
+	maxDials  = 16  // connections that are being opened
 )
 
-// Transport is the way to the internal listeners of other nodes. It speaks HTTP/1.1 on connections that it keeps, each
-// for one request at a time. It stands in place of http.Transport for two reasons: a request takes less than
-// three quarters of the processor time, because the goroutine of the request itself writes and reads. And nothing is
-// sent twice, which http.Transport does by rules of its own. Its methods may be called concurrently.
+// Transport manages the connections to the internal listeners of other nodes. It speaks HTTP/1.1 on persistent
+// connections, each for one request at a time. It replaces http.Transport for two reasons: a request takes less than
+// three quarters of the processor time, because its own goroutine writes and reads. And nothing is sent twice, which
+// http.Transport does by its own rules. Its methods may be called concurrently.
 type Transport struct {
 	dialer *dialer
 
 	mu    sync.Mutex
-	nodes map[string]*pool // by address; one for each that was ever asked
+	nodes map[string]*pool // by address; entries are never removed
 }
 
-// NewTransport returns a transport. config is from cluster.Identity.Client.
+// NewTransport returns a transport. config is the result of cluster.Identity.Client.
 func NewTransport(config *tls.Config) *Transport {
 	return &Transport{dialer: newDialer(config), nodes: make(map[string]*pool)}
 }
 
-// pool is the connections to one node.
+// pool contains the connections to one node.
 type pool struct {
 	address string
-	dials   chan struct{}    // one for each connection that is being opened
-	waiting chan *connection // takes a connection to a request that waits for one
+	dials   chan struct{}    // a slot for each connection that is being opened
+	waiting chan *connection // hands a connection to a waiting request
 
 	mu     sync.Mutex
-	unused []*connection // the one that was used last is the last
-	sweep  *time.Timer   // nil while unused is empty
+	unused []*connection // most recently used last
+	sweep  *time.Timer   // nil if unused is empty
 }
 
-func (t *Transport) poolOf(address string) *pool {
+func (t *Transport) poolFor(address string) *pool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.nodes[address]
@@ -58,9 +58,9 @@ func (t *Transport) poolOf(address string) *pool {
 	return p
 }
 
-// connect returns a connection to a node. The caller releases or aborts it.
+// connect returns a connection to a node. The caller must release or abort it.
 func (t *Transport) connect(ctx context.Context, address string) (*connection, error) {
-	p := t.poolOf(address)
+	p := t.poolFor(address)
 	for c := p.takeUnused(); c != nil; c = p.takeUnused() {
 		if c.isAlive() {
 			return c, nil
@@ -72,8 +72,8 @@ func (t *Transport) connect(ctx context.Context, address string) (*connection, e
 
 var errManyDials = errors.New("too many connections to the node are being opened")
 
-// open opens a connection, or takes one that another request is done with meanwhile. Few are opened at a time: after
-// a burst of requests so many handshakes would begin that each takes too long.
+// open opens a connection, or waits for one that another request releases. Only a few are opened at a time: after a
+// burst of requests, so many handshakes would run that each takes too long.
 func (p *pool) open(ctx context.Context, d *dialer) (*connection, error) {
 	select {
 	case p.dials <- struct{}{}:
@@ -90,7 +90,7 @@ func (p *pool) open(ctx context.Context, d *dialer) (*connection, error) {
 	return newConnection(c, p), nil
 }
 
-// awaitTurn returns a connection, or nothing when it is the caller's turn to open one.
+// awaitTurn returns a connection, or nil if it is the caller's turn to open one.
 func (p *pool) awaitTurn(ctx context.Context) (*connection, error) {
 	timer := time.NewTimer(slotTime)
 	defer timer.Stop()
@@ -119,7 +119,7 @@ func (p *pool) takeUnused() *connection {
 	return c
 }
 
-// release keeps a connection on which the answer was read to its end.
+// release returns a connection to the pool. The response on it must have been read to its end.
 func (p *pool) release(c *connection) {
 	select {
 	case p.waiting <- c:
@@ -139,7 +139,7 @@ func (p *pool) release(c *connection) {
 	}
 }
 
-// dropUnused ends the connections that were not used for a time, and looks again later.
+// dropUnused closes the connections that have been idle for the given time, and schedules the next sweep.
 func (p *pool) dropUnused(age time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *pool) dropUnused(age time.Duration) {
 	}
 }
 
-// CloseUnused ends the connections that no request uses.
+// CloseUnused closes the idle connections.
 func (t *Transport) CloseUnused() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// Why an attempt is given up.
+// Reasons for giving up an attempt.
 var (
 	errMoved = errors.New("the organization has another owner")
-	errLate  = errors.New("the node did not answer in time")
+	errLate  = errors.New("the node did not respond in time")
 
-	errSilent = errors.New("the node did not answer a public read soon")
+	errSilent = errors.New("the node did not respond to a public read in time")
 )
 
-// watch ends an attempt whose node does not answer in time, or has lost the organization. A request that may be
-// repeated goes to the next owner at once, and a public read may be answered by this node. The caller calls stop at the
-// begin of the answer.
+// watch ends an attempt if its node does not respond in time or has lost the organization. A request that may be
+// repeated is then sent to the next owner at once, and a public read may be handled by this node. The caller must call
+// stop at the start of the response.
 func (x *passage) watch(ctx context.Context, cancel context.CancelCauseFunc, to cluster.Node) (stop func()) {
 	if x.public {
 		timer := time.AfterFunc(x.proxy.timing.silent, func() { cancel(errSilent) })
@@ -36,7 +36,7 @@ func (x *passage) watch(ctx context.Context, cancel context.CancelCauseFunc, to 
 	}
 }
 
-// watchOwner returns why the attempt is to be given up, nil when ctx ended before.
+// watchOwner returns the reason for giving up the attempt, or nil if ctx ends first.
 func (x *passage) watchOwner(ctx context.Context, to cluster.Node) error {
 	for {
 		owner := x.proxy.view.Owner(x.tenant)
@@ -60,7 +60,7 @@ func (x *passage) watchOwner(ctx context.Context, to cluster.Node) error {
 	}
 }
 
-// endMoved leaves a node that lost the organization the time to tell the outcome of a request with effects.
+// endMoved gives a node that lost the organization some time to report the outcome of a request with effects.
 func (x *passage) endMoved(ctx context.Context) error {
 	if x.repeatable {
 		return errMoved
@@ -75,7 +75,7 @@ func (x *passage) endMoved(ctx context.Context) error {
 	}
 }
 
-// timeLeft is for how long the answer may still be waited for.
+// timeLeft returns how long to wait for the response.
 func (x *passage) timeLeft() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
