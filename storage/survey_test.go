@@ -18,11 +18,11 @@ func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 // many is more than two pages of a listing.
 const many = 2100
 
-// tenantOf spreads tenants over both halves of the numbers.
+// tenantOf spreads tenants over both halves of the number range.
 func tenantOf(i int) id.Tenant { return id.Tenant(uint64(i+1) * 0x9e3779b97f4a7c15) }
 
-// batchOf returns the first batch of a ledger whose head and records contain its number. Every third ledger has no record
-// of kind "b".
+// batchOf returns the first batch of a ledger whose head and records contain its number. Every third ledger has no
+// record of kind "b".
 func batchOf(i int) storage.Batch {
 	b := storage.Batch{Tenant: tenantOf(i), Head: storage.Head{Root: id.Hash{1, byte(i)}, Last: id.Hash{1}, Epoch: 1,
 		ConfigVersion: uint64(i + 1)}}
@@ -38,7 +38,7 @@ func batchOf(i int) storage.Batch {
 	return b
 }
 
-// fill makes the ledgers [0, n).
+// fill creates the ledgers [0, n).
 func fill(t *testing.T, e storage.Engine, n int) {
 	t.Helper()
 	for some := range slices.Chunk(slices.Collect(numbers(n)), 200) {
@@ -64,7 +64,7 @@ func numbers(n int) func(func(int) bool) {
 	}
 }
 
-// slow hides that an engine answers for many ledgers at once.
+// slow hides that an engine is a Surveyor.
 type slow struct{ storage.SurveyStore }
 
 func TestLedgers(t *testing.T) {
@@ -83,7 +83,7 @@ func TestLedgers(t *testing.T) {
 	})
 }
 
-// checkSurvey compares all answers with the batches.
+// checkSurvey compares all results with the batches.
 func checkSurvey(t *testing.T, what string, store storage.SurveyStore, q storage.SurveyQuestion) {
 	t.Helper()
 	want := map[id.Tenant]storage.Batch{}
@@ -148,7 +148,7 @@ func TestSurveyEnds(t *testing.T) {
 	})
 }
 
-// damaged is a store in which the records of one tenant can't be read.
+// damaged is a store in which the records of one tenant cannot be read.
 type damaged struct {
 	storage.SurveyStore
 	tenant id.Tenant

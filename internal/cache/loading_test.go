@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 )
 
-// counting returns a load function and how often it was called.
+// counting returns a load function and a function that returns the number of its calls.
 func counting() (func(context.Context) (int64, error), *atomic.Int64) {
 	var calls atomic.Int64
 	return func(context.Context) (int64, error) { return calls.Add(1), nil }, &calls
@@ -53,7 +53,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// With Writes a value is read again beyond its age after a write alone, also one that came during its read.
+// With Writes, a value is read again after its age only if there was a write, including a write during its read.
 func TestWrites(t *testing.T) {
 	now, writes := time.Unix(1_800_000_000, 0), uint64(0)
 	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: time.Second, Limit: 10,
@@ -129,8 +129,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Values with a weight stay within a bound of bytes, also when they are read anew
-// with another weight; one that is heavier than all room is not kept.
+// Weighted values stay within a bound of bytes, even if they are read again with another weight. A value heavier than
+// the bound is not cached.
 func TestBoundOfBytes(t *testing.T) {
 	c := cache.NewLoading(cache.LoadingOptions[int, int64]{MaxAge: time.Hour, Limit: 100, Weight: func(_ int, weight int64) int64 { return weight }})
 	reads := 0
@@ -144,7 +144,7 @@ func TestBoundOfBytes(t *testing.T) {
 		t.Helper()
 		for _, key := range keys {
 			before := reads
-			if get(key, 101); reads == before { // too heavy to be kept now
+			if get(key, 101); reads == before { // too heavy to be cached now
 				n++
 			}
 		}
@@ -199,7 +199,7 @@ func TestOneReadsAndTheOthersWait(t *testing.T) {
 	})
 }
 
-// A read that began before Drop is not found by those who ask after it.
+// A read that started before Drop is not used by later callers.
 func TestDropDuringARead(t *testing.T) {
 	c := cache.NewLoading(cache.LoadingOptions[string, string]{MaxAge: time.Hour, Limit: 10})
 	got, err := c.Get(t.Context(), "a", func(context.Context) (string, error) {
@@ -226,8 +226,8 @@ func TestPanicReleasesWaiters(t *testing.T) {
 	}
 }
 
-// A value counts for the version that it was read for and for older ones. A read for an
-// older version gives nothing to a caller that asks for a newer one, an error neither.
+// A value is valid for the version that it was read for and for older ones. A read for an older version returns neither
+// a value nor an error to a caller that needs a newer one.
 func TestVersions(t *testing.T) {
 	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: cache.Forever, Limit: 10})
 	load, calls := counting()

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 )
 
-// In random use the weight is never above the limit, and is the sum of what is there.
+// Under random use, the weight never exceeds the limit, and is the sum of the entries' weights.
 func TestMapKeepsItsBound(t *testing.T) {
 	for _, shards := range []int{0, 1, 4} {
 		m := cache.NewMap(cache.MapOptions[int, int64]{Limit: 400, Shards: shards, Weight: func(_ int, weight int64) int64 { return weight }})
@@ -69,7 +69,7 @@ func TestMapValues(t *testing.T) {
 	}
 }
 
-// Keys that are asked for again stay while many come once.
+// Keys that are used repeatedly stay while many others are used once.
 func TestMapKeepsUsedEntries(t *testing.T) {
 	const often, limit = 50, 100
 	m := cache.NewMap(cache.MapOptions[int, int]{Limit: limit})
@@ -89,8 +89,7 @@ func TestMapKeepsUsedEntries(t *testing.T) {
 	}
 }
 
-// An entry that is refused to go stays, also if the map gets larger than its limit. It
-// goes later, when it may.
+// An entry that Evictable keeps stays even if the map exceeds its limit. It is evicted once Evictable allows it.
 func TestMapEvictable(t *testing.T) {
 	pinned := func(key int) bool { return key < 20 }
 	m := cache.NewMap(cache.MapOptions[int, int]{Limit: 10, Evictable: func(key, _ int) bool { return !pinned(key) }})

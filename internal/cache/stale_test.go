@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// down is a store that can't be reached, as it is told to those who ask.
+// down is the error of a store that cannot be reached.
 func down() error {
 	return &fault.Error{Kind: fault.Unavailable, Err: fmt.Errorf("read: %w", storage.ErrUnavailable)}
 }
@@ -32,15 +32,14 @@ func fails(err error) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return "", err }
 }
 
-// patience is how long a call waits that has a stale value.
+// patience is how long a call with a stale value waits.
 const patience = 100 * time.Millisecond
 
 func newStale() *cache.Loading[string, string] {
 	return cache.NewLoading(cache.LoadingOptions[string, string]{MaxAge: time.Second, Stale: time.Minute, Limit: 10, Patience: patience})
 }
 
-// TestStaleWhileUnavailable: what happened to the value before and how the store
-// answers, and what is shown.
+// TestStaleWhileUnavailable varies what happened to the value before, how the store responds, and what is returned.
 func TestStaleWhileUnavailable(t *testing.T) {
 	gone := errors.New("there is none any more")
 	for _, test := range []struct {
@@ -86,8 +85,7 @@ func TestStaleWhileUnavailable(t *testing.T) {
 	}
 }
 
-// An answer that says no is the last word: the value does not come back when the
-// store falls silent after it.
+// A negative response is final: the value does not reappear when the store becomes unavailable afterwards.
 func TestNoIsRememberedWhileUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newStale()
@@ -100,8 +98,8 @@ func TestNoIsRememberedWhileUnavailable(t *testing.T) {
 	})
 }
 
-// What was dropped has no stale value for a time, also when it was read again: the
-// change may land after that read.
+// A dropped key has no stale value for some time, even if it was read again: the change may be committed after that
+// read.
 func TestDropBeatsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newStale()
@@ -123,7 +121,7 @@ func TestDropBeatsStale(t *testing.T) {
 	})
 }
 
-// A drop while a call waits for the store takes the stale value from it too.
+// A drop while a call waits for the store also takes the stale value away from that call.
 func TestDropWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newStale()
@@ -143,8 +141,7 @@ func TestDropWhileWaiting(t *testing.T) {
 	})
 }
 
-// The first caller leaves when its time is over, as those behind it do, and one
-// read is under way for all of them: it ends after its own time.
+// All callers, including the first, leave when their time is up. They share one read, which ends after its own time.
 func TestTheFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newStale()
@@ -176,7 +173,7 @@ func TestTheFirstCallerLeaves(t *testing.T) {
 	})
 }
 
-// Who has a stale value waits once: behind a read that hangs already nobody does.
+// A caller with a stale value waits at most once: if a read already hangs, nobody waits.
 func TestPatienceIsOfTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newStale()
@@ -195,7 +192,7 @@ func TestPatienceIsOfTheRead(t *testing.T) {
 	})
 }
 
-// A read that can't be ended keeps its key: nobody begins another one beside it.
+// A read that cannot be ended keeps its key: no second read is started.
 func TestOneReadOfAKeyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newStale()

@@ -19,8 +19,7 @@ import (
 
 const day = 24 * time.Hour
 
-// act is one thing that happens to a machine or its operator, and what a guard says
-// after it.
+// act is something that happens to a machine or its operator, and the expected state of the guard afterwards.
 type act struct {
 	what   string
 	pass   time.Duration // of time, asleep or not
@@ -28,7 +27,7 @@ type act struct {
 	step   time.Duration
 	accept bool
 
-	ahead time.Duration // trusted time before true time, which the passing of time alone moves
+	ahead time.Duration // trusted time minus true time; true time only passes
 	held  bool
 }
 
@@ -177,8 +176,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Whatever the steps are, trusted time is never more than Bound behind an earlier trusted time, so that the received
-// times of a log need not run backwards. A clock that is right again is trusted if it was followed within Bound.
+// Whatever the steps are, trusted time is never more than Bound behind an earlier trusted time, so the received times
+// of a log need not decrease. A clock that is right again is trusted if it was within Bound.
 func TestGuardNeverGoesBackFurtherThanBound(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -207,7 +206,7 @@ func TestGuardNeverGoesBackFurtherThanBound(t *testing.T) {
 	}
 }
 
-// A step is held whoever asks first, and none of many who ask sees it.
+// A step is detected by whichever caller comes first, and none of many concurrent callers sees it.
 func TestGuardConcurrently(t *testing.T) {
 	m := clocktest.New()
 	g := clock.New(m, clock.Start{})
@@ -256,7 +255,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// What is watched is told once and kept, but for a time that is not trusted.
+// Watch logs each state once, and does not write the mark while the clock is not trusted.
 func TestWatch(t *testing.T) {
 	m := clocktest.New()
 	g := clock.New(m, clock.Start{})
@@ -282,7 +281,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// The clocks of this machine run on, and agree.
+// The clocks of this machine advance, and agree.
 func TestMachine(t *testing.T) {
 	g := clock.New(clock.Machine(), clock.Start{})
 	before := time.Now()

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// makeOf makes a folder or, with content, a file of exactly that mode.
+// makeOf creates a folder or, if there is content, a file with exactly the given mode.
 func makeOf(t *testing.T, path string, mode fs.FileMode, dir bool) string {
 	t.Helper()
 	var err error
@@ -99,8 +99,8 @@ func TestTightenFile(t *testing.T) {
 	}
 }
 
-// A replaced file has the new content alone, is private, and leaves nothing beside it; one
-// that can't be replaced stays as it was.
+// A replaced file has only the new content, is private, and leaves no other file. A file that cannot be replaced is
+// unchanged.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -142,7 +142,7 @@ func TestCreateFile(t *testing.T) {
 	}
 }
 
-// steps is a file system that notes its calls and fails at one of them.
+// steps is a file system that records its calls and fails at one of them.
 type steps struct {
 	taken []string
 	fails string
@@ -168,8 +168,8 @@ type step struct {
 func (s step) Sync() error  { return s.take("sync " + s.name) }
 func (s step) Close() error { return s.take("close " + s.name) }
 
-// Commit takes its steps in an order in which a crash at any of them leaves a whole file,
-// and reports each that fails.
+// Commit takes its steps in an order in which a crash at any of them leaves a complete file, and reports each failed
+// step.
 func TestCommitOrder(t *testing.T) {
 	want := []string{"sync new", "close new", "rename new dir/file", "open dir", "sync dir", "close dir"}
 	for i := -1; i < len(want); i++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// holds is the variable that makes this test's program hold a file of that name until it is
-// killed or its standard input ends.
+// holds is the environment variable that makes the test program hold a file lock until it is killed or its standard
+// input ends.
 const holds = "LOCKFILE_TEST_HOLDS"
 
 func TestMain(m *testing.M) {
@@ -69,7 +69,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A file that can't be opened is not one that somebody holds: the error says why.
+// A lock file that cannot be opened is not reported as locked: the error contains the reason.
 func TestNotOpened(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
@@ -97,7 +97,7 @@ func TestNotOpened(t *testing.T) {
 	}
 }
 
-// A process that is killed holds nothing any more.
+// A killed process holds no lock.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	other := exec.Command(os.Args[0])

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 )
 
-// Keys come back as they are, the first time and later, and each name leads to its own.
+// Decode returns the right key, the first time and later, for each Multikey.
 func TestDecoder(t *testing.T) {
 	var d Decoder
 	red, blue := signer(t, 1).Public(), signer(t, 2).Public()
@@ -28,7 +28,7 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// More keys than have room begin anew.
+// If there are more keys than the cache can hold, it starts again.
 func TestDecoderIsBounded(t *testing.T) {
 	var d Decoder
 	for n := range maxDecoded {

@@ -30,7 +30,8 @@ func signer(t testing.TB, n int) edkey.Private {
 	return k
 }
 
-// use asks for a verifier, waits until no table is being built, and checks that the verifier tells good from bad.
+// use asks for a verifier, waits until no table is being built, and checks that the verifier distinguishes good
+// signatures from bad ones.
 func use(t *testing.T, tables *Tables, owner id.Tenant, k edkey.Private) event.Verifier {
 	t.Helper()
 	v := tables.Verifier(owner, k.Public())
@@ -92,7 +93,7 @@ func TestTurnedOff(t *testing.T) {
 	}
 }
 
-// Many keys stay within the bound of memory, and a key that is used all the time keeps its table.
+// Many keys stay within the memory bound, and a key that is always in use keeps its table.
 func TestBoundOfMemory(t *testing.T) {
 	const room = shards * 4
 	now := fixedTime()
@@ -117,7 +118,8 @@ func TestBoundOfMemory(t *testing.T) {
 	}
 }
 
-// An organization that uses new keys all the time gets so many tables a second, and a neighbour gets its own.
+// An organization that keeps using new keys gets a limited number of tables per second, and another organization gets
+// its own.
 func TestAttackByManyKeys(t *testing.T) {
 	tables := New(Options{Bytes: 1 << 30, Clock: fixedTime})
 	for i := range 3 * buildsAtOnce {
@@ -136,7 +138,8 @@ func TestAttackByManyKeys(t *testing.T) {
 	}
 }
 
-// More keys than have room, all used alike: few tables are built, and a neighbour's new key gets one within a second.
+// More keys than fit, all used equally: few tables are built, and a new key of another organization gets one within a
+// second.
 func TestMoreKeysThanRoom(t *testing.T) {
 	const room, organizations = shards * 2, 50
 	now := fixedTime()
@@ -167,7 +170,7 @@ func builds(t *testing.T, tables *Tables) uint64 {
 	return m.GetHistogram().GetSampleCount()
 }
 
-// No caller waits, and no key is lost, when all builders are busy.
+// No caller waits, and no key is lost, if all builders are busy.
 func TestBusyBuilders(t *testing.T) {
 	tables := New(Options{Bytes: 64 << 20, Clock: fixedTime})
 	for range cap(tables.slots) {

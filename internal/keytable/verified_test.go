@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// A signature is known when key, digest and signature are all the same: any other bit is another signature.
+// A signature is found only if key, digest and signature are all the same: any other bit is another signature.
 func TestVerifiedComparesAllBytes(t *testing.T) {
 	var v Verified
 	red, blue := signer(t, 1), signer(t, 2)
@@ -44,7 +44,7 @@ func TestVerifiedComparesAllBytes(t *testing.T) {
 	}
 }
 
-// The newest four digests of a row have it; digests of other rows stay. Nil remembers nothing.
+// A row keeps its four latest digests; digests of other rows stay. A nil Verified caches nothing.
 func TestVerifiedKeepsTheNewest(t *testing.T) {
 	var v, none *Verified = new(Verified), nil
 	key, sig := signer(t, 1).Public(), [64]byte{1}
@@ -69,7 +69,7 @@ func TestVerifiedKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// While a third of the places are noted after it, nearly every signature is known.
+// Until a third of the capacity is noted after it, nearly every signature is found.
 func TestVerifiedRoom(t *testing.T) {
 	var v Verified
 	key, sig := signer(t, 1).Public(), [64]byte{1}
@@ -86,7 +86,7 @@ func TestVerifiedRoom(t *testing.T) {
 	}
 }
 
-// Notes that are made at once do not mix: a triple is known whole or not at all.
+// Concurrent notes do not mix: a combination is found completely or not at all.
 func TestVerifiedAtOnce(t *testing.T) {
 	var v Verified
 	var senders sync.WaitGroup

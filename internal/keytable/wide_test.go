@@ -13,7 +13,7 @@ func isWide(v event.Verifier) bool {
 	return ok && table.IsWide()
 }
 
-// useOften asks for the verifier of a key so often that its wide table is due, and waits for the table.
+// useOften asks for the verifier of a key until its wide table is due, and waits for the table.
 func useOften(tables *Tables, owner id.Tenant, k edkey.Private) {
 	for range buildAt {
 		tables.Verifier(owner, k.Public())
@@ -25,7 +25,7 @@ func useOften(tables *Tables, owner id.Tenant, k edkey.Private) {
 	waitForBuilds(tables)
 }
 
-// A wide table is built when the narrow one was used so often, and not before.
+// A wide table is built when the narrow one was used often enough, and not before.
 func TestWideTables(t *testing.T) {
 	tables := New(Options{Bytes: 64 << 20, Clock: fixedTime})
 	often, seldom := signer(t, 1), signer(t, 2)
@@ -47,7 +47,7 @@ func TestWideTables(t *testing.T) {
 	}
 }
 
-// A caller that finds all builders busy gets the narrow table, and a later one the wide one.
+// A caller that finds all builders busy gets the narrow table, and a later one the wide table.
 func TestWideTableWaitsForABuilder(t *testing.T) {
 	tables := New(Options{Bytes: 64 << 20, Clock: fixedTime})
 	k := signer(t, 1)
@@ -71,8 +71,8 @@ func TestWideTableWaitsForABuilder(t *testing.T) {
 	}
 }
 
-// More busy keys than wide tables have room: the memory keeps its bound, each table is earned by its uses, and a
-// neighbour's narrow tables stay.
+// More busy keys than fit into wide tables: memory stays bounded, each table is earned by its uses, and another
+// organization's narrow tables stay.
 func TestBoundOfWideTables(t *testing.T) {
 	const size = 12 * wideShare * edkey.WideTableBytes
 	tables := New(Options{Bytes: size, Clock: fixedTime})
@@ -103,7 +103,7 @@ func TestBoundOfWideTables(t *testing.T) {
 	}
 }
 
-// Without room for a wide table in its share, all room is for narrow ones.
+// If its share has no capacity for a wide table, all memory is for narrow ones.
 func TestNoWideTables(t *testing.T) {
 	const size = wideShare*edkey.WideTableBytes - 1
 	tables := New(Options{Bytes: size, Clock: fixedTime})

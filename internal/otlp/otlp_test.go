@@ -26,8 +26,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// The bytes are those that the packages of OTLP's services write for ExportTraceServiceResponse and
-// ExportLogsServiceResponse.
+// The bytes that OTLP's service packages write for ExportTraceServiceResponse and ExportLogsServiceResponse.
 func TestReadProtobuf(t *testing.T) {
 	for name, row := range map[string]struct {
 		body string

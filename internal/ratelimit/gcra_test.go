@@ -27,8 +27,8 @@ func TestGCRA(t *testing.T) {
 	}
 }
 
-// The bound against one that counts all that was done: in no stretch of time is more
-// done than so many at once and one for each interval.
+// The limit is compared with a count of all attempts: no period of time contains more than the burst and one for each
+// interval.
 func TestGCRAHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var p ratelimit.GCRA

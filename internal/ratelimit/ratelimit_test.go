@@ -28,12 +28,12 @@ func TestAttempts(t *testing.T) {
 	a.Remove("x", now)
 	wait("x", 0)
 	now = now.Add(time.Hour)
-	a.Remove("x", now) // of one that owes nothing
+	a.Remove("x", now) // without an earlier attempt
 	a.Add("x", now)
 	wait("x", 0)
 }
 
-// A flood of names that come once pushes out no name that owes more.
+// A flood of names that occur once evicts no name with more attempts.
 func TestFloodOfNames(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	a := ratelimit.New(ratelimit.Limit{Burst: 3, Every: time.Minute, Tracked: 8})
@@ -58,7 +58,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// Nodes that each count by themselves allow together what one allows alone, rounded up to whole attempts at once.
+// Nodes that count separately together allow what one node would allow, rounded up to whole attempts at once.
 func TestNodesShareALimit(t *testing.T) {
 	const minutes = 600
 	for nodes := 1; nodes <= 5; nodes++ {

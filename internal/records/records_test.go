@@ -52,7 +52,7 @@ func TestGetAndPut(t *testing.T) {
 	}
 }
 
-// Scan goes over the ends of pages, keeps to its range, and ends when its caller does.
+// Scan continues across pages, stays in its range, and ends when the caller stops.
 func TestScan(t *testing.T) {
 	store := storagetest.NewModel()
 	things := records.New[thing](store, "thing", "Things can't be read")
@@ -95,8 +95,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// An error of the engine and a value that can't be decoded end a scan, and clients are
-// told the message of the store.
+// An error of the engine and a value that cannot be decoded end a scan, and clients get the message of the store.
 func TestScanFails(t *testing.T) {
 	store := storagetest.NewModel()
 	if err := store.Write(t.Context(), id.Service, []storage.Change{{Kind: "thing", Key: "a", Value: []byte(`{"n":"x"}`)}}); err != nil {

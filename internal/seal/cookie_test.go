@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// A cookie opens in its context, under its key and unchanged, and in no other way.
+// A cookie opens only in its context, under its key and unchanged.
 func TestCookie(t *testing.T) {
 	keyring, other := newCookieKeyring(t), newCookieKeyring(t)
 	type value struct{ Name string }

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// The expected value is that of HKDF-SHA256 without a salt, computed by another program from HMAC alone.
+// The expected value is HKDF-SHA256 without a salt, computed by another program from HMAC.
 func TestDerive(t *testing.T) {
 	key, err := seal.KeyFromSecret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=") // bytes 0 to 31
 	if err != nil {

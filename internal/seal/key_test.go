@@ -46,7 +46,7 @@ func TestFromSecretRefuses(t *testing.T) {
 	}
 }
 
-// No way to print a key or a ring, also inside of another struct, shows the key.
+// No way to format a key or a ring, even inside of another struct, reveals the key.
 func TestKeysAreRedacted(t *testing.T) {
 	key, err := seal.KeyFromSecret(secret)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestKeysAreRedacted(t *testing.T) {
 		out.Write(b)
 	}
 	fmt.Fprintln(&out, key.String(), r.String())
-	// Bytes 8 to 11 of the key, as each of the encodings would write them.
+	// Bytes 8 to 11 of the key in each of the encodings.
 	for _, leak := range []string{secret[:12], "08090a0b", "08090A0B", "8 9 10 11", "0x8, 0x9", `\b\t\n\v`, "\b\t\n\v", "1000 1001", "8,9,10"} {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("a printed key contains %q:\n%s", leak, out.String())

@@ -52,7 +52,7 @@ func TestSealOpens(t *testing.T) {
 	}
 }
 
-// The form of sealed values is stored: a value sealed once opens for ever.
+// The sealed form is stored: a value that was sealed once can be opened permanently.
 func TestOpenStoredForm(t *testing.T) {
 	key, err := seal.KeyFromSecret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	if err != nil {
@@ -119,7 +119,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A header moved to another key of the same ring must not open either.
+// A header that is changed to another key of the same ring must not open either.
 func TestOpenRefusesSwappedKeyID(t *testing.T) {
 	a, b := seal.NewKey(), seal.NewKey()
 	r := ring(t, a, b)
@@ -171,7 +171,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// A value goes over to the active key once, and opens without the older one then.
+// A value is resealed under the active key once, and then opens without the older one.
 func TestReseal(t *testing.T) {
 	older, newer := seal.NewKey(), seal.NewKey()
 	before, err := seal.NewKeyring(older)

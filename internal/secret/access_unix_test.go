@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// Each group of this process may read a secret. Any user may give a file to one of their own groups.
+// Each group of this process may read a secret.
 func TestAccessOfOwnGroups(t *testing.T) {
 	groups, err := os.Getgroups()
 	if err != nil {

@@ -15,7 +15,7 @@ func told(news <-chan struct{}) bool {
 	}
 }
 
-// A change tells those who waited before it, and for this object alone.
+// A change notifies those who waited before it, for this object only.
 func TestNotify(t *testing.T) {
 	var h syncs.Hub[string]
 	first, firstDone := h.Subscribe("a")

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Close returns when nobody is inside, and nobody comes in afterwards.
+// Close returns when no call is in flight, and no call can begin afterwards.
 func TestDoor(t *testing.T) {
 	var d syncs.InFlight
 	var inside atomic.Int64

@@ -14,7 +14,7 @@ func TestOneAtATimeOfEachKey(t *testing.T) {
 	var set syncs.KeyLocks[string]
 	var group sync.WaitGroup
 	inside := map[string]*atomic.Int32{"a": {}, "b": {}}
-	count := map[string]int{} // guarded by the lanes, but for its own map
+	count := map[string]int{} // each value is protected by the lock of its key
 	var mu sync.Mutex
 	for range 100 {
 		for key, n := range inside {
@@ -41,7 +41,7 @@ func TestOneAtATimeOfEachKey(t *testing.T) {
 	}
 }
 
-// Another key's lane is free, and who gives up leaves nothing.
+// The lock of another key is free, and a caller that gives up leaves nothing behind.
 func TestGivesUp(t *testing.T) {
 	var set syncs.KeyLocks[int]
 	leave, err := set.Lock(t.Context(), 1)

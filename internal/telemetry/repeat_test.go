@@ -12,7 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// Of a thousand lines a second one in ten seconds is left, which counts the others.
+// Of a thousand repeated lines in ten seconds, only the first passes; the next one that passes has the count of the
+// others.
 func TestRepetitions(t *testing.T) {
 	var out bytes.Buffer
 	h := telemetry.WithoutRepeats(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).With("part", "store").Handler()
@@ -31,7 +32,7 @@ func TestRepetitions(t *testing.T) {
 	say(25*time.Second, slog.LevelDebug, "detail")
 	var got []string
 	for line := range strings.Lines(out.String()) {
-		_, rest, _ := strings.Cut(line, " ") // behind the time
+		_, rest, _ := strings.Cut(line, " ") // after the time
 		got = append(got, strings.TrimSpace(rest))
 	}
 	want := []string{
@@ -48,7 +49,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// Subjects without end neither fill memory nor hold other lines back.
+// Any number of subjects neither fills memory nor suppresses other lines.
 func TestManySubjects(t *testing.T) {
 	var out bytes.Buffer
 	l := telemetry.WithoutRepeats(slog.New(slog.NewTextHandler(&out, nil)))

@@ -27,7 +27,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// fillLifelike writes n events with envelopes of 1 KiB, some in each append.
+// fillLifelike writes n events with envelopes of 1 KiB, several per append.
 func fillLifelike(b *testing.B, e storage.Engine, n, each int) {
 	b.Helper()
 	w := storagetest.NewWriter(red)
@@ -51,8 +51,8 @@ func folder(b *testing.B) objects.Store {
 	return kept
 }
 
-// BenchmarkSpace tells the bytes of an event that stay in the engine, before its texts are archived and after, and
-// those of its part of an object. An operation is a whole store.
+// BenchmarkSpace reports the bytes per event in the engine, before and after its texts are archived, and the bytes of
+// its part of an object. An operation is a whole store.
 func BenchmarkSpace(b *testing.B) {
 	const events = 1 << 16
 	for _, each := range []int{1, 64} {
@@ -140,8 +140,8 @@ func benchmarkSpace(b *testing.B, e archive.Inner, n, each int, size func() floa
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkRead reads one event with its texts: from the engine, from an object that is not in memory, and from one
-// that is.
+// BenchmarkRead reads one event with its texts: from the engine, from an object that is not cached, and from a cached
+// one.
 func BenchmarkRead(b *testing.B) {
 	const events = 1 << 15
 	bucket := httptest.NewServer(&objectstest.Server{})
@@ -223,7 +223,7 @@ func BenchmarkScan(b *testing.B) {
 	b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// distant is an object store at the end of a long way.
+// distant is an object store with a long round-trip time.
 type distant struct {
 	*memory
 	way time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
 )
 
-// Moves, reads and erasures through a bucket, whose server is away for a while.
+// Moves, reads and erasures through a bucket whose server is temporarily unavailable.
 func TestBucket(t *testing.T) {
 	var away atomic.Bool
 	bucket := &objectstest.Server{}

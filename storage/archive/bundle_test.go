@@ -20,7 +20,7 @@ func newCodec(t testing.TB) *archive.Codec {
 	return c
 }
 
-// some are texts of all states.
+// some contains texts in all states.
 func some() *archive.Texts {
 	return &archive.Texts{Tenant: 0x0102030405060708, First: 512, Events: []archive.Text{
 		{Record: []byte(`{"v":1}`), Envelope: []byte(`{"payload":{}}`)},
@@ -59,7 +59,7 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// Objects of other events and damaged ones are refused.
+// Objects of other events and damaged objects are rejected.
 func TestDamaged(t *testing.T) {
 	c := newCodec(t)
 	texts := some()
@@ -84,7 +84,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// storedForm is an object that a program has written: it is read for ever.
+// storedForm is an object that a program has written. It must stay readable permanently.
 const storedForm = "ARGL5GEQl85qNIQFIm0NBJKLvyWPnFsc9nPn+T2fcDj6KLUv/WQaBzUCAHQDAQIDBAUGBwgAAgAFAQd7InYiOjF9DnsicGF5" +
 	"bG9hZCI6e319AgABAAAB0A8A/whub3QgSlNPTgQAy+c+szzGzpcRnBx+KLnt"
 
@@ -100,7 +100,7 @@ func TestStoredForm(t *testing.T) {
 	}
 }
 
-// Bytes with a good checksum are an object or damaged, and nothing worse.
+// Bytes with a valid checksum are either an object or damaged, and nothing worse.
 func FuzzDecode(f *testing.F) {
 	c := newCodec(f)
 	f.Add(c.Encode(some())[33:])
@@ -120,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// An object whose body is longer than its texts may be is refused, before more than that is in memory.
+// An object whose body is longer than its texts may be is rejected before more than that is in memory.
 func TestLongBody(t *testing.T) {
 	c, texts := newCodec(t), some()
 	if _, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), texts.Bytes()); err != nil {

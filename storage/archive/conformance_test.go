@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// server is the database of all tests.
+// server is the database server of all tests.
 var server *pgtest.Server
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-// openPebble returns how to open a new embedded store, again and again.
+// openPebble returns a function that opens a new embedded store, any number of times.
 func openPebble(*testing.T) func(t testing.TB) archive.Inner {
 	fs := vfs.NewMem()
 	return func(t testing.TB) archive.Inner {
@@ -53,7 +53,7 @@ func openPebble(*testing.T) func(t testing.TB) archive.Inner {
 	}
 }
 
-// openPostgres returns how to open a new store in the database.
+// openPostgres returns a function that opens a new store in the database.
 func openPostgres(t *testing.T) func(t testing.TB) archive.Inner {
 	t.Helper()
 	url, err := server.NewSchema(enginetest.FillSchema)
@@ -85,7 +85,7 @@ func newEngine(t testing.TB, o archive.Options) *archive.Engine {
 	return e
 }
 
-// eager archives all that it can after each append.
+// eager archives everything possible after each append.
 type eager struct {
 	*archive.Engine
 	t testing.TB

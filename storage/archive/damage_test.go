@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// Objects that are not the ones that were written are damage, and never texts. Other bundles and the other
-// organization are read as before.
+// Objects that differ from the written ones are reported as damage, and never returned as texts. Other bundles and the
+// other organization can still be read.
 func TestDamage(t *testing.T) {
 	codec, err := archive.NewCodec()
 	if err != nil {
@@ -71,7 +71,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Each byte of an object counts, and so does its length.
+// Each byte of an object matters, and so does its length.
 func TestDamagedBytes(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	w.add(red, width)
@@ -94,7 +94,7 @@ func TestDamagedBytes(t *testing.T) {
 	w.check(red, "the object is back")
 }
 
-// An older version of an object has envelopes that were erased since. They are not shown.
+// An older version of an object contains envelopes that were erased since. They are not returned.
 func TestOlderObject(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	w.add(red, width)
@@ -113,7 +113,7 @@ func TestOlderObject(t *testing.T) {
 	w.check(blue, "the other organization")
 }
 
-// An object store is the archive of one store.
+// An object store is the archive of only one store.
 func TestOwner(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -154,8 +154,8 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// An archive that was in use is not begun again in an empty object store, whether it has bundles or not. One is begun
-// after a crash before the identity was there, and after a start without an archive.
+// An archive that was in use is not started again in an empty object store, whether or not it has bundles. It may be
+// started after a crash before the identity was written, and after a start without an archive.
 func TestLostOwner(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -203,7 +203,7 @@ func TestLostOwner(t *testing.T) {
 	})
 }
 
-// A tenant that is dropped takes its objects along, also when that takes another try.
+// Dropping a tenant also deletes its objects, even if that takes another attempt.
 func TestDrop(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		for _, away := range []bool{false, true} {
@@ -265,8 +265,8 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// Another process drops an organization, which arrives again with other texts. A bundle in memory is not taken for the
-// new one.
+// Another process drops an organization, which is imported again with other texts. A cached bundle is not mistaken for
+// the new one.
 func TestDroppedElsewhere(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	mark := storage.Record{Kind: "mark", Version: 7}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// local returns the events of a tenant as the engine has them.
+// local returns the events of a tenant as stored in the engine.
 func (w *world) local(t id.Tenant) (all []storage.Event) {
 	w.t.Helper()
 	for e, err := range w.inner.Events(w.t.Context(), t, 0, storage.NoIndex, both) {
@@ -23,7 +23,7 @@ func (w *world) local(t id.Tenant) (all []storage.Event) {
 	return all
 }
 
-// DropTexts takes texts away and nothing else, whatever rows the events lie in, once.
+// DropTexts removes texts and nothing else, whatever rows the events are in, once.
 func TestDropTexts(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -94,7 +94,7 @@ func TestDropTextsRefused(t *testing.T) {
 	})
 }
 
-// Appends, erasures and drops of texts of one organization go on beside each other.
+// Appends, erasures and drops of texts of one organization run concurrently.
 func TestDropTextsRace(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -129,7 +129,7 @@ func TestDropTextsRace(t *testing.T) {
 	})
 }
 
-// The room of moved texts is given back, and nothing else changes.
+// The disk space of moved texts is reclaimed, and nothing else changes.
 func TestReclaim(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	counted := &reclaims{Inner: w.inner}
@@ -156,7 +156,7 @@ func TestReclaim(t *testing.T) {
 	w.check(red, "restarted")
 }
 
-// reclaims notes which room is given back.
+// reclaims records the ranges that are reclaimed.
 type reclaims struct {
 	archive.Inner
 	ranges [][2]id.Index

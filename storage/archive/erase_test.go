@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// holds reports whether an object has the envelope of an event.
+// holds reports whether an object contains the envelope of an event.
 func (w *world) holds(t id.Tenant, at id.Index) bool {
 	w.t.Helper()
 	codec, err := archive.NewCodec()
@@ -75,7 +75,7 @@ func TestErasure(t *testing.T) {
 	})
 }
 
-// Each write on the way of a rewrite fails, before it has an effect or after it, and the process ends there or goes on.
+// Each write of a rewrite fails, before or after it takes effect, and the process ends there or continues.
 func TestRewriteFailures(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -125,7 +125,7 @@ func (w *world) failRewrite(of string, after, restart bool) {
 	w.check(red, step)
 }
 
-// An erasure lands while a bundle is on its way: the object does not keep its envelope.
+// An envelope is erased while its bundle is being moved: the object does not keep it.
 func TestErasureDuringMove(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -167,7 +167,7 @@ func TestErasureDuringMove(t *testing.T) {
 	})
 }
 
-// The object store is away: everything that needs no archived text goes on.
+// If the object store is unavailable, everything that needs no archived text continues.
 func TestOutage(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// WriteOwner writes the identity of a store as programs did that noted nothing else.
+// WriteOwner writes the identity of a store as programs did that recorded nothing else.
 func WriteOwner(ctx context.Context, r storage.RecordStore, name string) error {
 	owners := records.New[owner](r, kindOwner, "")
 	found, err := owners.Get(ctx, id.Service, "")
@@ -25,20 +25,20 @@ func WriteOwner(ctx context.Context, r storage.RecordStore, name string) error {
 	return r.Write(ctx, id.Service, []storage.Change{change})
 }
 
-// WithWidth returns options with bundles of another number of events, of which the newest one is moved too, and no
-// pauses between moves.
+// WithWidth returns options with another number of events per bundle, which also move the bundle with the latest event
+// and do not pause between moves.
 func (o Options) WithWidth(n id.Index) Options {
 	o.width, o.newest, o.unpaced, o.look = n, true, true, 5*time.Millisecond
 	return o
 }
 
-// KeepNewest returns options that leave the bundle with the newest event where it is, as those of a service do.
+// KeepNewest returns options that leave the bundle with the latest event in place, as a service does.
 func (o Options) KeepNewest() Options {
 	o.newest = false
 	return o
 }
 
-// ObjectName names the object of a bundle.
+// ObjectName returns the name of a bundle's object.
 func ObjectName(t id.Tenant, number id.Index) string { return objectName(place{t, number}) }
 
 // Checked returns an object with the given bytes after a valid checksum.

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// faultyEngine is an engine whose nth write of the archive fails, before it has an effect or after it.
+// faultyEngine is an engine whose nth write for the archive fails, before or after it takes effect.
 type faultyEngine struct {
 	archive.Inner
 	left  int

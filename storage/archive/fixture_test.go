@@ -20,7 +20,7 @@ const (
 	blue id.Tenant = red + 1
 )
 
-const width = 4 // events of a bundle
+const width = 4 // events per bundle
 
 const both = storage.FieldRecord | storage.FieldEnvelope
 
@@ -31,7 +31,7 @@ type world struct {
 	open    func(testing.TB) archive.Inner
 	inner   archive.Inner
 	objects *memory
-	weight  int // bytes that each envelope has more
+	weight  int // additional bytes of each envelope
 	heads   map[id.Tenant]storage.Head
 	want    map[id.Tenant][]storage.Event
 }
@@ -44,7 +44,7 @@ func newWorld(t *testing.T, open func(testing.TB) archive.Inner) *world {
 	return w
 }
 
-// start makes an archive around an engine.
+// start creates an archive that wraps an engine.
 func (w *world) start(inner archive.Inner) {
 	w.t.Helper()
 	w.inner = inner
@@ -52,7 +52,7 @@ func (w *world) start(inner archive.Inner) {
 		Logger: slog.New(slog.DiscardHandler)}.WithWidth(width))
 }
 
-// restart is a process that ends, and another one.
+// restart replaces the process by a new one.
 func (w *world) restart() {
 	w.t.Helper()
 	if err := w.inner.Close(); err != nil {

@@ -12,26 +12,26 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// memory is an object store in memory. It can be told to fail.
+// memory is an in-memory object store that can be made to fail.
 type memory struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	writes  int // Create, Replace and Delete since the last failNext
-	fail    int // which write fails, from 1; 0: none
+	fail    int // number of the write that fails, from 1; 0 for none
 	after   bool
 	away    bool
 }
 
 func newMemory() *memory { return &memory{objects: map[string][]byte{}} }
 
-// failNext lets the nth write fail, before it has an effect or after it.
+// failNext makes the nth write fail, before or after it takes effect.
 func (m *memory) failNext(n int, after bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writes, m.fail, m.after = 0, n, after
 }
 
-// leave lets all calls fail until it is called again.
+// leave makes all calls fail until it is called again.
 func (m *memory) leave(away bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *memory) set(name string, data []byte) {
 
 func version(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// write does a write, or fails before or after it.
+// write performs a write, or fails before or after it.
 func (m *memory) write(f func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -62,7 +62,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// The bundle with the newest event stays, because a ledger reads that event when it is opened.
+// The bundle with the latest event stays, because a ledger reads that event when it is opened.
 func TestNewestStays(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	w.add(red, 2*width)
@@ -78,7 +78,7 @@ func TestNewestStays(t *testing.T) {
 	w.check(red, "moved")
 }
 
-// A bundle whose texts are too large stays in the engine, and those behind it move.
+// A bundle whose texts are too large stays in the engine, and later bundles are moved.
 func TestTooLarge(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	w.weight = archive.MaxTexts / width
@@ -103,7 +103,7 @@ func TestTooLarge(t *testing.T) {
 	w.check(blue, "the other organization")
 }
 
-// Columns, and texts as far as the engine has them, are read without the object store.
+// Columns, and texts that the engine still has, are read without the object store.
 func TestReadWithoutObjects(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -136,7 +136,7 @@ func TestReadWithoutObjects(t *testing.T) {
 	})
 }
 
-// Each write on the way of a move fails, before it has an effect or after it, and the process ends there or goes on.
+// Each write of a move fails, before or after it takes effect, and the process ends there or continues.
 func TestMoveFailures(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
@@ -158,7 +158,7 @@ func TestMoveFailures(t *testing.T) {
 	})
 }
 
-// failMove lets the nth write to the objects or to the engine fail, and reports whether there were as many.
+// failMove makes the nth write to the objects or to the engine fail, and reports whether there were that many.
 func (w *world) failMove(of string, n int, after, restart bool) bool {
 	w.t.Helper()
 	step := fmt.Sprintf("write %d of %s fails, after it %v, restart %v", n, of, after, restart)
@@ -190,7 +190,7 @@ func (w *world) failMove(of string, n int, after, restart bool) bool {
 	return err != nil
 }
 
-// A store that was restored to an older state finds objects of a newer one.
+// A store that was restored to an older state finds objects of a later one.
 func TestRestore(t *testing.T) {
 	old := newWorld(t, openPebble(t))
 	old.add(red, width)
@@ -198,7 +198,7 @@ func TestRestore(t *testing.T) {
 	old.pass()
 	old.add(red, 2*width)
 
-	// The store goes on from here, and loses all of it.
+	// The store continues from here, and then loses all of it.
 	w := newWorld(t, openPebble(t))
 	w.add(red, width)
 	w.add(blue, width)

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// Random appends, erasures, moves, rewrites, restarts, outages and lost answers of two organizations. After each step
-// all events are read as they have to be, some of them also alone. In the end all is archived, and no object has an
-// erased envelope.
+// Random appends, erasures, moves, rewrites, restarts, outages and lost responses of two organizations. After each
+// step, all events can be read correctly, some of them also individually. In the end everything is archived, and no
+// object contains an erased envelope.
 func TestRandomFaults(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		for seed := range uint64(3) {
 			w := newWorld(t, open)
-			if seed > 0 { // the stores of before are there still
+			if seed > 0 { // the earlier stores still exist
 				w.inner.Close()
 				w = newWorld(t, freshLike(t, w.inner))
 			}
@@ -37,10 +37,10 @@ func TestRandomFaults(t *testing.T) {
 	})
 }
 
-// alone is of how many events one is read alone after a step. The next step reads the ones after them.
+// alone is the number of events of which one is read individually after a step. The next step reads the following ones.
 const alone = 8
 
-// freshLike returns how to open a new store of the same engine.
+// freshLike returns a function that opens a new store of the same engine.
 func freshLike(t *testing.T, e archive.Inner) func(testing.TB) archive.Inner {
 	if _, database := e.(interface{ Synchronous() bool }); database {
 		return openPostgres(t)
@@ -70,7 +70,7 @@ func (r *randomFaults) step() {
 	}
 }
 
-// work lets the worker do something that may fail.
+// work makes the worker do something that may fail.
 func (r *randomFaults) work(tenant id.Tenant) {
 	r.t.Helper()
 	healthy := r.inner
@@ -103,7 +103,7 @@ func (r *randomFaults) work(tenant id.Tenant) {
 	}
 }
 
-// wantClean checks that no object has an envelope that was erased.
+// wantClean checks that no object contains an erased envelope.
 func (r *randomFaults) wantClean(tenant id.Tenant) {
 	r.t.Helper()
 	for at, e := range r.want[tenant] {

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// run lets the worker work until a condition holds.
+// run runs the worker until a condition holds.
 func (w *world) run(o archive.Options, until func() bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -33,8 +33,8 @@ func (w *world) run(o archive.Options, until func() bool) {
 	worker.Wait()
 }
 
-// The worker moves at its start, takes envelopes out of objects as they are erased, goes on after an outage, and does
-// nothing for tenants that are not its own.
+// The worker moves bundles when it starts, removes envelopes from objects as they are erased, continues after an
+// outage, and does nothing for tenants that this process does not own.
 func TestRun(t *testing.T) {
 	w := newWorld(t, openPebble(t))
 	w.add(red, 2*width)
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 	w.run(o, func() bool { return !w.waiting(red) && w.archived(blue) == width })
 	w.check(red, "erased by the next process")
 
-	// Another process erases while the worker rests until its next pass.
+	// Another process erases while the worker waits for its next pass.
 	other := newEngine(t, o)
 	w.add(blue, width)
 	erased := false
@@ -90,7 +90,7 @@ func TestRun(t *testing.T) {
 	w.check(blue, "moved")
 }
 
-// asked counts the questions whether the object store can hold an archive.
+// asked counts the checks whether the object store can hold an archive.
 type asked struct {
 	*memory
 	times atomic.Int32
@@ -101,8 +101,8 @@ func (a *asked) Read(ctx context.Context, name string, limit int64) ([]byte, str
 	return a.memory.Read(ctx, name, limit)
 }
 
-// A worker that begins while the object store is away rests between its tries, and its metrics say that it fails and
-// for how long bundles of its own tenants have been due.
+// A worker that starts while the object store is unavailable pauses between its attempts, and its metrics show that it
+// fails and how long bundles of its own tenants have been due.
 func TestObjectStoreIsAwayFromTheStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owns    id.Tenant

@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// BenchmarkAppend writes to a real disk. bytes/event is the size of the tables
-// once all is flushed and compacted.
+// BenchmarkAppend writes to a real disk. bytes/event is the size of the tables once everything is flushed and
+// compacted.
 func BenchmarkAppend(b *testing.B) {
 	storagetest.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
 		dir := b.TempDir()
@@ -56,7 +56,7 @@ func tableBytes(b *testing.B, dir string) (total int64) {
 	return total
 }
 
-// writer is a storagetest.Writer with the head behind its last batch.
+// writer is a storagetest.Writer with the head after its last batch.
 type writer struct {
 	*storagetest.Writer
 	head storage.Head
@@ -70,7 +70,7 @@ func (w *writer) next(n int) storage.Batch {
 	return b
 }
 
-// BenchmarkLookupUnknown asks for ids that are not there, as each ingest does.
+// BenchmarkLookupUnknown looks up IDs that do not exist, as each ingest does.
 func BenchmarkLookupUnknown(b *testing.B) {
 	e := open(b, pebblestore.Options{Dir: b.TempDir(), CacheBytes: 256 << 20})
 	w := newWriter(1)

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Blocks keep all of their room beside memtables that have grown to their full size: the filters that each event is
+// Blocks keep all of their cache space when memtables have grown to their full size: the filters that each event is
 // looked up in are read from the disk once. Pebble takes the bytes of memtables from the cache.
 func TestBlocksHaveTheirRoomBesideMemtables(t *testing.T) {
 	e, err := Open(Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 16 << 20})

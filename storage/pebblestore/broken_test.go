@@ -26,7 +26,7 @@ import (
 
 var errDisk = errors.New("disk: no")
 
-// disk is a file system in memory whose log syncs can be held back or fail.
+// disk is an in-memory file system whose log syncs can be delayed or fail.
 type disk struct {
 	*errorfs.FS
 	mem  *enginetest.CrashDisk
@@ -54,7 +54,7 @@ func (d *disk) maybe(op errorfs.Op) error {
 	return nil
 }
 
-// holdSyncs holds back all syncs of the log until release.
+// holdSyncs delays all syncs of the log until release.
 func (d *disk) holdSyncs() (release func()) {
 	held := make(chan struct{})
 	d.hold.Store(&held)
@@ -106,8 +106,8 @@ func wantAll(t *testing.T, got []error, want error) {
 	}
 }
 
-// TestReadersLeaveAHeldSync: reads of what is being synced end with their contexts, and
-// read it once it is durable.
+// TestReadersLeaveAHeldSync: reads of data that is being synced end with their contexts, and return the data once it is
+// durable.
 func TestReadersLeaveAHeldSync(t *testing.T) {
 	d := newDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: d})
@@ -132,8 +132,8 @@ func TestReadersLeaveAHeldSync(t *testing.T) {
 	wantAll(t, append(pending.Wait(), e.Close()), nil)
 }
 
-// TestUnsynced holds back a sync. Ledger reads show the append; record reads and
-// refusals wait for it. Commits overlap, so Append itself does not.
+// TestUnsynced delays a sync. Ledger reads show the append; record reads and rejections wait for it. Commits overlap,
+// so Append itself does not wait.
 func TestUnsynced(t *testing.T) {
 	d := newDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: d})
@@ -183,7 +183,7 @@ func TestUnsynced(t *testing.T) {
 	}
 	begun.Wait()
 	for range 1000 {
-		runtime.Gosched() // whoever does not wait shall have had the time to be wrong
+		runtime.Gosched() // gives code that wrongly does not wait the time to run
 	}
 	released.Store(true)
 	release()
@@ -198,8 +198,7 @@ func TestUnsynced(t *testing.T) {
 	}
 }
 
-// fillLog appends until the log has several of its 32 KiB blocks, all synced,
-// and returns the log's name.
+// fillLog appends until the log has several 32 KiB blocks, all synced, and returns the log's name.
 func fillLog(t *testing.T, dir string) string {
 	t.Helper()
 	e := open(t, pebblestore.Options{Dir: dir})
@@ -217,8 +216,8 @@ func fillLog(t *testing.T, dir string) string {
 	return logs[0]
 }
 
-// TestDamagedLog is why the format is the newest, from the first log on: damage
-// before the end of the log is found and not taken for its end.
+// TestDamagedLog is the reason why the format is the newest one, from the first log on: damage before the end of the
+// log is found and not mistaken for its end.
 func TestDamagedLog(t *testing.T) {
 	const block = 32 << 10
 	for name, at := range map[string]int64{"first block": 5000, "later block": 3*block + 5000, "first bytes": 3} {
@@ -266,8 +265,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestLogNotMade runs out of luck when Pebble changes to a new log file: Pebble
-// ends the process by itself then, and OnBroken has been called before.
+// TestLogNotMade makes Pebble fail to create a new log file: Pebble then ends the process, and OnBroken has been called
+// before.
 func TestLogNotMade(t *testing.T) {
 	out := runChild(t, t.TempDir(), "fail")
 	if !strings.Contains(out, "storage: broken: disk: no") || strings.Contains(out, "appended") {
@@ -282,11 +281,11 @@ func runChild(t *testing.T, dir, mode string) string {
 	cmd.Env = append(os.Environ(), "PEBBLESTORE_DIR="+dir, "PEBBLESTORE_MODE="+mode)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // the output tells
+	_ = cmd.Run() // the output has the result
 	return out.String()
 }
 
-// TestChild is the other process. By itself it does nothing.
+// TestChild is the other process. On its own it does nothing.
 func TestChild(t *testing.T) {
 	dir := os.Getenv("PEBBLESTORE_DIR")
 	if dir == "" {
@@ -319,8 +318,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestFailingFlush: Pebble tries a flush again for as long as it fails, also
-// while it opens, which would then never end.
+// TestFailingFlush: Pebble retries a failing flush indefinitely, also while it opens, which would then never end.
 func TestFailingFlush(t *testing.T) {
 	mem := vfs.NewMem()
 	e := open(t, pebblestore.Options{Dir: "data", FS: mem})
@@ -345,8 +343,8 @@ func TestFailingFlush(t *testing.T) {
 	}
 }
 
-// A flush that fails while the store serves is tried again, but neither keeps a
-// processor busy nor fills the log; when there are files again it goes on.
+// A flush that fails while the store is open is retried, but neither keeps a processor busy nor fills the log. When
+// files can be created again, it continues.
 func TestFailingFlushIsPaced(t *testing.T) {
 	var failing atomic.Bool
 	var tries atomic.Int64

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// holding returns the files below dir that hold a text.
+// holding returns the files below dir that contain a text.
 func holding(t *testing.T, dir string, text []byte) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -33,9 +33,8 @@ func holding(t *testing.T, dir string, text []byte) (found []string) {
 	return found
 }
 
-// After an erasure and Compact no file of the store holds the text, in a store that runs and in one that was
-// closed. The text is looked for before, so that the search is known to find it. Compressed tables would hide
-// texts from the search.
+// After an erasure and Compact, no file of the store contains the text, whether the store is open or closed. The text
+// is searched before, to show that the search finds it. Compressed tables would hide texts from the search.
 func TestCompactForgets(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
@@ -54,7 +53,7 @@ func TestCompactForgets(t *testing.T) {
 		b.Changes = []storage.Change{{Kind: "k", Key: "a", Value: recorded}}
 	})
 	add(blue, func(b *storage.Batch) { b.Events[3].Envelope = kept })
-	if err := e.Close(); err != nil { // tables of before, and a log
+	if err := e.Close(); err != nil { // leaves older tables, and a log
 		t.Fatal(err)
 	}
 	e = open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
@@ -96,8 +95,8 @@ func TestCompactForgets(t *testing.T) {
 	want("after it was closed")
 }
 
-// A start finds whether the store has to be compacted: after an erasure, until Compact was called. Archived texts and
-// events of others change nothing.
+// When a store opens, it detects whether it has to be compacted: after an erasure, until Compact was called. Archived
+// texts and events of others change nothing.
 func TestErasuresOverStarts(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, pebblestore.Options{Dir: dir})

@@ -17,10 +17,9 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// TestCrash takes images of what a disk could hold after a crash, at random
-// moments of pipelined appends to two ledgers, and opens them: everything that
-// was waited for is there, and what is there beyond it is a prefix of what was
-// appended. Records are large enough for memtables to be flushed on the way.
+// TestCrash takes images of what a disk could contain after a crash, at random moments of pipelined appends to two
+// ledgers, and opens them: every acknowledged append is there, and what is there beyond it is a prefix of the other
+// appends. Records are large enough to cause flushes.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { crash(t, seed) })
@@ -61,14 +60,14 @@ func crash(t *testing.T, seed uint64) {
 	}
 }
 
-// heavy gives a batch a record that counts the appends, and weight.
+// heavy gives a batch a large record that counts the appends.
 func heavy(b storage.Batch) storage.Batch {
 	b.Changes = []storage.Change{{Kind: "weight", Key: "w", Value: bytes.Repeat([]byte{1, 2, 3}, 5000), If: storage.AnyVersion}}
 	return b
 }
 
-// checkImage compares the store with a model that took the appends up to the one
-// that the first head shows, and goes on with the next append.
+// checkImage compares the store with a model that applied the appends up to the size of the first head, and continues
+// with the next append.
 func checkImage(t *testing.T, e *pebblestore.Engine, history [][]storage.Batch, waited int) {
 	t.Helper()
 	model := storagetest.NewModel()
@@ -111,7 +110,7 @@ func head(t *testing.T, e storage.Engine, tenant id.Tenant) storage.Head {
 	return h
 }
 
-// dump reads head, events, the indices of their ids, a counter and the record.
+// dump reads head, events, the indices of their IDs, a counter and the record.
 func dump(t *testing.T, e storage.Engine, tenant id.Tenant) (all []any) {
 	t.Helper()
 	all = append(all, head(t, e, tenant))

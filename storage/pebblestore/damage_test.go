@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// Damage of a table is one line, in the error and in the log, without a stack. A store that is open read-only tells its
-// format as another one does.
+// Damage of a table is one line, in the error and in the log, without a stack trace. A read-only store reports its
+// format like any other.
 func TestDamagedTableIsOneLine(t *testing.T) {
 	fs := vfs.NewMem()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})

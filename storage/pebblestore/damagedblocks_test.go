@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// table is a table in memory.
+// table is an in-memory table.
 type table struct {
 	vfs.File
 	content []byte
@@ -20,7 +20,7 @@ type table struct {
 
 func (f *table) ReadAt(p []byte, at int64) (int, error) { return copy(p, f.content[at:]), nil }
 
-// A damaged block is told at once as long as it is damaged, and no other read is changed.
+// A damaged block is reported at once as long as it is damaged, and no other read is changed.
 func TestGuard(t *testing.T) {
 	one := []byte("the first block\x00")
 	one = binary.LittleEndian.AppendUint32(one, walcheck.Sum(one))

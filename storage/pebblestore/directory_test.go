@@ -16,8 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// TestMarkers loses the power behind each marker, on a file system that keeps
-// any of the names that were not synced.
+// TestMarkers loses power after each marker, on a file system that keeps any of the unsynced names.
 func TestMarkers(t *testing.T) {
 	mem := enginetest.NewCrashDisk()
 	var mu sync.Mutex // Pebble writes in several goroutines
@@ -55,8 +54,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// TestFailedDirectorySync: nothing is tried again behind a directory that could
-// not be synced.
+// TestFailedDirectorySync: nothing is retried after a directory could not be synced.
 func TestFailedDirectorySync(t *testing.T) {
 	var fail atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -19,7 +19,7 @@ func eraseFirst() storage.Batch {
 	}
 }
 
-// An event that can't be read is not erased, and nothing of the append is applied.
+// An event that cannot be read is not erased, and nothing of the append is applied.
 func TestEraseDamaged(t *testing.T) {
 	record := appendIndexKey(nil, 1, familyRecord, 0)
 	for fault, damage := range map[string]func(*pebble.Batch){
@@ -38,7 +38,7 @@ func TestEraseDamaged(t *testing.T) {
 	}
 }
 
-// The first erasure gives the store a format that programs without erasures refuse.
+// The first erasure gives the store a format that programs without erasures reject.
 func TestErasureRaisesFormat(t *testing.T) {
 	fs := vfs.NewMem()
 	want := func(format uint64) {

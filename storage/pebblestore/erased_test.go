@@ -7,7 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A compaction counts only if there was no erasure since it began, and a store that is not known to be clean is not.
+// A compaction counts only if there was no erasure since it started, and a store that is not known to be clean is not
+// clean.
 func TestCounter(t *testing.T) {
 	db, err := pebble.Open("db", &pebble.Options{FS: vfs.NewMem()})
 	if err != nil {

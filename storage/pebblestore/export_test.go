@@ -8,17 +8,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Uncompressed returns options of a store whose tables hold texts as they are.
+// Uncompressed returns options of a store whose tables contain texts uncompressed.
 func Uncompressed(o Options) Options {
 	o.uncompressed = true
 	return o
 }
 
-// Flush writes what is in memory to tables, and returns when that is done.
+// Flush writes the memtables to tables, and returns when that is done.
 func (e *Engine) Flush() error { return e.db.Flush() }
 
-// Inspect is the look at a store's files before Pebble opens them. holes is how many
-// whole chunks lie behind the end of the newest log.
+// Inspect inspects a store's files as Open does before Pebble opens them. holes is the number of whole chunks after the
+// end of the latest log.
 func Inspect(fs vfs.FS, dir string) (holes int, err error) {
 	state, _, err := readStoreFile(fs, dir)
 	if err != nil {
@@ -31,7 +31,7 @@ func Inspect(fs vfs.FS, dir string) (holes int, err error) {
 	return holes, err
 }
 
-// SetFormat makes a store one of another format, by its file and by its key.
+// SetFormat changes the format of a store, in its file and under its key.
 func (e *Engine) SetFormat(n uint64) error {
 	e.file.mu.Lock()
 	defer e.file.mu.Unlock()
@@ -39,7 +39,7 @@ func (e *Engine) SetFormat(n uint64) error {
 	return errors.Join(e.file.writeState(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
 }
 
-// DamagedBlocks is how many damaged blocks are known.
+// DamagedBlocks returns the number of known damaged blocks.
 func (e *Engine) DamagedBlocks() int { return e.damaged.Count() }
 
 // CacheBytes returns the size of Pebble's cache with options.

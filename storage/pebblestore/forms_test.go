@@ -95,8 +95,8 @@ func TestParseHead(t *testing.T) {
 	}
 }
 
-// TestOlderForms reads a store as older programs wrote it, where envelopes and
-// counters have keys of their own, and goes on in it.
+// TestOlderForms reads a store as older programs wrote it, in which envelopes and counters have their own keys, and
+// continues to write to it.
 func TestOlderForms(t *testing.T) {
 	old := head{Head: storage.Head{Size: 3, Root: id.Hash{1}}}
 	e := damaged(t, func(b *pebble.Batch) {

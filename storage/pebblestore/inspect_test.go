@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// fileOf returns the name of the newest file that begins so and ends so.
+// fileOf returns the name of the latest file with the given prefix and suffix.
 func fileOf(t *testing.T, fs vfs.FS, prefix, suffix string) string {
 	t.Helper()
 	names, err := fs.List("data")
@@ -35,8 +35,8 @@ func fileOf(t *testing.T, fs vfs.FS, prefix, suffix string) string {
 	return path.Join("data", slices.Max(names))
 }
 
-// A store from which something was taken is refused, to read as to write, and stays
-// as it is: with the file brought back all is there again.
+// A store from which something was removed is rejected, for reading and for writing, and is not changed: if the file is
+// restored, everything is there again.
 func TestDamagedStoreIsRefused(t *testing.T) {
 	cut := func(of func(n int) int) func(t *testing.T, fs vfs.FS) {
 		return func(t *testing.T, fs vfs.FS) {
@@ -106,7 +106,7 @@ func TestDamagedStoreIsRefused(t *testing.T) {
 	}
 }
 
-// olderMarker names another manifest, an older one, as a mixed copy does.
+// olderMarker names another, older manifest, as in a mixed copy.
 func olderMarker(t *testing.T, fs vfs.FS) {
 	manifest := fileOf(t, fs, "MANIFEST-", "")
 	marker := fileOf(t, fs, "marker.manifest.", "")
@@ -116,8 +116,8 @@ func olderMarker(t *testing.T, fs vfs.FS) {
 	}
 }
 
-// A manifest may be cut where a record ends, so that what is left is whole. The
-// store file knows where it ended; without that file, the logs do.
+// A manifest may be cut off at the end of a record, so that the rest is intact. The store file records where it ended;
+// without that file, the logs do.
 func TestManifestCutAtARecord(t *testing.T) {
 	image, _ := killed(t)
 	name := fileOf(t, image, "MANIFEST-", "")
@@ -134,7 +134,7 @@ func TestManifestCutAtARecord(t *testing.T) {
 	}
 }
 
-// A store of before there was a store file is opened, and has one from then on.
+// A store that predates the store file is opened, and has one from then on.
 func TestStoreFileIsMade(t *testing.T) {
 	image, want := killed(t)
 	if err := image.Remove("data/agentledger.store"); err != nil {
@@ -161,7 +161,7 @@ func TestStoreFileIsMade(t *testing.T) {
 	}
 }
 
-// A crash spoils one slot of the store file at most; the other one says enough.
+// A crash damages at most one slot of the store file; the other one is enough.
 func TestTornStoreFile(t *testing.T) {
 	image, _ := killed(t)
 	whole := readFile(t, image, "data/agentledger.store")
@@ -178,7 +178,8 @@ func TestTornStoreFile(t *testing.T) {
 	}
 }
 
-// A store file that no program has written is refused, even if one of its slots is whole: it names the file and the way out.
+// A store file that no program has written is rejected, even if one of its slots is intact. The error names the file
+// and the remedy.
 func TestMalformedStoreFile(t *testing.T) {
 	image, _ := killed(t)
 	const name = "data/agentledger.store"
@@ -226,8 +227,8 @@ func TestMalformedStoreFile(t *testing.T) {
 	}
 }
 
-// A store of another format is refused before anything is read or written, by its
-// file or, where that is lost, by its key.
+// A store of another format is rejected before anything is read or written, by its file or, if the file is lost, by its
+// key.
 func TestOtherFormat(t *testing.T) {
 	fs := enginetest.NewCrashDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
@@ -259,9 +260,8 @@ func TestOtherFormat(t *testing.T) {
 	}
 }
 
-// TestCrashAtEveryStep loses the power at each step of a store's life: made, filled,
-// flushed, compacted, closed, opened again. No step leaves a store that is refused,
-// and what was waited for is there.
+// TestCrashAtEveryStep loses power at each step of a store's life: created, filled, flushed, compacted, closed, opened
+// again. No step leaves a store that is rejected, and every acknowledged append is there.
 func TestCrashAtEveryStep(t *testing.T) {
 	mem := enginetest.NewCrashDisk()
 	type image struct {

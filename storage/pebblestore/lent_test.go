@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// Lent texts are those of the event as long as it is the newest one, wherever an envelope lies: with its record, apart
-// from it, nowhere since it is erased. Events of EventsAt are kept together, so that none is lent. Appends
-// of a neighbour go on meanwhile.
+// Lent texts are those of the event until the next event, wherever its envelope is stored: with its record, separately,
+// or nowhere because it is erased. Events of EventsAt are kept together, so none is lent. Another organization appends
+// in the meantime.
 func TestLentTexts(t *testing.T) {
 	const parts = storage.FieldRecord | storage.FieldEnvelope
 	e := open(t, pebblestore.Options{Dir: "data", FS: vfs.NewMem()})

@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// manifestOf makes a store of two ledgers with some tables and returns its
-// file system and the name and content of its manifest.
+// manifestOf creates a store of two ledgers with some tables, and returns its file system and the name and content of
+// its manifest.
 func manifestOf(t *testing.T) (fs *vfs.MemFS, name string, content []byte) {
 	t.Helper()
 	fs = vfs.NewMem()
@@ -75,7 +75,7 @@ func writeFile(t *testing.T, fs vfs.FS, name string, b []byte) {
 	}
 }
 
-// checkManifest checks a manifest of which so many bytes are known to be synced.
+// checkManifest checks a manifest of which the given number of bytes is known to be synced.
 func checkManifest(t *testing.T, fs vfs.FS, name string, synced int64) error {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimPrefix(path.Base(name), walcheck.ManifestPrefix), 10, 64)
@@ -86,7 +86,7 @@ func checkManifest(t *testing.T, fs vfs.FS, name string, synced int64) error {
 	return err
 }
 
-// lastManifestChunk returns where the last chunk of a whole manifest of one block begins.
+// lastManifestChunk returns the start of the last chunk of an intact manifest of one block.
 func lastManifestChunk(t *testing.T, b []byte) (at int) {
 	t.Helper()
 	const header = 7
@@ -102,7 +102,7 @@ func lastManifestChunk(t *testing.T, b []byte) (at int) {
 	}
 }
 
-// Any flipped bit of a manifest is detected before Pebble deletes the tables that it would take for unused.
+// Any flipped bit of a manifest is detected before Pebble deletes the tables that it would consider unused.
 func TestFlippedBitsOfTheManifest(t *testing.T) {
 	fs, name, whole := manifestOf(t)
 	if err := checkManifest(t, fs, name, int64(len(whole))); err != nil {
@@ -120,7 +120,7 @@ func TestFlippedBitsOfTheManifest(t *testing.T) {
 	}
 }
 
-// A manifest whose last record a crash left unfinished is not damaged.
+// A manifest whose last record was left unfinished by a crash is not damaged.
 func TestUnfinishedManifest(t *testing.T) {
 	fs, name, whole := manifestOf(t)
 	last := lastManifestChunk(t, whole)

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// store is the names of several ledgers as a store has them, in their order.
+// store contains the names of several ledgers, sorted as in a store.
 type store map[id.Tenant][]uint64
 
 func (s store) apply(t id.Tenant, n uint64) {
@@ -19,7 +19,7 @@ func (s store) apply(t id.Tenant, n uint64) {
 	s[t] = slices.Insert(s[t], at, n)
 }
 
-// cursor stands on the names of a ledger, and then on one of the next ledger.
+// cursor iterates over the names of a ledger, and then over one of the next ledger.
 type cursor struct {
 	ledger id.Tenant
 	names  []uint64
@@ -56,8 +56,7 @@ func (s store) sweep(f *nameFilter, t id.Tenant, most int) error {
 	return f.Sweep(t, &cursor{ledger: t, names: s[t]}, ledgerKey(t), ledgerKey(t+1), most)
 }
 
-// appendName does as an engine does when an event of a ledger is appended. It reports whether the name was known to
-// be absent.
+// appendName does what an engine does when an event is appended. It reports whether the name was known to be absent.
 func (s store) appendName(f *nameFilter, t id.Tenant, n uint64) (absent bool) {
 	v := f.View(t)
 	if !v.Whole() {
@@ -72,8 +71,8 @@ func (s store) appendName(f *nameFilter, t id.Tenant, n uint64) (absent bool) {
 	return absent
 }
 
-// A name that was applied is never taken for absent, with sweeps that go on beside appends of two ledgers, and with
-// filters that are full again and again. Most new names are known to be absent.
+// A name that was applied is never considered absent, while sweeps run next to appends of two ledgers, and with filters
+// that are repeatedly full. Most new names are known to be absent.
 func TestAppliedNamesAreNeverAbsent(t *testing.T) {
 	for _, layers := range []int{1, 2} {
 		t.Run(fmt.Sprint("layers=", layers), func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestAppliedNamesAreNeverAbsent(t *testing.T) {
 func TestNewNamesAreAbsent(t *testing.T) {
 	f, s := newNameFilter(), make(store)
 	for n := range uint64(40_000) {
-		f.Add(filterKey(2, n)) // of a neighbour
+		f.Add(filterKey(2, n)) // of another ledger
 	}
 	if err := s.sweep(f, 1, 1); err != nil {
 		t.Fatal(err)

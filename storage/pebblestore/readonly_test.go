@@ -19,9 +19,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// killed returns a file system on which a process with two ledgers was killed:
-// some of their events are in tables, and some in the log alone. want is what they
-// hold.
+// killed returns a file system on which a process with two ledgers was killed: some of their events are in tables, and
+// some only in the log. want is their content.
 func killed(t *testing.T) (image *vfs.MemFS, want map[id.Tenant][]any) {
 	t.Helper()
 	fs := enginetest.NewCrashDisk()
@@ -57,7 +56,7 @@ func files(t *testing.T, fs vfs.FS, dir string) map[string][32]byte {
 	return all
 }
 
-// A store that is open read-only shows all that is durable and stays as it is.
+// A read-only store shows everything that is durable and is not changed.
 func TestReadOnly(t *testing.T) {
 	image, want := killed(t)
 	before := files(t, image, "data")
@@ -94,8 +93,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A file system that takes no writes does not keep a store from being read, and
-// neither does a lock file that is not there.
+// A store can be read on a file system that allows no writes, and without a lock file.
 func TestReadOnlyFileSystem(t *testing.T) {
 	for name, err := range map[string]error{
 		"read-only file system": &os.PathError{Op: "open", Path: "LOCK", Err: syscall.EROFS},
@@ -131,7 +129,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	}
 }
 
-// A store that a process has open is not opened, and none is made.
+// A store that a process has open is not opened, and no store is created.
 func TestReadOnlyRefusals(t *testing.T) {
 	fs := vfs.NewMem()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
@@ -154,7 +152,7 @@ func TestReadOnlyRefusals(t *testing.T) {
 	}
 }
 
-// A read-only store takes no memory for memtables that it does not have.
+// A read-only store uses no memory for memtables that it does not have.
 func TestReadOnlyCache(t *testing.T) {
 	for name, c := range map[string]struct {
 		options pebblestore.Options

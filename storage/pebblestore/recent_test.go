@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Names are found at every moment of their way from memory into tables, also by
-// searches under way, and are forgotten once they are in tables.
+// Names are found at every moment of their way from memory into tables, even by searches in progress, and are removed
+// once they are in tables.
 func TestNamesThroughFlushes(t *testing.T) {
 	const rounds, each = 40, 50
 	fs := vfs.NewMem()
@@ -101,7 +101,7 @@ func TestNamesThroughFlushes(t *testing.T) {
 	}
 }
 
-// A search that has begun sees names that go to tables while it is under way.
+// A search that has started sees names that move to tables in the meantime.
 func TestSearchOutlivesNames(t *testing.T) {
 	e, err := Open(Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// sizesOf returns the sizes of the ledgers of tenants.
+// sizesOf returns the sizes of the tenants' ledgers.
 func sizesOf(t *testing.T, e *pebblestore.Engine, tenants ...id.Tenant) (sizes []id.Index) {
 	t.Helper()
 	for _, tenant := range tenants {
@@ -28,8 +28,8 @@ func sizesOf(t *testing.T, e *pebblestore.Engine, tenants ...id.Tenant) (sizes [
 	return sizes
 }
 
-// Snapshots are made while two organizations append: each has all that was acknowledged before it, opens like a store
-// of its own, also to be written to, and leaves the store as it was.
+// Snapshots are taken while two organizations append: each contains everything that was acknowledged before it, opens
+// like an independent store, also for writing, and leaves the store unchanged.
 func TestSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -107,7 +107,7 @@ func TestSnapshotRefuses(t *testing.T) {
 	}
 }
 
-// full is a file system on which files below a folder can't be made.
+// full is a file system on which no files can be created below a folder.
 type full struct {
 	vfs.FS
 	dir string
@@ -120,7 +120,7 @@ func (f full) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.FS.Create(name, c)
 }
 
-// A snapshot that fails leaves nothing, and the store goes on.
+// A snapshot that fails leaves nothing, and the store continues.
 func TestSnapshotOnAFullVolume(t *testing.T) {
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("copies", 0o700); err != nil {

@@ -53,8 +53,8 @@ func FuzzParseStored(f *testing.F) {
 	})
 }
 
-// damaged opens a store with a ledger of three events, tiles, two counters and a
-// record, and lets damage write to it below the engine.
+// damaged opens a store with a ledger of three events, tiles, two counters and a record, and lets damage write to the
+// underlying store.
 func damaged(t *testing.T, damage func(*pebble.Batch)) *Engine {
 	t.Helper()
 	e, err := Open(Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20})
@@ -83,7 +83,7 @@ func damaged(t *testing.T, damage func(*pebble.Batch)) *Engine {
 	if err := e.db.Apply(b, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.db.Flush(); err != nil { // what is searched by name is searched in tables
+	if err := e.db.Flush(); err != nil { // names are looked up in tables
 		t.Fatal(err)
 	}
 	clear(e.write.heads)
@@ -159,7 +159,7 @@ func TestDamagedValues(t *testing.T) {
 	}
 }
 
-// TestDamagedAppend: what the checks of an append meet can be damaged too.
+// TestDamagedAppend: what the checks of an append read can also be damaged.
 func TestDamagedAppend(t *testing.T) {
 	next := storage.Batch{
 		Tenant: 1, Expect: storage.Head{Size: 3, Root: id.Hash{1}}, Head: storage.Head{Size: 4, Root: id.Hash{2}},
@@ -199,7 +199,7 @@ func TestFatal(t *testing.T) {
 	}
 }
 
-// TestHeadCache fills the cache of heads and checks that forgetting is harmless.
+// TestHeadCache fills the cache of heads and checks that dropping heads is harmless.
 func TestHeadCache(t *testing.T) {
 	e := damaged(t, func(*pebble.Batch) {})
 	for i := range maxHeads + 10 {

@@ -23,9 +23,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// longLog returns a file system on which a process ended that had two ledgers, some
-// MiB of what it had acknowledged in one log, and how many appends those were. Answers
-// were awaited so many together. The process was killed or stopped.
+// longLog returns a file system on which a process with two ledgers ended, with several MiB of acknowledged data in one
+// log, and the number of appends. Results were awaited in groups of the given size. The process was killed or stopped.
 func longLog(t *testing.T, together int, stopped bool) (image *vfs.MemFS, log string, appends int) {
 	t.Helper()
 	fs := enginetest.NewCrashDisk()
@@ -67,8 +66,8 @@ func longLog(t *testing.T, together int, stopped bool) (image *vfs.MemFS, log st
 	return image, log, appends
 }
 
-// A byte that is wrong anywhere in the newest log is no torn end: the store is
-// refused and stays as it is, or all that was acknowledged is there.
+// A wrong byte anywhere in the latest log is not mistaken for a torn end: either the store is rejected and unchanged,
+// or everything that was acknowledged is there.
 func TestFlippedLog(t *testing.T) {
 	const places = 20
 	for _, together := range []int{1, 8} {
@@ -83,7 +82,7 @@ func TestFlippedLog(t *testing.T) {
 			writeFile(t, one, log, bent)
 			before := files(t, one, "data")
 			modes := []bool{true, false}
-			for _, readOnly := range modes[min(i%5, 1):] { // one in five places read-only too
+			for _, readOnly := range modes[min(i%5, 1):] { // every fifth position also read-only
 				e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: one, CacheBytes: 1 << 20, ReadOnly: readOnly})
 				if errors.Is(err, storage.ErrCorrupt) {
 					refused++
@@ -110,7 +109,7 @@ func TestFlippedLog(t *testing.T) {
 	}
 }
 
-// lastLogChunk returns where the last whole chunk of a log begins and ends.
+// lastLogChunk returns the start and end of the last whole chunk of a log.
 func lastLogChunk(b []byte) (begin, end int) {
 	const header = 19
 	for at := 0; len(b)-at >= header; {
@@ -128,8 +127,7 @@ func lastLogChunk(b []byte) (begin, end int) {
 	return begin, end
 }
 
-// A bit that is wrong in the last chunks of a log is damage too: a crash does not
-// write a chunk with one bit wrong.
+// A wrong bit in the last chunks of a log is also damage: a crash does not write a chunk with one wrong bit.
 func TestFlippedBitsAtTheEnd(t *testing.T) {
 	image, log, _ := longLog(t, 1, false)
 	whole := readFile(t, image, log)
@@ -162,8 +160,7 @@ func TestFlippedBitsAtTheEnd(t *testing.T) {
 	}
 }
 
-// A store that was stopped has a log whose last events are proved to have been
-// synced: whatever is wrong with them is damage.
+// A store that was stopped has a log whose last events are proved to have been synced: any change of them is damage.
 func TestDamageInTheLogOfAStoppedStore(t *testing.T) {
 	image, log, _ := longLog(t, 8, true)
 	whole := readFile(t, image, log)
@@ -182,8 +179,8 @@ func TestDamageInTheLogOfAStoppedStore(t *testing.T) {
 	}
 }
 
-// A power cut leaves holes in what was not synced of the newest log, and whole
-// chunks behind them. None of these logs is refused.
+// A power failure leaves holes in the unsynced part of the latest log, and whole chunks after them. None of these logs
+// is rejected.
 func TestHolesInTheLog(t *testing.T) {
 	mem := enginetest.NewCrashDisk()
 	var mu sync.Mutex

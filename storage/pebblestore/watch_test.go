@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// A watch tells every write of its kinds, of both organizations, and no other one.
+// A watch counts every write of its kinds, of both organizations, and no others.
 func TestWatchKinds(t *testing.T) {
 	e := open(t, pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20})
 	defer e.Close()
@@ -27,7 +27,7 @@ func TestWatchKinds(t *testing.T) {
 	for _, step := range []struct {
 		name       string
 		do         func() error
-		keys, both uint64 // that are counted
+		keys, both uint64 // expected counts
 		refused    bool
 	}{
 		{"red's key", write(red, put("key")), 1, 1, false},

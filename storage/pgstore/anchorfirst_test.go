@@ -23,8 +23,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// BenchmarkAnchorFirst is what it costs to write the anchor before the answer: events
-// of 1 KiB, one by one, by senders that wait, on a server of this machine.
+// BenchmarkAnchorFirst measures the cost of writing the anchor before the response: events of 1 KiB, one by one, by
+// senders that wait, on a server on this machine.
 func BenchmarkAnchorFirst(b *testing.B) {
 	s, err := pgtest.Start()
 	if err != nil {
@@ -89,7 +89,7 @@ func benchmarkAnchorFirst(b *testing.B, store log.Store, organizations, senders 
 
 var benchKey = sync.OnceValue(func() string { return did.Multikey(edkey.NewPrivate().Public().Bytes()) })
 
-// anyEvent prepares event n, which nobody has signed.
+// anyEvent prepares event n, which is not signed.
 func anyEvent(n int64) log.Prepare {
 	name := fmt.Sprint("e", n)
 	envelope := []byte(`{"event_id":"` + name + `","payload":"` + strings.Repeat("x", 700) + `"}`)

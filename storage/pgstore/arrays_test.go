@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// The driver reads what is sent as what was meant, and writes the same bytes.
+// The driver decodes what is sent to the same values, and writes the same bytes.
 func TestArrays(t *testing.T) {
 	m := pgtype.NewMap()
 	numbers, small, texts := int8s(3), int2s(2), byteas(1, 1)
@@ -49,7 +49,7 @@ func TestArrays(t *testing.T) {
 	}
 }
 
-// The only elements of arrays are parameters by themselves: NULL is none, and an empty text is one.
+// The only elements of arrays are parameters on their own: NULL is nil, and an empty text is not.
 func TestElements(t *testing.T) {
 	number, null, empty, text := int8s(1), byteas(1, 0), byteas(1, 0), byteas(1, 3)
 	number.int8(7)

@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// BenchmarkAppend writes to a server on this machine, whose data lies in TMPDIR,
-// with enough memory that nothing but the log is written meanwhile. bytes/event is the size
-// of the events' tables and indexes, wal/event what was written to the server's log.
+// BenchmarkAppend writes to a server on this machine, whose data is in TMPDIR, with so much memory that only the log is
+// written during the benchmark. bytes/event is the size of the events' tables and indexes, wal/event what was written
+// to the server's log.
 func BenchmarkAppend(b *testing.B) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err == nil {
@@ -44,7 +44,7 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// number returns the answer of a query of one number.
+// number returns the result of a query for one number.
 func number(t testing.TB, url, query string) (n int64) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// shared is the server of all tests that don't stop it.
+// shared is the server of all tests that do not stop it.
 var shared *pgtest.Server
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-// fresh makes an empty schema and returns its URL.
+// fresh creates an empty schema and returns its URL.
 func fresh(t testing.TB, s *pgtest.Server) string {
 	t.Helper()
 	name := fmt.Sprint("s", schemas.Add(1))

@@ -39,8 +39,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A server whose processes are killed while events come in, and which recovers,
-// has everything that was acknowledged; the ledgers of the same process go on.
+// A server whose processes are killed during appends, and which recovers, has everything that was acknowledged; the
+// ledgers of the same process continue.
 func TestKilledServer(t *testing.T) {
 	s, url := shared, fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
@@ -70,9 +70,8 @@ func TestKilledServer(t *testing.T) {
 	closeEngine(t, after)
 }
 
-// retry appends an event to each organization: the first tries may meet
-// connections that a crash has ended. One whose outcome was unknown may be there,
-// so each try has a name of its own.
+// retry appends an event to each organization: the first attempts may use connections that a crash has closed. An event
+// with an unknown outcome may be stored, so each attempt uses another name.
 func (w *world) retry(name string) {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {
@@ -89,11 +88,11 @@ func (w *world) retry(name string) {
 	}
 }
 
-// waits is true of backends of ours that wait for a standby: autovacuum's do too.
+// waits selects our backends that wait for a standby; those of autovacuum wait, too.
 const waits = "wait_event = 'SyncRep' AND backend_type = 'client backend'"
 
-// awaitAbsent makes all commits of a server wait for a standby that is not there. The
-// test undoes that by awaitNobody, at its end at the latest: others use the server.
+// awaitAbsent makes all commits of a server wait for a standby that does not exist. The test must undo this with
+// awaitNobody before it ends, because other tests use the server.
 func awaitAbsent(t *testing.T, s *pgtest.Server) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -109,9 +108,8 @@ func awaitNobody(s *pgtest.Server) error {
 	return s.Exec("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
 }
 
-// A commit whose wait for the standby is cancelled is there to be seen and yet
-// not safe: its append has an unknown outcome, and neither a barrier nor a record
-// read passes before the standby has it.
+// A commit whose wait for the standby is canceled is visible but not safe: its append has an unknown outcome, and
+// neither a barrier nor a record read passes before the standby has it.
 func TestCancelledWait(t *testing.T) {
 	s, url := shared, fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
@@ -164,8 +162,7 @@ func cancelWaits(t *testing.T, s *pgtest.Server, n int) {
 	}
 }
 
-// The ledgers find a cancelled commit again and acknowledge it only when the
-// standby has it.
+// Ledgers find a canceled commit again and acknowledge it only when the standby has it.
 func TestLedgersAfterACancelledWait(t *testing.T) {
 	s, url := shared, fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
@@ -198,8 +195,8 @@ func TestLedgersAfterACancelledWait(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// The primary is killed and the standby promoted. With a synchronous one nothing
-// acknowledged is lost and no log forks.
+// The primary is killed and the standby promoted. With a synchronous standby, nothing acknowledged is lost and no log
+// forks.
 func TestFailOverToASynchronousStandby(t *testing.T) {
 	primary := start(t)
 	standby, err := primary.Standby("second")
@@ -237,8 +234,8 @@ func TestFailOverToASynchronousStandby(t *testing.T) {
 	closeEngine(t, after)
 }
 
-// With an asynchronous one what was acknowledged may be lost. That is noticed:
-// the ledger is frozen at what it showed, and the other one goes on.
+// With an asynchronous standby, acknowledged data may be lost. This is detected: the ledger is frozen at what it has
+// shown, and the other one continues.
 func TestFailOverToAnAsynchronousStandby(t *testing.T) {
 	primary := start(t)
 	standby, err := primary.Standby("second")
@@ -274,9 +271,8 @@ func TestFailOverToAnAsynchronousStandby(t *testing.T) {
 	closeEngine(t, after)
 }
 
-// The same, and the process dies with the primary, with no time to write anything: what
-// it had acknowledged is lost from both ledgers. An anchor comes before the answer where
-// there is no synchronous standby, so both are frozen.
+// As above, and the process dies with the primary, without time to write anything: acknowledged events are lost from
+// both ledgers. Without a synchronous standby, the anchor is written before the response, so both ledgers are frozen.
 func TestFailOverToAnAsynchronousStandbyAndTheProcessDies(t *testing.T) {
 	primary := start(t)
 	standby, err := primary.Standby("second")

@@ -11,9 +11,9 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// A connection that is cut before, in and after an append leaves its outcome
-// unknown, and the engine goes on with another one. In a transaction of several
-// statements that is so from the COMMIT on; before it, nothing was applied.
+// A connection that is cut before, during and after an append leaves its outcome unknown, and the engine continues with
+// another connection. In a transaction of several statements, this applies from the COMMIT on; before that, nothing was
+// applied.
 func TestCutConnection(t *testing.T) {
 	change := []storage.Change{{Kind: "kind", Key: "key", Value: []byte("v"), If: storage.AnyVersion}}
 	tests := []struct {
@@ -88,7 +88,7 @@ func head(t *testing.T, e storage.Ledgers, tenant id.Tenant) storage.Head {
 	return h
 }
 
-// A server that can't be reached refuses, and nothing was applied.
+// If the server cannot be reached, appends are rejected, and nothing was applied.
 func TestUnreachable(t *testing.T) {
 	p := newProxy(t, shared)
 	url := fresh(t, shared)
@@ -112,8 +112,8 @@ func TestUnreachable(t *testing.T) {
 	closeEngine(t, direct)
 }
 
-// The ledgers on an engine whose connections are cut all the time find the truth
-// after each cut: what was acknowledged is there, nothing twice.
+// Ledgers on an engine whose connections are cut repeatedly recover after each cut: everything acknowledged is there,
+// and nothing twice.
 func TestLedgersOverABadConnection(t *testing.T) {
 	p := newProxy(t, shared)
 	url := fresh(t, shared)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// same checks that d is read as it was stored, and returns it so.
+// same checks that d is read as it was stored, and returns it as read.
 func same(t testing.TB, c *documentCodec, d document) []byte {
 	t.Helper()
 	prefix := []byte("before")
@@ -58,7 +58,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// storedForms are values that programs have written: they are read for ever.
+// storedForms are values that programs have written. They must stay readable permanently.
 func storedForms() map[string]document {
 	const signature = "q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8BI0VniQ=="
 	return map[string]document{
@@ -117,8 +117,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// Stored bytes that were damaged are found to be, or read as something; nothing
-// worse.
+// Damaged stored bytes are rejected or read as something else; nothing worse.
 func FuzzStoredForms(f *testing.F) {
 	c := newDocumentCodec()
 	for text := range storedForms() {

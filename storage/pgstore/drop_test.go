@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A table that is made later must not be forgotten when an organization is dropped.
-// The rows of barriers, nodes, leases and writers are no organization's.
+// A table that is added later must not be forgotten when an organization is dropped. The rows of barriers, nodes,
+// leases and writers belong to no organization.
 func TestDropKnowsEveryTable(t *testing.T) {
 	files, err := filepath.Glob("schema/migrations/*.sql")
 	if err != nil || len(files) == 0 {

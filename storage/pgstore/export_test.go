@@ -8,17 +8,17 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
-// Refuse is the check of a server of a version that no test runs.
+// Refuse returns the result of the check of a server version that no test runs.
 func Refuse(version int) error {
 	return server{version: version, encoding: "UTF8", fsync: "on", fullPages: "on", commit: "on"}.checkSettings()
 }
 
-// Migrate makes the tables of this program.
+// Migrate creates the tables of this program.
 func Migrate(ctx context.Context, url string) error {
 	return withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error { return p.Bring(ctx, config) })
 }
 
-// MigrateTo makes the tables as an older program left them.
+// MigrateTo creates the tables as an older program left them.
 func MigrateTo(ctx context.Context, url string, version int64) (err error) {
 	return withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error {
 		return p.BringTo(ctx, config, version)
@@ -37,7 +37,7 @@ func withProgram(url string, do func(*schema.Program, *pgx.ConnConfig) error) er
 	return do(p, c.single())
 }
 
-// SchemaText is what the program wants of a database.
+// SchemaText returns the schema that the program requires.
 func SchemaText() string {
 	p, err := schema.New("", nil, nil)
 	if err != nil {
@@ -46,7 +46,7 @@ func SchemaText() string {
 	return p.Text()
 }
 
-// ReadSchema returns what a database has, as SchemaText has it.
+// ReadSchema returns the schema of a database in the form of SchemaText.
 func ReadSchema(ctx context.Context, url string) (text string, err error) {
 	err = withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error {
 		conn, err := pgx.ConnectConfig(ctx, config)

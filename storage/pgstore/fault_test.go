@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// What a refusal of the server comes to, by its SQLSTATE.
+// The results of errors of the server, by SQLSTATE.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name, code, constraint string

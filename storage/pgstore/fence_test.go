@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// An append that waits while the lowest schema is raised is not applied, on both organizations, alone and together.
-// After that the engine answers nothing, and says so once. The store of another service goes on.
+// An append that waits while the lowest schema is raised is not applied, for both organizations, alone and together.
+// After that, every call of the engine fails, and OnOutdated is called once. The store of another service continues.
 func TestOutdatedProgram(t *testing.T) {
 	url, other := fresh(t, shared), fresh(t, shared)
 	var told atomic.Int64
@@ -69,7 +69,7 @@ func TestOutdatedProgram(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// A program that does nothing sees within a while that it is too old, also one that only reads.
+// An idle program detects within a short time that it is too old, even if it only reads.
 func TestIdleOutdatedProgram(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		url := fresh(t, shared)

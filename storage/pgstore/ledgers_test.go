@@ -26,7 +26,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is ledgers on a store, as a service runs them.
+// world contains ledgers on a store, as a service runs them.
 type world struct {
 	passed  atomic.Int64 // events of red that traffic got through
 	t       *testing.T
@@ -76,7 +76,7 @@ func (w *world) open() {
 	}
 }
 
-// reopen is a new start of the service on a store.
+// reopen starts the service again on a store.
 func (w *world) reopen(store log.Store) {
 	w.t.Helper()
 	w.close()
@@ -91,7 +91,7 @@ func (w *world) close() {
 	}
 }
 
-// prepare makes submissions of events with these names, each with all of them.
+// prepare returns submissions of events with these names.
 func (w *world) prepare(tenant id.Tenant, names ...string) log.Prepare {
 	w.t.Helper()
 	var envelopes []*event.Envelope
@@ -156,15 +156,15 @@ func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 	return c
 }
 
-// told is what the world outside was told while events were sent.
+// told contains the results that clients got while events were sent.
 type told struct {
 	mu           sync.Mutex
 	acknowledged map[id.Tenant]map[string]log.Receipt
 	shown        map[id.Tenant][]tlog.Checkpoint
 }
 
-// traffic sends events of both organizations from several callers until stop is
-// closed, each at least once and again when it was not acknowledged.
+// traffic sends events of both organizations from several callers until stop is closed, each at least once and again if
+// it was not acknowledged.
 func (w *world) traffic(stop <-chan struct{}) *told {
 	w.t.Helper()
 	told := &told{acknowledged: map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}, shown: map[id.Tenant][]tlog.Checkpoint{}}
@@ -210,8 +210,8 @@ func (w *world) send(told *told, tenant id.Tenant, name string) {
 	}
 }
 
-// keeps checks that everything acknowledged is in the store as it was told, that
-// the heads extend everything shown, and that no ledger has a fault.
+// keeps checks that everything acknowledged is stored as acknowledged, that the heads extend everything shown, and that
+// no ledger has a fault.
 func (w *world) keeps(told *told) {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {
@@ -249,7 +249,7 @@ func closeEngine(t *testing.T, e *pgstore.Engine) {
 	}
 }
 
-// randomText returns text that hardly compresses, for a name always the same.
+// randomText returns text that hardly compresses. It is always the same for a name.
 func randomText(name string, n int) string {
 	var seed [32]byte
 	copy(seed[:], name)

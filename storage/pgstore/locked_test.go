@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// lockHead has another session hold the head of a tenant until the end of it.
+// lockHead makes another session lock the head of a tenant until it ends.
 func lockHead(t *testing.T, url string, tenant id.Tenant) (end func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -31,7 +31,7 @@ func lockHead(t *testing.T, url string, tenant id.Tenant) (end func()) {
 	}
 }
 
-// try appends an event for as long as a busy machine may take.
+// try appends an event for as long as a busy machine may need.
 func (w *world) try(tenant id.Tenant, name string) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -39,9 +39,8 @@ func (w *world) try(tenant id.Tenant, name string) error {
 	return err
 }
 
-// While another session holds the head of one organization, another one goes on, on the
-// same connection or another; the first is told that nothing was done, and goes on
-// when the lock is gone.
+// While another session locks the head of one organization, another organization continues, on the same connection or
+// another; appends of the first are rejected as not applied, and continue when the lock is released.
 func TestLockedOrganization(t *testing.T) {
 	for _, writers := range []int{1, 4} {
 		t.Run(fmt.Sprint("writers=", writers), func(t *testing.T) {
@@ -92,8 +91,7 @@ func TestLockedOrganization(t *testing.T) {
 	}
 }
 
-// Of a joint statement, only the part that is locked is refused, whatever it is that is
-// locked.
+// Of a joint statement, only the locked part is rejected, whatever is locked.
 func TestLockedParts(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url, Writers: 1})
@@ -128,7 +126,7 @@ func TestLockedParts(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// A write of a record that another session holds was not applied either.
+// A write of a record that another session has locked was also not applied.
 func TestLockedRecord(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})

@@ -15,7 +15,7 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// slow is a database whose statements wait, and then fail. It notes how many tenants each statement is about.
+// slow is a database whose statements wait, and then fail. It records how many tenants each statement is about.
 type slow struct {
 	goOn    chan struct{}
 	tenants chan int
@@ -31,7 +31,7 @@ func (s slow) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error
 	return nil, errAway
 }
 
-// Two statements are under way at a time. Look-ups that wait share the next one, without a caller that has left.
+// Two statements are in flight at a time. Waiting lookups share the next one, except for callers that have left.
 func TestWaitingLookupsShareAStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		database := slow{goOn: make(chan struct{}), tenants: make(chan int, 10)}

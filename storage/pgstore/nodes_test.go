@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// node is ledgers of a process that shares the database.
+// node contains the ledgers of a process that shares the database.
 type node struct {
 	ledgers *log.Ledgers
 	anchors *anchor.Folder
@@ -40,7 +40,7 @@ func newNode(t *testing.T, store log.Store, keyring *seal.Keyring) *node {
 	return n
 }
 
-// handOver moves a ledger in order.
+// handOver moves a ledger in an orderly way.
 func (n *node) handOver(t *testing.T, tenant id.Tenant, to *node) {
 	t.Helper()
 	n.owns[tenant].Store(false)
@@ -65,7 +65,7 @@ func (n *node) tellAnchors(t *testing.T, to *node) {
 	}
 }
 
-// Two processes with connections of their own take turns in two ledgers while senders are busy at both.
+// Two processes with separate connections take turns in owning two ledgers while both receive events.
 func TestTwoNodes(t *testing.T) {
 	url := fresh(t, shared)
 	keyring, err := seal.NewKeyring(seal.NewKey())

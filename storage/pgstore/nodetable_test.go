@@ -26,7 +26,7 @@ func TestNodesAnswerAsInMemory(t *testing.T) {
 	}
 }
 
-// patient is a table that takes a step again while nothing of it was applied. On a busy machine the server may end a
+// patient is a table that retries a step while nothing of it was applied. On a busy machine, the server may end a
 // transaction because its node was silent for too long.
 type patient struct{ cluster.Table }
 
@@ -40,12 +40,12 @@ func (p patient) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err 
 	return v, err
 }
 
-// nothingHeld holds no state.
+// nothingHeld has no state.
 type nothingHeld struct{}
 
 func (nothingHeld) Release(context.Context, []cluster.Shard) {}
 
-// Nodes with pools of their own share the shards of a database. One of them stops, and the others have all.
+// Nodes with separate pools share the shards of a database. If one of them stops, the others own everything.
 func TestNodesOfOneDatabase(t *testing.T) {
 	t.Parallel()
 	url, began := fresh(t, shared), time.Now()
@@ -73,7 +73,7 @@ func TestNodesOfOneDatabase(t *testing.T) {
 	stops[2]()
 }
 
-// stalled is a database on which each transaction of a node stands still before its end.
+// stalled is a database on which each transaction of a node stalls before its end.
 type stalled struct {
 	*pgstore.Engine
 	begun chan struct{} // is closed when the transaction holds its locks
@@ -89,8 +89,8 @@ func (s *stalled) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 	})
 }
 
-// A node that is cut off in the middle of a beat holds the locks of its transaction. Another node can forget it all the
-// same, and take its shards.
+// A node that is cut off during a beat holds the locks of its transaction. Another node can still forget it and take
+// its shards.
 func TestNodeThatIsCutOffInItsBeat(t *testing.T) {
 	t.Parallel()
 	e := open(t, pgstore.Options{URL: fresh(t, shared)})
@@ -130,7 +130,7 @@ func TestNodeThatIsCutOffInItsBeat(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// counted counts the ways to a database.
+// counted counts the round trips to a database.
 type counted struct {
 	*pgstore.Engine
 	sent, transacted int
@@ -146,8 +146,8 @@ func (c *counted) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 	return c.Engine.Transact(ctx, work)
 }
 
-// A beat without changes is sent whole. That of a node which is no member, or which knows more than the database,
-// changes nothing of any node.
+// A beat without changes takes one round trip. The beat of a node that is not a member, or that knows more than the
+// database, changes nothing.
 func TestBeatIsSentWhole(t *testing.T) {
 	t.Parallel()
 	e := &counted{Engine: open(t, pgstore.Options{URL: fresh(t, shared)})}

@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// PlansOf returns how each statement is done on the connections of an engine, by
-// the statement.
+// PlansOf returns the plan of each statement on the connections of an engine.
 func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	t.Helper()
 	conn, err := e.pool.Acquire(t.Context())

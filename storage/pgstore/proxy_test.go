@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// cut says where a proxy breaks the connections that bytes come through.
+// cut is the point at which a proxy breaks connections.
 type cut int
 
 const (
@@ -50,7 +50,7 @@ func newProxy(t *testing.T, s *pgtest.Server) *proxy {
 	return p
 }
 
-// url is an address of the server that leads through the proxy.
+// url returns a URL of the server through the proxy.
 func (p *proxy) url(t *testing.T, direct string) string {
 	t.Helper()
 	u, err := url.Parse(direct)
@@ -71,7 +71,7 @@ func (p *proxy) cut(where cut, match string) {
 	p.where, p.match = where, []byte(match)
 }
 
-// at returns where a request is to be cut.
+// at returns the point at which to cut a request.
 func (p *proxy) at(request []byte) cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *proxy) closeAll() {
 	clear(p.conns)
 }
 
-// requests copies what the client sends until an end is closed.
+// requests copies what the client sends until either end is closed.
 func (p *proxy) requests(client, server net.Conn, answerless *atomic.Bool) {
 	defer client.Close()
 	defer server.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// A store that is open read-only shows what there is and takes no write.
+// A read-only store returns the stored data and rejects all writes.
 func TestReadOnly(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
@@ -45,7 +45,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A schema of another version is refused with words and stays as it is.
+// A schema of another version is rejected with an explanation and not changed.
 func TestReadOnlyMigratesNothing(t *testing.T) {
 	older, empty := fresh(t, shared), fresh(t, shared)
 	must(t, pgstore.MigrateTo(t.Context(), older, 2))

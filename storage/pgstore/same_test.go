@@ -18,9 +18,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// The same ledgers on both engines, with the same keys, clock and random
-// submissions, are the same to the byte: events, records, counters, tiles,
-// checkpoints.
+// The same ledgers on both engines, with the same keys, clock and random submissions, have the same bytes: events,
+// records, counters, tiles and checkpoints.
 func TestSameBytesAsPebble(t *testing.T) {
 	pebble, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	if err != nil {
@@ -53,8 +52,7 @@ func TestSameBytesAsPebble(t *testing.T) {
 	}
 }
 
-// copyGenesis makes a ledger on another engine as it began on the first: its log
-// key is random.
+// copyGenesis creates a ledger on another engine with the first batch of the original, because its log key is random.
 func copyGenesis(t *testing.T, from, to storage.Engine, tenant id.Tenant) {
 	t.Helper()
 	head, err := from.Head(t.Context(), tenant)
@@ -71,8 +69,7 @@ func copyGenesis(t *testing.T, from, to storage.Engine, tenant id.Tenant) {
 	}
 }
 
-// play appends random submissions and returns all answers and the checkpoints
-// between them.
+// play appends random submissions and returns all results and the checkpoints in between.
 func (w *world) play(seed uint64) (answers []any) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	for step := range 30 {
@@ -90,8 +87,7 @@ func (w *world) play(seed uint64) (answers []any) {
 	return answers
 }
 
-// randomSubmission has several events, sometimes a name that is taken, and
-// sometimes changes of records.
+// randomSubmission has several events, sometimes a name that is taken, and sometimes changes of records.
 func (w *world) randomSubmission(random *rand.Rand, tenant id.Tenant, name string) log.Prepare {
 	var names []string
 	for i := range 1 + random.IntN(12) {
@@ -112,7 +108,7 @@ func (w *world) randomSubmission(random *rand.Rand, tenant id.Tenant, name strin
 	}
 }
 
-// sameAs compares all that two services have of a tenant.
+// sameAs compares everything that two services have of a tenant.
 func (w *world) sameAs(other *world, tenant id.Tenant) {
 	w.t.Helper()
 	if got, want := other.contents(tenant), w.contents(tenant); !reflect.DeepEqual(got, want) {

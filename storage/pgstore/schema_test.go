@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write schema.txt")
 
-// The text that a database is compared with is what the migrations make.
+// The text that a database is compared with is what the migrations create.
 func TestSchemaText(t *testing.T) {
 	url := fresh(t, shared)
 	must(t, pgstore.Migrate(t.Context(), url))
@@ -27,8 +27,8 @@ func TestSchemaText(t *testing.T) {
 	}
 }
 
-// Each property that the program relies on is missed: the start names it. Another
-// store of the same database is opened all the same.
+// If any property that the program relies on is missing, the start reports it. Another store in the same database can
+// still be opened.
 func TestSchemaIsChecked(t *testing.T) {
 	tests := []struct{ change, says string }{
 		{"DROP TABLE segment", "table segment is missing"},
@@ -80,7 +80,7 @@ func TestSchemaIsChecked(t *testing.T) {
 	}
 }
 
-// What an operator may add for reports, or change for speed, is no difference.
+// What an operator may add for reports, or change for speed, is not reported as a difference.
 func TestSchemaOfAnOperator(t *testing.T) {
 	url := fresh(t, shared)
 	closeEngine(t, open(t, pgstore.Options{URL: url}))

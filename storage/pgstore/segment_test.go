@@ -22,8 +22,7 @@ func membersOf(events []storage.Event) (all []documentMember) {
 	return all
 }
 
-// sameSegment checks that members are read as they were stored, in every range,
-// and returns them so.
+// sameSegment checks that members are read as they were stored, in every range, and returns them as read.
 func sameSegment(t testing.TB, c *documentCodec, members []documentMember) []byte {
 	t.Helper()
 	prefix := []byte("before")
@@ -70,8 +69,7 @@ func TestSegment(t *testing.T) {
 	}
 }
 
-// Values of damaged parts are none; whatever is claimed, no more is read than
-// there is.
+// Values with damaged parts are rejected; whatever length they claim, no more is read than there is.
 func TestDamagedSegments(t *testing.T) {
 	c := newDocumentCodec()
 	good := []byte("\x0d\x00\x01\x01\x02\x00\x00\x00\x00\x05\x01e1r")
@@ -103,7 +101,7 @@ func TestDamagedSegments(t *testing.T) {
 	}
 }
 
-// storedSegments are values that programs have written: they are read for ever.
+// storedSegments are values that programs have written. They must stay readable permanently.
 func storedSegments() map[string][]string {
 	return map[string][]string{
 		"AZgD8GPQAoCgpITOZwECAQckCQlJpAFhZ3Rfb25ldHJjXwEQ/+7dzLuqmYh3ZlVEMyIRAG1haWwuc2VuZHRvb2xfY2FsbGV2dF8BEAARIjNEVWZ3iJmqu8zd7v97ImV2ZW50X2lkIjoiViMAcCIsInNpZ192YWx1ZV9iNjQiOiICFavN7wEjRWeJ2ggAqGlRPT0iLCJ2IjoxfXsicGF5bG9hZCI6eyJ0ZXh0IjoidHdvIHdvcmRzIn0RfhUASAh9LIIlUSADAQIHAAAJBQsxUDUxNDJub3QgSlNPTjoBAhiEBS1EAAABAAAAAAQHZTN7InYiOjF9": {
@@ -147,8 +145,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// Stored bytes that were damaged are found to be, or read as something; nothing
-// worse.
+// Damaged stored bytes are rejected or read as something else; nothing worse.
 func FuzzStoredSegments(f *testing.F) {
 	c := newDocumentCodec()
 	for text := range storedSegments() {

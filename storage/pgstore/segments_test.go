@@ -6,8 +6,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Events that come together become segments of about equal numbers; few of them,
-// and large ones, lie alone. All of them come, in their order.
+// Events of one append become segments of about equal size; small groups and large events are stored in separate rows.
+// All of them are stored, in order.
 func TestSplit(t *testing.T) {
 	const small, large = 1000, segmentBytes + 1
 	sizes := func(n, bytes int) (all []int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// shape is a kind of batch. It decides which statement writes the batch.
+// shape is a kind of batch. It determines which statement writes the batch.
 type shape struct {
 	name string
 	next func(w *storagetest.Writer) storage.Batch
@@ -31,7 +31,8 @@ func shapes() []shape {
 	}
 }
 
-// Each statement compares each field of the head, and moves that of its own ledger alone: Blue's is the same as Red's.
+// Each statement compares each field of the head, and moves only the head of its own ledger: Blue's head is the same as
+// Red's.
 func TestEachStatementIsGuarded(t *testing.T) {
 	e := open(t, pgstore.Options{URL: fresh(t, shared)})
 	t.Cleanup(func() { _ = e.Close() })
@@ -82,7 +83,7 @@ func mutations() map[string]func(*storage.Batch) {
 	}
 }
 
-// Questions about one event, which have statements of their own, are answered for its own tenant.
+// Queries about one event, which use separate statements, return only data of their own tenant.
 func TestQuestionsAboutOneEvent(t *testing.T) {
 	e := open(t, pgstore.Options{URL: fresh(t, shared)})
 	t.Cleanup(func() { _ = e.Close() })

@@ -24,14 +24,12 @@ type full struct {
 	layout func(string) pgtest.Layout // with a folder on the volume
 }
 
-// A server that runs out of space for its tables refuses what it can't store; one
-// that does for its log crashes, and again until there is space. Nothing
-// acknowledged is lost, no log forks, callers are told to come back, and when
-// there is space the service goes on by itself.
+// A server that runs out of space for its tables rejects what it cannot store; a server that runs out of space for its
+// log crashes repeatedly until there is space. Nothing acknowledged is lost, no log forks, callers are told to retry,
+// and when there is space, the service continues automatically.
 //
-// The space is that of a small file system, ENOSPC, where this process may mount
-// one. Elsewhere, which is where it isn't root, the length of files is bounded:
-// EFBIG, which the server meets in the same places.
+// The space is a small file system (ENOSPC) if this process may mount one. Otherwise, without root, the length of files
+// is limited: EFBIG, which the server gets in the same places.
 func TestFullDisk(t *testing.T) {
 	tests := map[string]full{
 		"tables": {96 << 20, 17 << 20, func(dir string) pgtest.Layout { return pgtest.Layout{Data: dir, OfThread: true} }},
@@ -73,7 +71,7 @@ func (f full) test(t *testing.T) {
 	closeEngine(t, after)
 }
 
-// start runs a server; fill leaves it little space and empty gives it back.
+// start runs a server; fill leaves it little space and empty frees it.
 func (f full) start(t *testing.T) (s *pgtest.Server, fill, empty func() error) {
 	t.Helper()
 	dir, err := "", errors.New("not wanted")
@@ -92,8 +90,8 @@ func (f full) start(t *testing.T) (s *pgtest.Server, fill, empty func() error) {
 	return s, func() error { return occupy(dir, filler, 4<<20) }, func() error { return os.Remove(filler) }
 }
 
-// smallVolume mounts a file system in memory that this thread and what it starts
-// alone see, and that goes with them.
+// smallVolume mounts an in-memory file system that only this thread and its children see, and that is unmounted with
+// them.
 func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 	t.Helper()
 	made, err := os.MkdirTemp("", "small") // the server's user has no way into the test's own folder
@@ -101,7 +99,7 @@ func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { must(t, os.Remove(made)) })
-	runtime.LockOSThread() // for ever: the thread ends with the test
+	runtime.LockOSThread() // permanently: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return "", fmt.Errorf("unshare: %w", err)
 	}
@@ -115,7 +113,7 @@ func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 	return made, nil
 }
 
-// occupy writes a file that leaves rest bytes of a volume.
+// occupy writes a file that leaves rest bytes free on a volume.
 func occupy(dir, path string, rest uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -125,8 +123,7 @@ func occupy(dir, path string, rest uint64) error {
 	return os.WriteFile(path, make([]byte, free-min(free, rest)), 0o600)
 }
 
-// refusals appends events until n were refused, and closes full then. What it
-// returns gives them.
+// refusals appends events until n were rejected, and then closes full. It returns a function that returns the errors.
 func (w *world) refusals(full chan<- struct{}, n int) (errs func() []error) {
 	var refused []error
 	var done sync.WaitGroup

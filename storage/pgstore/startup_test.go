@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// PgBouncer refuses a start with any other parameter.
+// PgBouncer rejects any other startup parameter.
 func TestStartupParameters(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		c, err := newConnector(Options{URL: "postgres://ledger@localhost/ledger", ReadOnly: readOnly})

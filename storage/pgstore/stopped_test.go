@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// eventually waits until something is so, as long as a busy machine may need for it.
+// eventually waits until a condition holds, for as long as a busy machine may need.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
@@ -27,7 +27,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// outcomes are what the callers of a world were told.
+// outcomes are the results that the callers of a world got.
 type outcomes struct {
 	mu    sync.Mutex
 	told  told
@@ -44,8 +44,7 @@ func (o *outcomes) add(tenant id.Tenant, name string, receipts []log.Receipt, er
 	}
 }
 
-// callers send events of both organizations until stop is closed, and wait a second
-// for each.
+// callers send events of both organizations until stop is closed, and wait a second for each.
 func (w *world) callers(stop <-chan struct{}) (*outcomes, *sync.WaitGroup) {
 	o := &outcomes{later: map[id.Tenant]map[string]bool{red: {}, blue: {}}}
 	o.told.acknowledged = map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}
@@ -72,10 +71,9 @@ func (w *world) callers(stop <-chan struct{}) (*outcomes, *sync.WaitGroup) {
 	return o, &all
 }
 
-// A server that stops answering under load holds nobody for longer than he waits: what
-// is in memory is read, reads end by their context, and the age of the oldest append
-// says what is wrong. When it answers again, all that was acknowledged is there, what
-// was not is there once or not at all, and may be sent again.
+// A server that stops responding under load blocks no caller for longer than its timeout: cached data is read, other
+// reads end with their contexts, and the age of the oldest append shows the problem. When the server responds again,
+// everything acknowledged is there, everything else is there once or not at all and may be sent again.
 func TestStoppedServer(t *testing.T) {
 	s := start(t)
 	e := open(t, pgstore.Options{URL: s.URL()})
@@ -145,7 +143,7 @@ func TestStoppedServer(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// Close of an engine whose server does not answer ends, and says what is out.
+// Close of an engine whose server does not respond returns, and reports what is in flight.
 func TestCloseBesideAStoppedServer(t *testing.T) {
 	s := start(t)
 	e := open(t, pgstore.Options{URL: s.URL()})

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// A store of before there were segments is brought up with all that is in it, and
-// goes on: what came alone and what came together are one ledger.
+// A store that predates segments is upgraded with all its data, and can be continued: separate rows and segments form
+// one ledger.
 func TestUpgrade(t *testing.T) {
 	made, older := fresh(t, shared), fresh(t, shared)
 	e := open(t, pgstore.Options{URL: made})
@@ -68,8 +68,7 @@ func TestUpgrade(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// Only a database with a store holds one, and looking makes none. Another schema of
-// the same database is another place.
+// Exists reports only a database with a store, and creates none. Another schema of the same database does not count.
 func TestExists(t *testing.T) {
 	one, other := fresh(t, shared), fresh(t, shared)
 	exists := func(url string) bool {

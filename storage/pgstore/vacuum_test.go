@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// tableFilesWith returns the files of the server's tables that hold a text. The log (WAL) is not among them.
+// tableFilesWith returns the files of the server's tables that contain a text, excluding the write-ahead log.
 func tableFilesWith(t *testing.T, text []byte) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(shared.Dir(), func(path string, d fs.DirEntry, err error) error {
@@ -41,13 +41,13 @@ func tableFilesWith(t *testing.T, text []byte) (found []string) {
 	return found
 }
 
-// After an erasure and VACUUM (FULL) no page of the tables has the texts: of an event in a row of its own, of one
-// in a segment, and of one whose text lies beside its row. Another organization's is still there.
+// After an erasure and VACUUM (FULL), no page of the tables contains the texts of an event in a separate row, of one in
+// a segment, or of one whose text is stored out of line (TOAST). Another organization's texts are still there.
 func TestVacuumForgets(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url, Writers: 1, Readers: 1})
 	defer closeEngine(t, e)
-	random := func(w *storagetest.Writer) []byte { // bytes that no compression changes
+	random := func(w *storagetest.Writer) []byte { // incompressible bytes
 		b := w.Next(0)
 		return bytes.Join([][]byte{b.Head.Root[:], b.Head.Last[:]}, nil)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// warmOutcomes is an engine that notes how appends ended, by their streams.
+// warmOutcomes is an engine that records the results of appends, by stream.
 type warmOutcomes struct {
 	storage.Engine
 	ended map[int]chan error
@@ -33,7 +33,7 @@ func (w waiting) Wait() []error {
 	return all
 }
 
-// Each connection for appends is used by two appends that are refused, and the ledgers of Red and Blue stay as they are.
+// Each connection for appends is used by two appends that are rejected, and the ledgers of Red and Blue do not change.
 func TestUseChangesNothing(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A bucket is in the host at AWS, unless its name has a dot, and in the path at another endpoint.
+// At AWS, the bucket is in the host name, unless its name contains a dot. At another endpoint, it is in the path.
 func TestBaseURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"s3://bucket?region=eu-west-1":                              "https://bucket.s3.eu-west-1.amazonaws.com/",

@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
 )
 
-// environment has the credentials of the tests' server.
+// environment contains the credentials for the tests' server.
 func environment(name string) string {
 	return map[string]string{
 		"AWS_ACCESS_KEY_ID":     objectstest.AccessKey,
@@ -64,7 +64,7 @@ func TestBucketFailures(t *testing.T) {
 	objectstest.RunFailures(t, serve(t, &objectstest.Server{}), newBucket)
 }
 
-// A server without conditional writes is refused with the reason.
+// A server without conditional writes is rejected with the reason.
 func TestProbe(t *testing.T) {
 	for name, c := range map[string]struct {
 		server     *objectstest.Server
@@ -95,7 +95,7 @@ func TestProbe(t *testing.T) {
 	objectstest.Want(t, "nobody listens", err, storage.ErrUnavailable)
 }
 
-// A request has the names of the bucket and the prefix, and a signature over header and body.
+// A request contains the bucket and the prefix, and a signature over headers and body.
 func TestRequest(t *testing.T) {
 	var got *http.Request
 	endpoint := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
@@ -122,7 +122,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// A server that does not answer is given up after the time and the number of tries.
+// A server that does not respond is given up after the timeout and the number of attempts.
 func TestSilentServer(t *testing.T) {
 	requests := make(chan string, 100)
 	endpoint := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -142,7 +142,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// The end of the caller's context ends a call, between two tries as well.
+// The end of the caller's context ends a call, also between two attempts.
 func TestBucketContext(t *testing.T) {
 	s := newBucket(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "5")
@@ -196,8 +196,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Credentials come from the environment or from a private file, which may change while the store is open. No error
-// and no printed store shows them.
+// Credentials come from the environment or from a private file, which may change while the store is open. No error and
+// no formatted store reveals them.
 func TestCredentials(t *testing.T) {
 	endpoint := serve(t, &objectstest.Server{})
 	dir := t.TempDir()
@@ -253,7 +253,7 @@ func TestCredentials(t *testing.T) {
 	objectstest.Want(t, "the key again", s.Create(t.Context(), "red/1", nil), nil)
 }
 
-// A file with a wrong secret is corrected while the store is open. The access key ID stays the same.
+// A file with a wrong secret can be corrected while the store is open. The access key ID stays the same.
 func TestCorrectedSecret(t *testing.T) {
 	const secret = "HIDDEN-of-the-file"
 	endpoint := serve(t, &objectstest.Server{Secret: secret})
@@ -284,7 +284,7 @@ func TestCorrectedSecret(t *testing.T) {
 	}
 }
 
-// A server whose certificate is of an authority that is not trusted gets no request.
+// A server whose certificate is from an untrusted authority gets no request.
 func TestCertificate(t *testing.T) {
 	server := httptest.NewUnstartedServer(&objectstest.Server{})
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)

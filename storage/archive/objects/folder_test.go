@@ -29,7 +29,7 @@ func TestFolder(t *testing.T) {
 	objectstest.Run(t, func(t *testing.T) objects.Store { return openFolder(t, dir) })
 }
 
-// Files are private, and no part is left beside them.
+// Files are private, and no partial file is left.
 func TestFolderFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	s := openFolder(t, dir)
@@ -56,7 +56,7 @@ func TestFolderFiles(t *testing.T) {
 	}
 }
 
-// A store that is only read changes nothing, in a folder that is there and in one that is not.
+// A store that is only read changes nothing, whether or not the folder exists.
 func TestFolderIsOnlyRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	read := func(want error) {
@@ -86,7 +86,7 @@ func TestFolderIsOnlyRead(t *testing.T) {
 	}
 }
 
-// A part that a crash left is no object, and the next start removes it.
+// A partial file left by a crash is not an object, and the first write of the next process removes it.
 func TestFolderAfterACrash(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	s := openFolder(t, dir)
@@ -104,7 +104,7 @@ func TestFolderAfterACrash(t *testing.T) {
 	objectstest.WantContent(t, s, "red/1", []byte("whole"))
 }
 
-// A write waits for a process that holds the folder, as long as its context allows. Reads go on.
+// A write waits for a process that holds the lock of the folder, until its context ends. Reads continue.
 func TestFolderHeld(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	s := openFolder(t, dir)
@@ -125,7 +125,7 @@ func TestFolderHeld(t *testing.T) {
 	objectstest.Want(t, "let go", s.Create(t.Context(), "red/2", nil), nil)
 }
 
-// Where a file should be and is none, the neighbour still works.
+// If something else is in the place of an object's file, other objects still work.
 func TestFolderFaults(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	s := openFolder(t, dir)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// containsSecret reports whether an error shows the secrets of the tests, in any form of printing.
+// containsSecret reports whether an error reveals the secrets of the tests, however it is formatted.
 func containsSecret(err error) bool {
 	return strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "HIDDEN")
 }

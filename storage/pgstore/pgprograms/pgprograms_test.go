@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Only a folder with all programs of a version that is new enough is an installation.
+// Only a folder with all programs, in a version that is new enough, is an installation.
 func TestVersionOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		programs []string
@@ -35,7 +35,7 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// Folders without an installation are told apart from failures.
+// A folder without an installation is distinguished from a failure.
 func TestNone(t *testing.T) {
 	empty := t.TempDir()
 	if _, err := newestOf([]string{empty, filepath.Join(empty, "none")}); !errors.Is(err, ErrNone) {

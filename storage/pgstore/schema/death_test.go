@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
-// death ends the connections of a program at one of its statements: before it is sent, or after the server has done
+// death ends the connections of a program at one of its statements: before it is sent, or after the server has executed
 // it and before the program does anything else.
 type death struct {
 	at    int64 // statement, from 1
@@ -33,8 +33,8 @@ func (d *death) TraceQueryEnd(_ context.Context, conn *pgx.Conn, _ pgx.TraceQuer
 	}
 }
 
-// A program that dies at any statement of an expansion or of a contraction leaves a schema that the next start brings
-// up, with each step taken once. Until then, older programs are told the truth.
+// A program that dies at any statement of an expansion or a contraction leaves a schema that the next start upgrades,
+// with each step applied once. Until then, older programs get the right error.
 func TestDeathAtEachStatement(t *testing.T) {
 	v1, v3 := program(t, "v1"), program(t, "v3", schema.Expanding, schema.Contracting)
 	whole := newPlace(t)
@@ -78,7 +78,7 @@ func dieAt(t *testing.T, v1, v3 *schema.Program, d *death) {
 	wantRefused(t, v1.Bring(t.Context(), where.config), "v3")
 }
 
-// Programs that start at once take each step once, also beside a program of the version before.
+// Programs that start concurrently apply each step once, also next to a program of the previous version.
 func TestManyAtOnce(t *testing.T) {
 	v2, v3 := program(t, "v2", schema.Expanding), program(t, "v3", schema.Expanding, schema.Contracting)
 	where := newPlace(t)
@@ -99,7 +99,7 @@ func TestManyAtOnce(t *testing.T) {
 	must(t, v2.Bring(t.Context(), where.config))
 }
 
-// A step whose tables another session uses waits without being in the way of others for long, and is taken afterwards.
+// A step whose tables are used by another session waits without blocking others for long, and is applied afterwards.
 func TestStepBehindALongRead(t *testing.T) {
 	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
 	where := newPlace(t)

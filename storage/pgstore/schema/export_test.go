@@ -12,7 +12,7 @@ import (
 type Next struct {
 	SQL            string
 	Added, Removed string // lines of the tables
-	Contracts      bool   // programs that know less than this step can't write after it
+	Contracts      bool   // programs that know only older schemas cannot write after this step
 }
 
 // Expanding and Contracting are such steps.
@@ -27,7 +27,7 @@ var (
 	Contracting = Next{SQL: "ALTER TABLE head DROP COLUMN note;", Removed: "column head.note: bytea\n", Contracts: true}
 )
 
-// With returns a program of a version with further steps, which waits shortly.
+// With returns a program of a version with additional steps and short waits.
 func (p *Program) With(version string, more ...Next) (*Program, error) {
 	files := fstest.MapFS{}
 	names, err := fs.Glob(p.known.files, "*.sql")
@@ -67,5 +67,5 @@ func (p *Program) WithKeys(keys ...string) *Program {
 // Steps returns the steps.
 func (p *Program) Steps() []Step { return p.steps }
 
-// StepsOf reads steps.
+// StepsOf parses steps.
 func StepsOf(files fs.FS) ([]Step, error) { return source{files: files}.steps() }
