@@ -152,7 +152,7 @@ func TestCloseBesideAStoppedServer(t *testing.T) {
 	must(t, s.Hang())
 	pending := e.Append([]storage.Batch{w.Next(1)})
 	err := e.Close()
-	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "appends out on 1 connections") {
+	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "appends in flight on 1 connections") {
 		t.Errorf("got %v, want it to name what is out", err)
 	}
 	must(t, s.GoOn())
