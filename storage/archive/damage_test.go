@@ -242,7 +242,7 @@ func TestDrop(t *testing.T) {
 			w.check(red, "arrived again")
 			w.check(blue, "the other organization")
 			blueMark := []storage.Change{{Kind: mark.Kind, Value: []byte("m"), Version: 7, If: storage.AnyVersion}}
-			for _, tenant := range []id.Tenant{red, blue} { // the next round begins anew
+			for _, tenant := range []id.Tenant{red, blue} { // start the next round again
 				if err := w.Write(t.Context(), tenant, blueMark); err != nil {
 					t.Fatal(err)
 				}

@@ -82,7 +82,7 @@ func TestReadOnly(t *testing.T) {
 	if after := files(t, image, "data"); !maps.Equal(before, after) {
 		t.Errorf("files before and after: got %d and %d of them, or others", len(before), len(after))
 	}
-	for tenant, want := range want { // it goes on
+	for tenant, want := range want { // the store continues
 		e := open(t, pebblestore.Options{Dir: "data", FS: image})
 		if got := dump(t, e, tenant); !reflect.DeepEqual(got, want) {
 			t.Errorf("tenant %d afterwards: got another content than was written", tenant)

@@ -35,7 +35,7 @@ type world struct {
 	anchors string
 	agent   *ledgertest.Agent
 	first   func() bool
-	weight  int // bytes of payload beside an event's name
+	weight  int // bytes of payload in addition to an event's name
 	ledgers *log.Ledgers
 	*ledgertest.Time
 }

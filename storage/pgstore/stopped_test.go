@@ -153,8 +153,8 @@ func TestCloseBesideAStoppedServer(t *testing.T) {
 	pending := e.Append([]storage.Batch{w.Next(1)})
 	err := e.Close()
 	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "appends in flight on 1 connections") {
-		t.Errorf("got %v, want it to name what is out", err)
+		t.Errorf("got %v, want the number of appends in flight", err)
 	}
 	must(t, s.GoOn())
-	pending.Wait() // it was not cancelled; whether its connection stood is not told
+	pending.Wait() // it was not canceled; its connection may or may not have survived
 }

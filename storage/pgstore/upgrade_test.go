@@ -18,7 +18,7 @@ func TestUpgrade(t *testing.T) {
 	e := open(t, pgstore.Options{URL: made})
 	w := newWorld(t, e)
 	w.found()
-	for i := range 300 { // one by one they lie as they did
+	for i := range 300 { // one by one, so that they are in separate rows as before
 		w.mustAppend(red, fmt.Sprint("red-", i))
 	}
 	w.mustAppend(blue, "blue-0", "blue-1")

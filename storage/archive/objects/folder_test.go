@@ -73,7 +73,7 @@ func TestFolderIsOnlyRead(t *testing.T) {
 	}
 	s := openFolder(t, dir)
 	objectstest.Want(t, "create", s.Create(t.Context(), "red/1", []byte("x")), nil)
-	part := filepath.Join(dir, ".partial", "1.new") // of a write that may go on in another process
+	part := filepath.Join(dir, ".partial", "1.new") // of a write that may be running in another process
 	if err := os.WriteFile(part, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
