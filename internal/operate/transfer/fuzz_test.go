@@ -140,7 +140,7 @@ func FuzzPiece(f *testing.F) {
 }
 
 func readAll(path string, h header) (lines [][]byte, end sum, err error) {
-	r, err := openPiece(path, h)
+	r, err := openPiece(path, h, nil)
 	if err != nil {
 		return nil, sum{}, err
 	}

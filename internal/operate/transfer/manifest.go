@@ -72,9 +72,10 @@ type listedPiece struct {
 // manifest lists the contents of an organization's folder.
 type manifest struct {
 	carried
-	dir    string
-	pieces []listedPiece
-	shown  id.Index // size of the checkpoint, once it was checked
+	dir     string
+	keyring *seal.Keyring // nil: authenticators are not checked
+	pieces  []listedPiece
+	shown   id.Index // size of the checkpoint, once it was checked
 }
 
 func (m *manifest) parsedTenant() id.Tenant { return id.Tenant(m.Tenant) }
@@ -139,7 +140,7 @@ func (w *pieceWriter) sealLines(lines []any, size id.Index, root id.Hash) (sum, 
 func readLines(
 	path string, h header, keyring *seal.Keyring, each func(number int, decode func(any) error) error,
 ) (sum, error) {
-	r, err := openPiece(path, h)
+	r, err := openPiece(path, h, keyring)
 	if err != nil {
 		return sum{}, err
 	}
@@ -147,10 +148,7 @@ func readLines(
 	for {
 		line, err := r.nextLine()
 		if errors.Is(err, io.EOF) {
-			if keyring == nil {
-				return r.end, nil
-			}
-			return r.end, r.end.checkAuthenticator(keyring, path)
+			return r.end, nil
 		}
 		if err != nil {
 			return sum{}, err
@@ -185,7 +183,7 @@ func readExport(dir string, keyring *seal.Keyring) (all []listed, err error) {
 
 // readManifest reads an organization's own manifest, which has to be the listed one.
 func readManifest(dir string, l listed, keyring *seal.Keyring) (*manifest, error) {
-	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin)}
+	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin), keyring: keyring}
 	path := filepath.Join(m.dir, manifestName)
 	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0), keyring,
 		func(number int, decode func(any) error) error {
@@ -239,7 +237,7 @@ func (m *manifest) pieceNamed(kind pieceKind) listedPiece {
 
 // openPiece opens a piece of the organization.
 func (m *manifest) openPiece(p listedPiece) (*pieceReader, error) {
-	return openPiece(filepath.Join(m.dir, p.File), newPieceHeader(p.Piece, m.ID, p.Begin))
+	return openPiece(filepath.Join(m.dir, p.File), newPieceHeader(p.Piece, m.ID, p.Begin), m.keyring)
 }
 
 // closeLine checks that a piece that was read to its end is the listed one.

@@ -169,17 +169,19 @@ func (w *pieceWriter) discardPiece() { w.file.Close() }
 
 // pieceReader reads a piece and checks it on the way.
 type pieceReader struct {
-	path string
-	file *os.File
-	in   *bufio.Reader
+	path    string
+	file    *os.File
+	in      *bufio.Reader
+	keyring *seal.Keyring // nil: the authenticator is not checked
 	sum  hash.Hash
 	end  sum // once next was io.EOF
 	read int // lines behind the header
 	long []byte
 }
 
-// openPiece opens a piece whose first line has to be h.
-func openPiece(path string, h header) (*pieceReader, error) {
+// openPiece opens a piece whose first line must be h. At its end the reader returns ErrUnauthenticated if no key of the
+// ring vouches for the piece. With a nil ring the authenticator is not checked.
+func openPiece(path string, h header, keyring *seal.Keyring) (*pieceReader, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, Damagedf("%s: is missing", path)
@@ -187,7 +189,7 @@ func openPiece(path string, h header) (*pieceReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &pieceReader{path: path, file: f, in: bufio.NewReaderSize(f, 1<<18), sum: sha256.New()}
+	r := &pieceReader{path: path, file: f, in: bufio.NewReaderSize(f, 1<<18), keyring: keyring, sum: sha256.New()}
 	if err := r.readHeader(h); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -248,6 +250,11 @@ func (r *pieceReader) readFooter(line []byte) error {
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
 		return r.damagedPiece("line %d: lies behind its end", r.read+3)
+	}
+	if r.keyring != nil {
+		if err := end.checkAuthenticator(r.keyring, r.path); err != nil {
+			return err
+		}
 	}
 	r.end = end
 	return io.EOF
