@@ -176,6 +176,7 @@ drill: drill-signatures
 	$(GO) test ./cmd/agentledger -run '^TestMoveKilled$$' -count=1 -timeout 60m -move-kills $(MOVE_KILLS)
 	$(GO) test ./internal/flow/approval -run '^TestActivationOracle$$' -count=1 -timeout 60m -activation-rounds $(ACTIVATIONS)
 	$(GO) test ./internal/deliver/webhook -run '^TestManyWaiting$$' -count=1 -timeout 60m -many-waiting 100000
+	$(GO) test ./internal/test/readers -run '^TestVotersAreBounded$$' -count=1 -timeout 60m -whole-voters
 
 drill-signatures:
 	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES) -signatures-seed $(SIGNATURES_SEED)

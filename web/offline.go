@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/web/page"
@@ -31,14 +32,21 @@ type offlineView struct {
 // moduleImport finds the relative imports of the files, which all have one form.
 var moduleImport = regexp.MustCompile(`(from |import\()"(\.\.?/[^"]+)"`)
 
-// offlineModules returns an import map with the modules of the check page as data URLs. A module in a data URL can't
+// offlineModules returns an import map with the modules of the check page as data URLs, also with those that it imports
+// only when it needs them. A module in a data URL can't
 // name another one by a relative path, so each import gets the name that the map has.
 func offlineModules(files *page.Assets) (string, error) {
 	imports := make(map[string]string)
-	for _, name := range files.Modules(checkScript) {
+	names := []string{checkScript}
+	for i := 0; i < len(names); i++ {
+		name := names[i]
 		source := moduleImport.ReplaceAllStringFunc(string(files.Content(name)), func(found string) string {
 			parts := moduleImport.FindStringSubmatch(found)
-			return parts[1] + `"` + moduleName(path.Join(path.Dir(name), parts[2])) + `"`
+			imported := path.Join(path.Dir(name), parts[2])
+			if !slices.Contains(names, imported) {
+				names = append(names, imported)
+			}
+			return parts[1] + `"` + moduleName(imported) + `"`
 		})
 		imports[moduleName(name)] = "data:text/javascript;base64," + base64.StdEncoding.EncodeToString([]byte(source))
 	}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import unittest
 from typing import Any
@@ -210,6 +211,22 @@ class PublicLog(unittest.TestCase):
             with self.assertRaises(Unproved):
                 c.log("boole", server.acme.log_key).head()
 
+    def test_follow(self) -> None:
+        with client() as c:
+            first = c.log("acme", server.acme.log_key).follow()
+            c.send({"action_kind": "tool_call"})
+            memory = json.loads(json.dumps(first.memory))
+            log = c.log("acme", server.acme.log_key)
+            second = log.follow(memory)
+            self.assertGreater(second.head.checkpoint.size, first.head.checkpoint.size)
+            self.assertEqual(((), []), (second.new_keys, second.memory["accepted_keys"]))
+            self.assertEqual(second.head.checkpoint, log.head().checkpoint)
+            for wrong in ({"checkpoint": "x"}, {"accepted_keys": [{}]}, {"checkpoint": first.memory["checkpoint"][:-9] + "AAAAAAA=\n"}):
+                with self.assertRaises(Unproved):
+                    c.log("acme", server.acme.log_key).follow({**memory, **wrong})
+            with self.assertRaises(Unproved):
+                c.log("boole", server.acme.log_key).follow()
+
 
 class Asyncio(unittest.IsolatedAsyncioTestCase):
     async def test_events_acts_and_proofs(self) -> None:
@@ -221,6 +238,9 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(30, len({answer.sequence_num for answer in stored}))
             result = await c.log("boole", server.boole.log_key).bundle(stored[0].event_id)
             self.assertEqual(Outcome.PROVED, result.outcome, result.reason)
+            log = c.log("boole", server.boole.log_key)
+            followed = await log.follow((await log.follow()).memory)
+            self.assertGreaterEqual(followed.head.checkpoint.size, 30)
             options = Options(on_ask=lambda approval: person.vote(approval, "approve"))
 
             @c.guard("acme.payments.refund", options=options)

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ApprovalDenied, ApprovalRequired, Denied, Refused, verify } from "../src/index.js";
+import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, Refused, verify } from "../src/index.js";
 import { Server, clientOf } from "./harness.js";
 
 let server;
@@ -66,6 +66,23 @@ test("head, checkpoint, inclusion and consistency are checked", async () => {
   await assert.rejects(log.inclusion(sequenceNum - 2, eventHash, checkpoint));
   const foreign = client.log("boole", { key: server.acme.logKey });
   await assert.rejects(foreign.checkpoint());
+  await client.close();
+});
+
+test("a reader that returns follows the log", async () => {
+  const client = clientOf(server.acme);
+  const first = await client.log("acme", { key: server.acme.logKey }).follow();
+  await client.send({ action_kind: "note" });
+  const memory = JSON.parse(JSON.stringify(first.memory));
+  const log = client.log("acme", { key: server.acme.logKey });
+  const second = await log.follow(memory);
+  assert.ok(second.checkpoint.size > first.checkpoint.size);
+  assert.deepEqual([second.newKeys, second.memory.accepted_keys], [[], []]);
+  assert.equal((await log.head()).checkpoint.size, second.checkpoint.size);
+  for (const wrong of [{ checkpoint: "x" }, { accepted_keys: [{}] }]) {
+    await assert.rejects(client.log("acme", { key: server.acme.logKey }).follow({ ...memory, ...wrong }), LedgerError);
+  }
+  await assert.rejects(client.log("boole", { key: server.acme.logKey }).follow(), LedgerError);
   await client.close();
 });
 

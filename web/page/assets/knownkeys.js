@@ -4,7 +4,7 @@
 import { LedgerError } from "./verifier/errors.js";
 import { hex } from "./verifier/bytes.js";
 import { parseLogKey } from "./verifier/log/note.js";
-import * as statements from "./verifier/verify/keystatement.js";
+import * as sizes from "./verifier/verify/knownkeys.js";
 import { checkConsistency } from "./consistency.js";
 
 /** Returns the key ID of a vkey: 8 hex digits. */
@@ -18,18 +18,24 @@ export function signs({ vkey }, note) {
   return note.lines.some((l) => key.owns(l));
 }
 
-/** Returns remembered keys in the form of the verifier. A key ends where the key that it vouched for begins. */
+/** Returns remembered keys in the form of the verifier. */
 function known(keys) {
-  return keys.map((k) => {
-    const ends = keys.filter((next) => next.source === "stated" && next.by === keyID(k.vkey)).map((next) => next.from_size);
-    const to = Math.min(k.to_size ?? Infinity, ...ends);
-    return { key: parseLogKey(k.vkey), from: BigInt(k.from_size), to: to === Infinity ? undefined : BigInt(to) };
-  });
+  return keys.map(({ vkey, from_size: from, to_size: to }) => ({
+    key: parseLogKey(vkey),
+    from: BigInt(from),
+    to: to === null ? undefined : BigInt(to),
+  }));
+}
+
+/** Returns remembered keys with a stated one. The key that vouched for it ends where it begins. */
+function addStated(keys, { vkey, by, from_size: size }) {
+  const ended = keys.map((k) => (k.vkey === by ? { ...k, to_size: Math.min(k.to_size ?? Infinity, size) } : k));
+  return [...ended, { vkey, from_size: size, to_size: null, source: "stated", by: keyID(by) }];
 }
 
 /** Returns the index of the known key that counts for the size of a note and has a line in it, -1 for none. */
 export function findSigner(keys, note) {
-  return statements.findSigner(known(keys), note);
+  return sizes.findSigner(known(keys), note);
 }
 
 /**
@@ -38,13 +44,16 @@ export function findSigner(keys, note) {
  * `read` reads transparency/ paths.
  */
 export async function acceptSigner(origin, keys, note, read) {
+  const unknown = note.lines.some((l) => l.name === origin && !keys.some((k) => keyID(k.vkey) === hex(l.id)));
+  if (!unknown && findSigner(keys, note) >= 0) return keys;
+  const statements = await import("./verifier/verify/keystatement.js"); // few visitors need it
   const readStatement = (id) => read(`keys/${id}?origin=${encodeURIComponent(origin)}`);
   const { found, errors } = await statements.findKeyStatements(note, known(keys), readStatement);
   let all = keys;
-  for (const { vkey, by, from_size, checkpoint } of found) {
-    const verdict = await checkConsistency(origin, checkpoint, read, false);
-    if (verdict.state === "fail") throw new LedgerError(`the statement of the key ${keyID(vkey)}: ${verdict.words}`);
-    all = [...all, { vkey, from_size, to_size: null, source: "stated", by: keyID(by) }];
+  for (const statement of found) {
+    const verdict = await checkConsistency(origin, statement.checkpoint, read, false);
+    if (verdict.state === "fail") throw new LedgerError(`the statement of the key ${keyID(statement.vkey)}: ${verdict.words}`);
+    all = addStated(all, statement);
   }
   if (findSigner(all, note) >= 0) return all;
   throw errors.find((why) => !why.unread) ?? new LedgerError("no entry of the log under a known key states this key");

@@ -7,7 +7,7 @@ const Q = 8380417;
 const [DROPPED, K, COLUMNS, TAU, GAMMA1, GAMMA2, BETA, OMEGA] = [13, 4, 4, 39, 2 ** 17, 95232, 78, 80];
 
 /** Sizes in bytes. */
-export const keySize = 32 + K * 320;
+const keySize = 32 + K * 320;
 export const signatureSize = 32 + COLUMNS * 576 + OMEGA + K;
 
 /** The product is below 2^46, which a double holds. */

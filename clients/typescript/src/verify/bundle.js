@@ -82,11 +82,6 @@ export function parseKeys(source) {
   return keys;
 }
 
-/** Reports whether a listed key signed trees of a size. */
-export function signedSize({ from, to }, size) {
-  return from <= size && (to === undefined || size < to);
-}
-
 const listedForms = { origin: is.text, tree_size: is.positive, root_hash: is.hash, log_key: is.text };
 
 /** Reads the payload of a directory's event. Throws Malformed. */

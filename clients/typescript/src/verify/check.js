@@ -6,8 +6,9 @@ import { LedgerError, Malformed, Mismatch, printable } from "../errors.js";
 import { checkCosigned, openCheckpoint, parseLogKey, parseNote, readCheckpoint } from "../log/note.js";
 import { named } from "../log/policy.js";
 import { checkInclusion, leafHash, parseHashes } from "../log/tree.js";
-import { parseListing, signedSize, unknownMembers } from "./bundle.js";
+import { parseListing, unknownMembers } from "./bundle.js";
 import { checkEnvelopeOf, checkSignatureOf, genesis, parseEntry, parseEnvelope, parseRecord } from "./documents.js";
+import { signedSize } from "./knownkeys.js";
 
 /** Says that a verdict can't be told, because a part is not disclosed. */
 const undisclosed = Symbol("undisclosed");

@@ -3,33 +3,13 @@
 import { hex } from "../bytes.js";
 import { LedgerError, Mismatch, Unproved } from "../errors.js";
 import { openCheckpoint, parseLogKey, parseNote, readCheckpoint } from "../log/note.js";
-import { parseBundle, signedSize } from "./bundle.js";
+import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
 import { parseEnvelope, parseRecord } from "./documents.js";
-
-// A known key is {key, from, to}: `key` of parseLogKey signs trees of the sizes [from, to). `to` is undefined while it
-// has no end. An accepted key is {vkey, by, from_size}: the key `vkey` signs trees of that size and larger ones, and the
-// key `by`, which vouched for it, only smaller ones.
+import { addAccepted, signedSize } from "./knownkeys.js";
 
 /** The largest number of statements that findKeyStatements asks for. */
 export const maxStatements = 16;
-
-/** Returns the known keys with an accepted one. It does not count if the key that vouched for it is not known. */
-export function addAccepted(known, { vkey, by, from_size: size }) {
-  const key = parseLogKey(vkey);
-  const at = known.findIndex((k) => k.key.text === by);
-  if (at < 0) return known;
-  if (key.name !== known[at].key.name || key.text === by || !(size > 0)) throw new Mismatch("accepted key: name or size");
-  const end = BigInt(size);
-  const all = known.map((k, i) => (i === at && (k.to === undefined || end < k.to) ? { ...k, to: end } : k));
-  return all.some((k) => k.key.text === vkey) ? all : [...all, { key, from: end, to: undefined }];
-}
-
-/** Returns the index of the known key that signs trees of the size of a note and has a line in it, or -1. */
-export function findSigner(known, note) {
-  const { size } = readCheckpoint(note);
-  return known.findIndex((k) => signedSize(k, size) && note.lines.some((l) => k.key.owns(l)));
-}
 
 /** Describes an accepted key for people. */
 export function describeAccepted({ vkey, by, from_size: size }) {

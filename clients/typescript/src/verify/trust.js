@@ -4,9 +4,9 @@ import { Malformed } from "../errors.js";
 import { openCheckpoint, parseLogKey } from "../log/note.js";
 import { Policy, instant } from "../log/policy.js";
 import { unknownSigners } from "../log/tree.js";
-import { parseKeys, signedSize } from "./bundle.js";
+import { parseKeys } from "./bundle.js";
 import { namesKey } from "./check.js";
-import { addAccepted } from "./keystatement.js";
+import { addAccepted, signedSize } from "./knownkeys.js";
 
 /**
  * The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms), and
@@ -37,7 +37,7 @@ export class Trust {
     return this.keys.map((key) => ({ key, from: this.starts.get(key.text) ?? 0n, to: undefined }));
   }
 
-  /** The keys of a log with the sizes of the trees that each signs, as keystatement.js has them. */
+  /** The keys of a log with the sizes of the trees that each signs, as knownkeys.js has them. */
   keysOf(origin) {
     return [...this.#pinned, ...this.others].filter((k) => k.key.name === origin);
   }

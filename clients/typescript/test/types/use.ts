@@ -37,6 +37,10 @@ export async function uses(): Promise<string> {
   // @ts-expect-error: a path is no pack
   await verify.pack("november.zip");
   if (packed.status > 0) return packed.reason;
+  const { memory, newKeys } = await client.log("acme", { key: "log+00000000+AQ==" }).follow();
+  // @ts-expect-error: a memory is no text
+  await client.log("acme", { key: "log+00000000+AQ==" }).follow(newKeys[0]);
+  if (memory.accepted_keys?.length) return memory.accepted_keys[0].by;
   canonicalize({ at: new Date() }, { convert: (v) => (v instanceof Date ? v.toISOString() : OMIT) });
   try {
     await client.guardFetch({ waitMs: 0 })("https://shop.example");
