@@ -173,10 +173,10 @@ type pieceReader struct {
 	file    *os.File
 	in      *bufio.Reader
 	keyring *seal.Keyring // nil: the authenticator is not checked
-	sum  hash.Hash
-	end  sum // once next was io.EOF
-	read int // lines behind the header
-	long []byte
+	sum     hash.Hash
+	end     sum // once next was io.EOF
+	read    int // lines behind the header
+	long    []byte
 }
 
 // openPiece opens a piece whose first line must be h. At its end the reader returns ErrUnauthenticated if no key of the
