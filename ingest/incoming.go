@@ -110,12 +110,12 @@ func (s *Server) findReplays(ctx context.Context, c caller, events ...*incomingE
 	if len(events) == 0 {
 		return
 	}
-	asked := make([]log.Asked, len(events))
+	queries := make([]log.Query, len(events))
 	for i, in := range events {
-		asked[i] = log.Asked{Event: in.envelope.EventID, Key: in.idempotencyKey, IngestKey: in.caller.KeyID,
+		queries[i] = log.Query{Event: in.envelope.EventID, Key: in.idempotencyKey, IngestKey: in.caller.KeyID,
 			Digest: in.envelope.Digest}
 	}
-	for i, replay := range s.ledgers.Replays(ctx, c.state, asked) {
+	for i, replay := range s.ledgers.Replays(ctx, c.state, queries) {
 		events[i].applyReplay(replay)
 	}
 }

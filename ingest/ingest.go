@@ -46,7 +46,7 @@ import (
 // Ledgers reads and appends events (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Replays(ctx context.Context, s *log.State, asked []log.Asked) []log.Replay
+	Replays(ctx context.Context, s *log.State, queries []log.Query) []log.Replay
 	AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome
 	Timely(s *log.State) error
 	policystore.Ledgers

@@ -377,8 +377,8 @@ func (s *submission) countBytes() int {
 	return n
 }
 
-// Asked is an event to look for. Key is its idempotency key, or "".
-type Asked struct {
+// Query is an event to look for. Key is its idempotency key, or "".
+type Query struct {
 	Event     id.Event
 	Key       string
 	IngestKey string // whose idempotency key it is
@@ -392,12 +392,12 @@ type Replay struct {
 	Err   error
 }
 
-// Replays reports which events are stored in the ledger of s, with one look-up and in the order of asked. s may be
+// Replays reports which events are stored in the ledger of s, with one look-up and in the order of queries. s may be
 // outdated: events that were stored after it are found too. Events of a frozen predecessor are known as well, because an
 // acknowledged event is never stored again.
-func (l *Ledgers) Replays(ctx context.Context, s *State, asked []Asked) []Replay {
-	replays := make([]Replay, len(asked))
-	if err := l.findReplays(ctx, s, asked, replays); err != nil {
+func (l *Ledgers) Replays(ctx context.Context, s *State, queries []Query) []Replay {
+	replays := make([]Replay, len(queries))
+	if err := l.findReplays(ctx, s, queries, replays); err != nil {
 		for i := range replays {
 			replays[i] = Replay{Err: err}
 		}
@@ -405,12 +405,12 @@ func (l *Ledgers) Replays(ctx context.Context, s *State, asked []Asked) []Replay
 	return replays
 }
 
-func (l *Ledgers) findReplays(ctx context.Context, s *State, asked []Asked, replays []Replay) error {
+func (l *Ledgers) findReplays(ctx context.Context, s *State, queries []Query, replays []Replay) error {
 	led, err := l.ledgerOf(ctx, s)
 	if err != nil {
 		return err
 	}
-	names, of := listKeysOf(asked)
+	names, of := listKeysOf(queries)
 	for {
 		t := led.identity.Tenant
 		at, err := l.store.Lookup(ctx, t, names)
@@ -423,7 +423,7 @@ func (l *Ledgers) findReplays(ctx context.Context, s *State, asked []Asked, repl
 			if index >= size || r.Err != nil { // unknown, or not durable yet: then Append waits for it
 				continue
 			}
-			known, err := l.isSameEvent(ctx, t, index, &asked[of[n]], names[n])
+			known, err := l.isSameEvent(ctx, t, index, &queries[of[n]], names[n])
 			if err != nil {
 				*r = Replay{Err: err}
 			} else if known {
@@ -441,12 +441,12 @@ func (l *Ledgers) findReplays(ctx context.Context, s *State, asked []Asked, repl
 
 // listKeysOf returns the deduplication keys of events and, for each, the index of its event: the event ID, the idempotency
 // key, and the form of the idempotency key in older stores.
-func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
-	names = make([]storage.DedupKey, 0, len(asked))
-	for i, a := range asked {
-		names, of = append(names, storage.DedupKey{Text: string(a.Event)}), append(of, i)
-		if a.Key != "" {
-			names = append(names, storage.DedupKey{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)}, storage.DedupKey{Idempotency: true, Text: a.Key})
+func listKeysOf(queries []Query) (names []storage.DedupKey, of []int) {
+	names = make([]storage.DedupKey, 0, len(queries))
+	for i, q := range queries {
+		names, of = append(names, storage.DedupKey{Text: string(q.Event)}), append(of, i)
+		if q.Key != "" {
+			names = append(names, storage.DedupKey{Idempotency: true, Text: idempotencyText(q.IngestKey, q.Key)}, storage.DedupKey{Idempotency: true, Text: q.Key})
 			of = append(of, i, i)
 		}
 	}
@@ -465,7 +465,7 @@ func idempotencyText(ingestKey, key string) string {
 // isSameEvent reports whether the event at index, which was found under name, is the event asked for. It returns
 // fault.Invalid if it is another event. An idempotency key in the form of older stores only matches events of the same
 // ingest key.
-func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
+func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, q *Query, name storage.DedupKey) (bool, error) {
 	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
 	if err != nil {
 		return false, storeError("read known event", err)
@@ -475,9 +475,9 @@ func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, 
 		return false, storeError("read known event", err)
 	}
 	switch {
-	case name.Idempotency && name.Text == asked.Key && record.IngestKeyID != asked.IngestKey:
+	case name.Idempotency && name.Text == q.Key && record.IngestKeyID != q.IngestKey:
 		return false, nil
-	case record.EventDigest == asked.Digest && (name.Idempotency || string(record.EventID) == name.Text):
+	case record.EventDigest == q.Digest && (name.Idempotency || string(record.EventID) == name.Text):
 		return true, nil
 	case name.Idempotency:
 		return false, fault.New(fault.Invalid, "Idempotency-Key was used with another event")

@@ -121,10 +121,10 @@ func TestReplayed(t *testing.T) {
 		{"unknown event and key", red, "other", "idem-other", other.Digest, false, 0},
 		{"known only to the other organization", blue, "known", "idem-known", known.Digest, false, 0},
 	}
-	var asked []log.Asked // all of the first organization's at once
+	var asked []log.Query // all of the first organization's at once
 	for _, tt := range tests {
 		if tt.tenant == red {
-			asked = append(asked, log.Asked{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
+			asked = append(asked, log.Query{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
 		}
 	}
 	together := w.ledgers.Replays(t.Context(), w.state(red), asked)
@@ -437,7 +437,7 @@ func TestStateOutlivesItsLedger(t *testing.T) {
 			t.Errorf("append %d: got %v, want %v", n, got.Err, want)
 		}
 	}
-	asked := []log.Asked{{Event: "e", Digest: w.envelope(red, "e").Digest}}
+	asked := []log.Query{{Event: "e", Digest: w.envelope(red, "e").Digest}}
 	if got := w.ledgers.Replays(t.Context(), old, asked)[0]; !got.Known || got.Err != nil {
 		t.Errorf("replay: got %+v", got)
 	}
@@ -564,7 +564,7 @@ func TestIdempotencyKeysAreOfIngestKeys(t *testing.T) {
 		"one of before, of another ingest key": {"other", "ik_2", "old", other, false, 0},
 		"the event of before, from another":    {"former", "ik_2", "old", former, true, 0},
 	} {
-		asked := []log.Asked{{Event: c.event, Key: c.key, IngestKey: c.ingestKey, Digest: c.digest}}
+		asked := []log.Query{{Event: c.event, Key: c.key, IngestKey: c.ingestKey, Digest: c.digest}}
 		got := w.ledgers.Replays(t.Context(), w.state(red), asked)[0]
 		if got.Known != c.want && c.kind == 0 || (c.kind == 0) != (got.Err == nil) || c.kind != 0 && !fault.Is(got.Err, c.kind) {
 			t.Errorf("%s: got %+v", name, got)

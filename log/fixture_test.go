@@ -151,7 +151,7 @@ func (w *world) state(tenant id.Tenant) *log.State {
 
 // replayed asks for one event.
 func (w *world) replayed(tenant id.Tenant, name id.Event, key string, digest id.Hash) (bool, error) {
-	r := w.ledgers.Replays(w.t.Context(), w.state(tenant), []log.Asked{{Event: name, Key: key, IngestKey: "ik_test", Digest: digest}})[0]
+	r := w.ledgers.Replays(w.t.Context(), w.state(tenant), []log.Query{{Event: name, Key: key, IngestKey: "ik_test", Digest: digest}})[0]
 	return r.Known, r.Err
 }
 

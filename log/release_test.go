@@ -122,7 +122,7 @@ func TestOnlyTheOwnerAnswers(t *testing.T) {
 			return n.ledgers.AppendTo(t.Context(), states[tenant], []log.Prepare{n.single(tenant, "newer", 0)})[0].Err
 		},
 		"replays": func(n *node, tenant id.Tenant) error {
-			return n.ledgers.Replays(t.Context(), states[tenant], []log.Asked{{Event: "a", Digest: digest}})[0].Err
+			return n.ledgers.Replays(t.Context(), states[tenant], []log.Query{{Event: "a", Digest: digest}})[0].Err
 		},
 		"adopt": func(n *node, tenant id.Tenant) error {
 			err := n.ledgers.Adopt(t.Context(), tenant, []byte("no note"))

@@ -200,7 +200,7 @@ func (s *sim) read() {
 		s.fault("tenant %d: event %d: %d bytes of envelope, erased by %d, want %d: %v", tenant, at, len(e.Envelope), e.ErasedBy, by, err)
 	}
 	name := s.durable.ledger(tenant).events[at].name
-	r := s.log.Replays(s.t.Context(), state, []log.Asked{{Event: id.Event(name), Digest: s.w.get(tenant, name).Digest}})[0]
+	r := s.log.Replays(s.t.Context(), state, []log.Query{{Event: id.Event(name), Digest: s.w.get(tenant, name).Digest}})[0]
 	known, err := r.Known, r.Err
 	if err == nil && !known {
 		s.fault("tenant %d: published event %s is not known", tenant, name)

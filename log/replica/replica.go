@@ -60,13 +60,13 @@ type Ledgers struct {
 	stoodIn atomic.Uint64
 	reading syncs.KeyLocks[id.Tenant]
 	sighted *cache.Map[id.Tenant, *sighting]  // latest of each ledger, by this process
-	kept    *cache.Map[id.Tenant, *sighting]  // last that was shown
+	cached  *cache.Map[id.Tenant, *sighting]  // last that was shown
 	shown   *cache.Map[id.Tenant, *log.State] // at anchors
 	looks   chan struct{}                     // one token for each read by Shown
 }
 
-// maxKept bounds the number of cached states, about 2 KiB each.
-const maxKept = 1024
+// maxCached bounds the number of cached states, about 2 KiB each.
+const maxCached = 1024
 
 // New returns the ledgers of a shared store.
 func New(o Options) *Ledgers {
@@ -74,9 +74,9 @@ func New(o Options) *Ledgers {
 		o.Wait = syncs.Sleep
 	}
 	return &Ledgers{Ledgers: o.Ledgers, options: o,
-		sighted: cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
-		kept:    cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
-		shown:   cache.NewMap(cache.MapOptions[id.Tenant, *log.State]{Limit: maxKept}),
+		sighted: cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxCached}),
+		cached:  cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxCached}),
+		shown:   cache.NewMap(cache.MapOptions[id.Tenant, *log.State]{Limit: maxCached}),
 		looks:   make(chan struct{}, maxLooks),
 	}
 }
@@ -116,21 +116,21 @@ func (l *Ledgers) Successor(ctx context.Context, s *log.State) (*log.State, erro
 	if err != nil || t == 0 {
 		return nil, err
 	}
-	heir, err := l.State(takeover.WithStandIn(ctx), t)
-	if fault.Is(err, fault.NotFound) || err == nil && heir.Size() == 0 {
+	successor, err := l.State(takeover.WithStandIn(ctx), t)
+	if fault.Is(err, fault.NotFound) || err == nil && successor.Size() == 0 {
 		return nil, nil
 	}
-	return heir, err
+	return successor, err
 }
 
 // standIn returns the latest state of a ledger that another process owns.
 func (l *Ledgers) standIn(ctx context.Context, t id.Tenant) (*log.State, error) {
-	asked := l.options.Elapsed()
-	found, err := l.findKept(ctx, t)
+	began := l.options.Elapsed()
+	found, err := l.findCached(ctx, t)
 	if found != nil || err != nil {
 		return found, err
 	}
-	seen, err := l.sightAfter(ctx, t, asked)
+	seen, err := l.sightAfter(ctx, t, began)
 	if err != nil {
 		return nil, err
 	}
@@ -148,14 +148,14 @@ type sighting struct {
 	until  time.Duration // when it may be shown
 }
 
-// sightAfter returns a state that this or another request read after the time asked.
-func (l *Ledgers) sightAfter(ctx context.Context, t id.Tenant, asked time.Duration) (*sighting, error) {
+// sightAfter returns a state that this or another request began to read after a time.
+func (l *Ledgers) sightAfter(ctx context.Context, t id.Tenant, after time.Duration) (*sighting, error) {
 	leave, err := l.reading.Lock(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if last, found := l.sighted.Get(t); found && last.began > asked {
+	if last, found := l.sighted.Get(t); found && last.began > after {
 		return last, nil
 	}
 	seen, err := l.sight(ctx, t)
@@ -165,9 +165,9 @@ func (l *Ledgers) sightAfter(ctx context.Context, t id.Tenant, asked time.Durati
 	return seen, err
 }
 
-// findKept returns the state that this process showed last if it is still the latest, or nil.
-func (l *Ledgers) findKept(ctx context.Context, t id.Tenant) (*log.State, error) {
-	kept, found := l.kept.Get(t)
+// findCached returns the state that this process showed last if it is still the latest, or nil.
+func (l *Ledgers) findCached(ctx context.Context, t id.Tenant) (*log.State, error) {
+	cached, found := l.cached.Get(t)
 	if !found {
 		return nil, nil
 	}
@@ -175,14 +175,14 @@ func (l *Ledgers) findKept(ctx context.Context, t id.Tenant) (*log.State, error)
 	if err != nil {
 		return nil, fmt.Errorf("stand in: head: %w", err)
 	}
-	level, err := kept.stored.RecordedFault(ctx)
-	if err != nil || head != kept.state.Head() || level != kept.state.Fault() {
+	level, err := cached.stored.RecordedFault(ctx)
+	if err != nil || head != cached.state.Head() || level != cached.state.Fault() {
 		return nil, nil
 	}
-	if shown, _ := l.options.Anchors.Find(kept.state.Identity().Origin); shown.Size > head.Size {
+	if shown, _ := l.options.Anchors.Find(cached.state.Identity().Origin); shown.Size > head.Size {
 		return nil, errUnconfirmed(nil)
 	}
-	return kept.state, nil
+	return cached.state, nil
 }
 
 // sight reads the stored state and determines when it may be shown. The head is read before the barrier: it is durable if
@@ -228,7 +228,7 @@ func (l *Ledgers) show(seen *sighting) (*log.State, error) {
 			return nil, unavailable("The anchors can't be written", err)
 		}
 	}
-	l.kept.Put(identity.Tenant, seen)
+	l.cached.Put(identity.Tenant, seen)
 	return seen.state, nil
 }
 

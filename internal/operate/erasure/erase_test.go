@@ -131,7 +131,7 @@ func TestReplayOfErased(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := []log.Asked{
+	asked := []log.Query{
 		{Event: record.EventID, Digest: record.EventDigest, IngestKey: "ik_test", Key: "idem-event-1"},
 		{Event: record.EventID, Digest: id.Hash{1}},
 	}

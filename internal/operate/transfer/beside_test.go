@@ -116,7 +116,7 @@ func TestRetireBesideAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range red.events {
-		asked := []log.Asked{{Event: e.EventID, Digest: e.Digest}}
+		asked := []log.Query{{Event: e.EventID, Digest: e.Digest}}
 		if got := there.ledgers.Replays(t.Context(), state, asked); !got[0].Known || got[0].Err != nil {
 			t.Fatalf("event %s was acknowledged and is not there: %+v", e.EventID, got[0])
 		}

@@ -256,9 +256,9 @@ func (r *resident) works() {
 		if i%7 != 0 {
 			continue
 		}
-		asked := []log.Asked{{Event: r.events[i].EventID, Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[i].Digest}}
+		asked := []log.Query{{Event: r.events[i].EventID, Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[i].Digest}}
 		if r.keys[i] != "" {
-			asked = append(asked, log.Asked{Event: "new", Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[(i+1)%len(r.events)].Digest})
+			asked = append(asked, log.Query{Event: "new", Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[(i+1)%len(r.events)].Digest})
 		}
 		state, err := r.ledgers.State(ctx, r.Tenant)
 		if err != nil {
