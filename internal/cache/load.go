@@ -34,7 +34,7 @@ func (c *Loading[K, V]) readFresh(
 			return l.loaded.value, nil
 		case err == nil:
 			continue // the read started before this call and is too old for it
-		case old && IsUnanswered(err) && c.stillHolds(key, known):
+		case old && isUnanswered(err) && c.stillHolds(key, known):
 			c.stale.Add(1)
 			return known.value, nil
 		case old && err == errImpatient:
@@ -142,7 +142,7 @@ func (c *Loading[K, V]) finishLoad(key K, l *load[V], value V) {
 		switch {
 		case l.err == nil:
 			c.values.Put(key, l.loaded)
-		case !IsUnanswered(l.err):
+		case !isUnanswered(l.err):
 			c.values.Delete(key)
 		}
 	}

@@ -216,8 +216,8 @@ func StaleCounter(values string, answers func() uint64) prometheus.Collector {
 	}, func() float64 { return float64(answers()) })
 }
 
-// IsUnanswered reports whether an error means that the store did not answer, so that nothing is known about the value.
-func IsUnanswered(err error) bool {
+// isUnanswered reports whether an error means that the store did not answer, so that nothing is known about the value.
+func isUnanswered(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, context.Canceled)
 }

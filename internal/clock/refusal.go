@@ -10,8 +10,8 @@ import (
 // Code is the error code of a request that is rejected because the clock is not trusted.
 const Code = "clock"
 
-// RefusalPause is the time after which a client may retry.
-const RefusalPause = 5 * time.Second
+// refusalPause is the time after which a client may retry.
+const refusalPause = 5 * time.Second
 
 // Refusal returns the error for a request that needs the time while the clock is not trusted: fault.Unavailable with
 // Code. reason is only logged.
@@ -20,7 +20,7 @@ func Refusal(reason string) error {
 		Kind:       fault.Unavailable,
 		Code:       Code,
 		Message:    "The service's clock is being checked",
-		RetryAfter: RefusalPause,
+		RetryAfter: refusalPause,
 		Err:        errors.New(reason),
 	}
 }

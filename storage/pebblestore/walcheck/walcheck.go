@@ -1,5 +1,5 @@
-// Package walcheck reads the write-ahead logs and the manifest of a Pebble store before Pebble opens it, and distinguishes damage
-// from the torn end that a crash leaves.
+// Package walcheck reads the write-ahead logs and the manifest of a Pebble store before Pebble opens it, and distinguishes
+// damage from the torn end that a crash leaves.
 //
 // Pebble alone cannot be trusted with this. It takes most damage in the latest log, and any damage in the manifest, for
 // the end of the file. It then drops the acknowledged events after the damage, or deletes as unused the tables that the
