@@ -28,7 +28,7 @@ func (s *service) buildClock(c config.Serve) error {
 	s.watch.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_clock_held",
-			Help: "1 while the machine's clock is not trusted: nothing is appended and nothing ends by time.",
+			Help: "1 while the machine's clock is not trusted: nothing is appended and nothing expires.",
 		}, func() float64 {
 			if s.clock.HeldReason() != "" {
 				return 1

@@ -34,7 +34,7 @@ func (c clockCommand) Run(ctx context.Context, out terminal) error {
 		_, err := fmt.Fprintln(out.stdout, "The machine's clock is trusted.")
 		return err
 	}
-	fmt.Fprintf(out.stdout, "held: %s\nNothing is appended and nothing ends by time, "+
+	fmt.Fprintf(out.stdout, "held: %s\nNothing is appended and nothing expires, "+
 		"until the clock is right or --accept is given.\n", shown.Reason)
 	return errFound
 }

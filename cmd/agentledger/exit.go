@@ -28,7 +28,7 @@ func exitAtOnce(logger *slog.Logger) func(error) {
 	return func(err error) {
 		reason := "the store is broken: ending at once, so that nothing is acknowledged that may be lost"
 		if datadir.IsRefusal(err) {
-			reason = "the database takes newer programs only: ending at once, so that nothing is written that " +
+			reason = "the database accepts only newer programs: ending at once, so that nothing is written that " +
 				"they can't read"
 		}
 		logger.Error(reason, "err", err)

@@ -53,7 +53,7 @@ const settingsSQL = `SELECT current_setting('server_version_num')::int4, pg_is_i
 func readDatabase(ctx context.Context, address string) (s databaseSettings, err error) {
 	config, err := pgx.ParseConfig(secret.TrimLineEnd(address))
 	if err != nil {
-		return s, errors.New("the address of the database can't be read")
+		return s, errors.New("the database URL is malformed")
 	}
 	config.Password = secret.TrimLineEnd(config.Password)
 	conn, err := pgx.ConnectConfig(ctx, config)
