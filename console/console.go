@@ -1,7 +1,9 @@
 // Package console is the HTTP surface by which people run their organization, and by which their programs do with a
 // console token: ingest keys, agents, policies, approvals, runs, events, erasures, evidence packs, settings.
 //
-// It hides who the caller is, what they may do, and how a call is admitted; a handler sees a caller with the right to
+// A new call is a row in Server.Routes (console.go) and a handler in the file of its subject.
+//
+// The package hides who the caller is, what they may do, and how a call is admitted; a handler sees a caller with the right to
 // the call. What always holds:
 //
 //   - Each call acts on the organization of the caller's session and on no other. Objects of another organization are

@@ -16,7 +16,7 @@
 // Append runs in the caller's goroutine: it prepares a submission from the published state and queues it. One sequencer
 // takes the waiting submissions of all organizations, numbers the events, and hands one batch per ledger to the engine.
 // One finisher per stream of the engine waits until the batches are durable, publishes the new states and answers the
-// submissions.
+// submissions. A checkpoint is signed (keys.go) when it is first requested from a published state (state.go).
 //
 // Invariants:
 //

@@ -15,7 +15,8 @@
 //   - A rule that cannot be evaluated (a rule error) never weakens a decision: it matches when it
 //     forbids or obliges, and an allow is not given. Neither && nor || nor a comparison of
 //     different types hides an error.
-//   - A rule with a limit matches only beyond the limit (Claim).
+//   - A rule with a limit matches only beyond the limit. Claim (claim.go) compares; package log keeps the sums
+//     (log/limits.go), and internal/tenant/policystore joins the two.
 //   - Shadow rules never change an answer.
 //   - The cost of one evaluation is bounded for every policy and payload.
 //   - Equal digests mean equal policies, with every default written out.

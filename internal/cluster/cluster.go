@@ -5,8 +5,8 @@
 //
 // Invariants:
 //
-//   - Ownership only keeps batches large and heads in one place. Safety comes from the guard of each append, so nothing
-//     breaks if an organization has two owners, or none.
+//   - Ownership only keeps batches large and heads in one place. Safety comes from the guard of each append, and from
+//     package log/takeover, which fences the former owner, so nothing breaks if an organization has two owners, or none.
 //   - Tenants are assigned to Shards shards. Each shard has one lease: its owner, and an epoch that increases with each
 //     change.
 //   - At any moment at most one node considers itself the owner of a shard, provided that the steady clocks of two machines

@@ -3,6 +3,8 @@
 // over environment variables AGENTLEDGER_*, which win over a JSON file. All other
 // settings are the member "tuning" of that file.
 //
+// A new flag is a field in this file. A new tuning setting is a field in tuning.go and a row in tuningtable.go.
+//
 // Invariants:
 //
 //   - A setting that is given is obeyed or refused with its name, never ignored.

@@ -6,6 +6,8 @@
 //	pending, approved -> expired, cancelled (by the asking key), revoked (by people),
 //	                     invalidated (the active policy does not ask for it any more)
 //
+// vote.go counts a vote, obstacles.go finds why a person may not cast one, and quorum.go decides which votes still count.
+//
 // Invariants:
 //
 //   - Every arrow is a ledger_approval event, in one append with the change.
