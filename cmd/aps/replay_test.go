@@ -211,7 +211,7 @@ func TestReplaySentAgain(t *testing.T) {
 	n := len(lines(t, day))
 	want := fmt.Sprintf("lines      %d: %d created, 1 replayed, 0 refused\ntightened  0, of these denied 0\nhead       size 0 before, size %d after\n", n, n-1, n) +
 		"sent again 2 times: 502 Bad Gateway\n" +
-		"sent again 1 times: 503 The outcome is unknown [outcome_unknown]\nrate\n"
+		"sent again 1 time: 503 The outcome is unknown [outcome_unknown]\nrate\n"
 	if got.status != 0 || golden(got.out) != want || got.report != "" {
 		t.Errorf("got %+v, want %s", got, want)
 	}
@@ -283,7 +283,7 @@ func TestReplayInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var stdout, stderr bytes.Buffer
 	status := printError(&stderr, runProgram(ctx, args, ending{strings.NewReader(text), cancel}, &stdout, &stderr))
-	if status != 2 || !strings.Contains(stderr.String(), "(run again to go on)") || !strings.HasPrefix(stdout.String(), "lines ") {
+	if status != 2 || !strings.Contains(stderr.String(), "(run again to continue)") || !strings.HasPrefix(stdout.String(), "lines ") {
 		t.Errorf("got %d, %s%s", status, &stdout, &stderr)
 	}
 	if got := aps(t, text, args...); got.status != 0 || o.Size() != n {

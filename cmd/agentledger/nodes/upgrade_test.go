@@ -62,7 +62,7 @@ func upgrade(t *testing.T, v1, v2, v3 release) {
 	l.during("a contraction", func() { nodes[2].restart(v3) })
 	nodes[0].signal(syscall.SIGCONT)
 	nodes[0].wantEnd("the database accepts only newer programs")
-	nodes[0].wantRefused(v1, "since version v9.0.0 it takes", "Install the newer program")
+	nodes[0].wantRefused(v1, "since version v9.0.0 it accepts", "Install the newer program")
 	nodes[0].start(v3)
 	nodes[1].restart(v3)
 	l.verify()

@@ -169,13 +169,18 @@ function checkPolicies({ m }) {
   }
 }
 
+/** Returns a number with its noun. */
+function count(n, one, many = one + "s") {
+  return `${n} ${Number(n) === 1 ? one : many}`;
+}
+
 function packLines(r) {
   const key = r.log_key_source === "argument" ? "the key given" : "a key that the pack names itself";
   const lines = [
     `log         ${printable(r.origin)}`,
-    `ok          complete for [${r.begin}, ${r.end}): ${r.shown} events shown, ${r.withheld} withheld, ${r.erased} erased`,
-    `ok          under the checkpoint of ${r.tree_size} events, signed by ${key}`,
-    `ok          ${r.envelopes} envelopes, ${r.approvals} approvals, ` +
+    `ok          complete for [${r.begin}, ${r.end}): ${count(r.shown, "event")} shown, ${r.withheld} withheld, ${r.erased} erased`,
+    `ok          under the checkpoint of ${count(r.tree_size, "event")}, signed by ${key}`,
+    `ok          ${count(r.envelopes, "envelope")}, ${count(r.approvals, "approval")}, ` +
       `${r.approvals - r.actions_unchecked} of them with the payload that was decided on`,
     `manifest    ${r.manifest_sha256}`,
     ...(r.manifest_ok ? ["ok          the manifest has the digest that was given"] : []),
@@ -184,7 +189,7 @@ function packLines(r) {
     ...(r.quorum_time ? [`cosigned    by a quorum of the policy, by ${r.quorum_time}`] : []),
   ];
   if (r.signatures_unchecked > 0) {
-    lines.push(`--          ${r.signatures_unchecked} signatures need envelopes that are not in the pack`);
+    lines.push(`--          ${count(r.signatures_unchecked, "signature needs", "signatures need")} envelopes that are not in the pack`);
   }
   lines.push(...r.not_covered.map((what) => "not covered: " + what));
   if (r.manifest_ok !== false) lines.push("proved, as far as checked above");

@@ -38,12 +38,12 @@ class PackResult:
         if self.outcome is Outcome.WRONG and self.manifest_ok is None or self.unknown_keys or not self.facts.not_covered:
             return self.reason
         f, key = self.facts, "the key given" if self.pinned else "a key that the pack names itself"
-        shown = f"{f.shown} events shown, {f.withheld} withheld, {f.erased} erased"
+        shown = f"{_count(f.shown, 'event')} shown, {f.withheld} withheld, {f.erased} erased"
         lines = [
             f"log         {printable(f.origin)}",
             f"ok          complete for [{f.begin}, {f.end}): {shown}",
-            f"ok          under the checkpoint of {f.tree_size} events, signed by {key}",
-            f"ok          {f.envelopes} envelopes, {f.approvals} approvals, "
+            f"ok          under the checkpoint of {_count(f.tree_size, 'event')}, signed by {key}",
+            f"ok          {_count(f.envelopes, 'envelope')}, {_count(f.approvals, 'approval')}, "
             f"{f.approvals - f.actions_unchecked} of them with the payload that was decided on",
             f"manifest    {f.manifest_sha256}",
         ]
@@ -59,7 +59,8 @@ class PackResult:
         if self.quorum_time:
             lines.append(f"cosigned    by a quorum of the policy, by {self.quorum_time}")
         if f.signatures_unchecked:
-            lines.append(f"--          {f.signatures_unchecked} signatures need envelopes that are not in the pack")
+            unchecked = _count(f.signatures_unchecked, "signature needs", "signatures need")
+            lines.append(f"--          {unchecked} envelopes that are not in the pack")
         lines += [f"not covered: {what}" for what in f.not_covered]
         if self.manifest_ok is not False:
             lines.append("proved, as far as checked above")
@@ -104,6 +105,11 @@ def _verify(pack: Source | str | os.PathLike[str], trust: Trust, manifest: str |
         result.unknown_keys = trust.unknown_signers(facts.checkpoint)
     result.outcome, result.reason = _judge(result, failed, trust, manifest, full)
     return result
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _is_whole(pack: Source | str | os.PathLike[str]) -> bool:
