@@ -67,7 +67,7 @@ func TestAccessibilityOfWarnings(t *testing.T) {
 	ages = []time.Duration{time.Minute, time.Minute}
 	check("fresh", "ok: Proved")
 	ages = []time.Duration{-24 * time.Hour, 5 * time.Hour, 5 * time.Hour}
-	check("old", "ok: Proved under the key "+w.State(t, ledgertest.Red).VerifierKey().Hash().String()+" that this browser remembers, but this view may be out of date")
+	check("old", "ok: Proved, as far as the checks below state, under the key "+w.State(t, ledgertest.Red).VerifierKey().Hash().String()+" that this browser remembers, but this view may be out of date")
 	service.change = func(path string, body []byte) []byte {
 		if strings.HasSuffix(path, "/head") {
 			body = head

@@ -64,7 +64,7 @@ func TestRotatedKeyInChromium(t *testing.T) {
 	defer server.Close()
 	b, home, page := chromium.New(t), server.URL+"/log/red", server.URL+redEvent
 	first := w.State(t, ledgertest.Red).VerifierKey()
-	proved := "ok: Proved under the key "
+	proved := "ok: Proved, as far as the checks below state, under the key "
 	wantMarks(t, "first visit", visit(t, b, home), map[string]string{"outcome": proved + first.Hash().String() + " that this service shows"})
 	wantMarks(t, "second visit", visit(t, b, home), map[string]string{"outcome": proved + first.Hash().String() + " that this browser remembers"})
 	second := w.rotate(t)

@@ -2,7 +2,10 @@
 
 package durable
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
 // LocksEnforced reports whether the operating system has file locks.
 const LocksEnforced = false
@@ -12,6 +15,9 @@ const LocksEnforced = false
 func AcquireLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
+
+// RemoveLock closes and removes a file of AcquireLock.
+func RemoveLock(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
 // AcquireExistingLock is like AcquireLock, but does not create the file.
 func AcquireExistingLock(path string) (*os.File, error) { return os.Open(path) }

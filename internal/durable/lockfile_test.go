@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -130,5 +132,40 @@ func TestKilled(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A lock whose file is removed with it is held once at a time, also while others open the file that is about to go.
+func TestRemoveLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	var held atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for taken := 0; taken < 200; {
+				f, err := durable.AcquireLock(path)
+				if errors.Is(err, durable.ErrLocked) {
+					runtime.Gosched()
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				taken++
+				if n := held.Add(1); n != 1 {
+					t.Errorf("held %d times", n)
+				}
+				runtime.Gosched()
+				held.Add(-1)
+				if err := durable.RemoveLock(f); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the last one: got %v, want no file", err)
 	}
 }

@@ -15,12 +15,29 @@ const LocksEnforced = true
 // returns ErrLocked if the file is already locked, by this process or another one. A file left by a dead process is not
 // locked.
 func AcquireLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			f, err = lockOpened(f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if at, err := os.Stat(path); err == nil {
+			if locked, err := f.Stat(); err == nil && os.SameFile(at, locked) {
+				return f, nil
+			}
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return nil, errors.Join(err, f.Close())
+		}
+		if err := f.Close(); err != nil { // the file was removed before it was locked (RemoveLock)
+			return nil, err
+		}
 	}
-	return lockOpened(f)
 }
+
+// RemoveLock releases a lock of AcquireLock and removes its file.
+func RemoveLock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
 // AcquireExistingLock is like AcquireLock, but neither creates the file nor writes to it, so it also works on a read-only
 // volume. It returns ErrLocked if the file is already locked, and another error if it cannot be opened.

@@ -62,8 +62,8 @@ func TestRemoveOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	for keep, want := range map[int][]string{
-		2: {name(1), name(3), name(4), name(5), name(6), name(7), name(8), "lock"},
-		1: {name(1), name(3), name(4), name(6), name(7), name(8), "lock"},
+		2: {name(1), name(3), name(4), name(5), name(6), name(7), name(8)},
+		1: {name(1), name(3), name(4), name(6), name(7), name(8)},
 	} {
 		var told []string
 		copied := filepath.Join(t.TempDir(), "copied")
@@ -196,7 +196,7 @@ func TestNewBackupStays(t *testing.T) {
 	if n, err := made.RemoveOld(t.Context(), into, 1, func(s string) { t.Error(s) }); n != 0 || err != nil {
 		t.Fatalf("got %d that stay, %v", n, err)
 	}
-	wantNames(t, into, filepath.Base(made.Path), "lock")
+	wantNames(t, into, filepath.Base(made.Path))
 }
 
 // A folder of files of backups alone is a backup that a crash ended; another one of such a name stays.
@@ -215,7 +215,7 @@ func TestUnfinishedOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantNames(t, into, foreign, filepath.Base(made.Path), "lock")
+	wantNames(t, into, foreign, filepath.Base(made.Path))
 	if len(told) != 1 || !strings.Contains(told[0], foreign+" stays") {
 		t.Errorf("told: %q", told)
 	}

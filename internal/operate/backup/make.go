@@ -64,7 +64,7 @@ func withLock(dir string, change func() error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(change(), lock.Close())
+	return errors.Join(change(), durable.RemoveLock(lock))
 }
 
 // makeBelow makes the backup in a folder below dir, beside those that were made before.

@@ -26,7 +26,7 @@ export function showOutcome(state, words) {
 
 /** Shows that all checks hold under the trusted key. `limit` is what a reader should know in addition, "" for nothing. */
 export function showProved(trust, limit = "") {
-  showOutcome("ok", `Proved under ${trust.words}${limit}. Each check below states what it does not prove.`);
+  showOutcome("ok", `Proved, as far as the checks below state, under ${trust.words}${limit}.`);
   document.getElementById("outcome").toggleAttribute("data-limited", limit !== "");
 }
 
