@@ -89,7 +89,7 @@ func (r *Registration) validate() error {
 			return fmt.Errorf("consent by the same credential: %w", verify.ErrMalformed)
 		}
 	}
-	if !validParty(r.RPID, r.WebOrigin) {
+	if !ValidParty(r.RPID, r.WebOrigin) {
 		return fmt.Errorf("rp_id, web_origin: %w", verify.ErrMalformed)
 	}
 	return nil
@@ -100,9 +100,9 @@ var webOrigin = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^https?://([a-z0-9._-]{1,253})(:[1-9][0-9]{0,4})?$`)
 })
 
-// validParty reports whether pages of an origin may use passkeys of a relying party: over HTTPS or on localhost, and with
+// ValidParty reports whether pages of an origin may use passkeys of a relying party: over HTTPS or on localhost, and with
 // a host that is the party's ID or below it.
-func validParty(rpID, origin string) bool {
+func ValidParty(rpID, origin string) bool {
 	m := webOrigin().FindStringSubmatch(origin)
 	if m == nil || rpID == "" || m[1] != rpID && !strings.HasSuffix(m[1], "."+rpID) {
 		return false

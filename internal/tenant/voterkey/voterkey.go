@@ -241,7 +241,7 @@ type Begun struct {
 }
 
 // Begin returns what the person of an account signs to register a passkey. fault.NotFound for a passkey that the account
-// does not have, fault.Conflict for one that is registered, and for one too many.
+// does not have, fault.Conflict for one that is registered, for one too many, and if the pages are not served securely.
 func (k *Keys) Begin(ctx context.Context, t id.Tenant, who account.ID, credential []byte) (Begun, error) {
 	s, err := k.Ledgers.State(ctx, t)
 	if err != nil {
@@ -268,6 +268,10 @@ func (k *Keys) prepare(ctx context.Context, s *log.State, who account.ID, creden
 	signer, err := k.Factors.Signer(ctx, who, credential)
 	if err != nil {
 		return signer, nil, err
+	}
+	if !signedvote.ValidParty(signer.RPID, signer.WebOrigin) { // verifiers would refuse the registration
+		return signer, nil, &fault.Error{Kind: fault.Conflict, Code: "insecure_origin",
+			Message: "Votes can be signed only if the pages are served over HTTPS, or on localhost"}
 	}
 	others, err := k.active(ctx, s, who)
 	if err != nil {

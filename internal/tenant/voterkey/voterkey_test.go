@@ -284,3 +284,22 @@ func TestVoterKeyMails(t *testing.T) {
 		}
 	})
 }
+
+// Where pages are served without TLS, no voter key is registered, because every verifier would refuse it.
+func TestInsecureOrigin(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		const insecure = "http://log.example"
+		factors, err := factor.New(factor.Options{Records: w.Engine, Accounts: w.accounts, Sealer: w.Keyring(), PublicURL: insecure, Clock: w.Clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.keys.Factors = factors
+		key := passkeytest.New(t, insecure)
+		key.AddTo(factors, w.account("bob"))
+		_, err = w.keys.Begin(t.Context(), red, w.account("bob").ID, key.Credential)
+		wantRefused(t, "begin", err, fault.Conflict, "insecure_origin")
+		_, err = w.keys.Register(t.Context(), red, w.account("bob"), key.Credential, signedvote.Assertion{}, nil, account.Visit{})
+		wantRefused(t, "register", err, fault.Conflict, "insecure_origin")
+		w.wantKeys("afterwards", red, 0)
+	})
+}
