@@ -66,11 +66,16 @@ type Client interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (egress.Answer, error)
 }
 
+// Organizations returns the witness settings of an organization (package org). Tests with logs alone have another one.
+type Organizations interface {
+	Witnessing(ctx context.Context, t id.Tenant) (org.Witnessing, error)
+}
+
 // Options configure New. The first four are required.
 type Options struct {
 	Store         Store
 	Ledgers       *log.Ledgers
-	Organizations *org.Orgs
+	Organizations Organizations
 	Client        Client
 
 	Service    *trust.Policy // the service's witnesses, with URLs, without logs (Rules.CheckService); default: none
