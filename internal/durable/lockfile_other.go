@@ -16,7 +16,10 @@ func AcquireLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// RemoveLock closes and removes a file of AcquireLock.
+// AcquireTemporaryLock is AcquireLock here.
+func AcquireTemporaryLock(path string) (*os.File, error) { return AcquireLock(path) }
+
+// RemoveLock closes and removes the file of AcquireTemporaryLock.
 func RemoveLock(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
 // AcquireExistingLock is like AcquireLock, but does not create the file.

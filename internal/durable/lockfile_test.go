@@ -135,7 +135,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A lock whose file is removed with it is held once at a time, also while others open the file that is about to go.
+// At most one caller holds a lock whose file is removed with it, even if others have opened the file before its removal.
 func TestRemoveLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	var held atomic.Int32
@@ -143,7 +143,7 @@ func TestRemoveLock(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for taken := 0; taken < 200; {
-				f, err := durable.AcquireLock(path)
+				f, err := durable.AcquireTemporaryLock(path)
 				if errors.Is(err, durable.ErrLocked) {
 					runtime.Gosched()
 					continue

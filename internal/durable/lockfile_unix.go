@@ -15,28 +15,36 @@ const LocksEnforced = true
 // returns ErrLocked if the file is already locked, by this process or another one. A file left by a dead process is not
 // locked.
 func AcquireLock(path string) (*os.File, error) {
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err == nil {
-			f, err = lockOpened(f)
-		}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return lockOpened(f)
+}
+
+// AcquireTemporaryLock is like AcquireLock, for a file that every holder removes with RemoveLock.
+func AcquireTemporaryLock(path string) (*os.File, error) {
+	for range 100 {
+		f, err := AcquireLock(path)
 		if err != nil {
 			return nil, err
 		}
-		if at, err := os.Stat(path); err == nil {
-			if locked, err := f.Stat(); err == nil && os.SameFile(at, locked) {
-				return f, nil
-			}
-		} else if !errors.Is(err, os.ErrNotExist) {
+		locked, err := f.Stat()
+		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		if err := f.Close(); err != nil { // the file was removed before it was locked (RemoveLock)
+		if named, err := os.Stat(path); err == nil && os.SameFile(named, locked) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil { // its former holder removed the file after it was opened here
 			return nil, err
 		}
 	}
+	return nil, ErrLocked // other holders come and go
 }
 
-// RemoveLock releases a lock of AcquireLock and removes its file.
+// RemoveLock removes the file of AcquireTemporaryLock and releases the lock, in this order, so that no other holder's file
+// is removed.
 func RemoveLock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
 // AcquireExistingLock is like AcquireLock, but neither creates the file nor writes to it, so it also works on a read-only

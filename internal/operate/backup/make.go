@@ -57,7 +57,7 @@ func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 
 // withLock lets one process at a time change the backups below dir.
 func withLock(dir string, change func() error) error {
-	lock, err := durable.AcquireLock(filepath.Join(dir, "lock"))
+	lock, err := durable.AcquireTemporaryLock(filepath.Join(dir, "lock"))
 	if errors.Is(err, durable.ErrLocked) {
 		return fmt.Errorf("another backup into %s is under way", dir)
 	}

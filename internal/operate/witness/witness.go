@@ -66,7 +66,7 @@ type Client interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (egress.Answer, error)
 }
 
-// Organizations returns the witness settings of an organization (package org). Tests with logs alone have another one.
+// Organizations returns the witness settings of an organization (package org). Tests that have only logs implement it themselves.
 type Organizations interface {
 	Witnessing(ctx context.Context, t id.Tenant) (org.Witnessing, error)
 }

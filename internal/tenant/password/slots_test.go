@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
-// Slots that rest are given back: all callers of a small hasher get their turn.
+// Slots are released: 60 callers of a hasher with two slots all succeed, and so do later ones.
 func TestSlotsAreGivenBack(t *testing.T) {
 	h := password.NewHasher(password.Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2})
 	var group sync.WaitGroup
@@ -20,7 +20,7 @@ func TestSlotsAreGivenBack(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for range 5 { // each alone
+	for range 5 {
 		if _, err := h.HashPassword(t.Context(), "correct horse battery"); err != nil {
 			t.Error(err)
 		}
