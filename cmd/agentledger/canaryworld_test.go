@@ -94,6 +94,7 @@ func newCanaryWorld(t *testing.T) *canaryWorld {
 	w := &canaryWorld{T: t, secret: "a platform secret of a test", orgs: map[string]*canaryOrg{}, receiver: failingReceiver(t)}
 	w.hook = w.receiver + "/" + string(inAddress)
 	w.service, w.config = openSmallWith(t, func(c *config.Serve) {
+		c.PublicURL = "https://log.test" // votes are signed only on secure pages
 		c.CalloutAllow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	t.Cleanup(func() { w.service.Close() })

@@ -45,6 +45,7 @@ func newPlantedWorld(t *testing.T, change func(*config.Serve)) *plantedWorld {
 	w.receiver = failingReceiver(t)
 	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.service, w.config = openSmallWith(t, func(c *config.Serve) {
+		c.PublicURL = "https://log.test" // votes are signed only on secure pages
 		c.CalloutAllow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		change(c)
 	})

@@ -94,51 +94,61 @@ func TestHoldOfAnotherInstance(t *testing.T) {
 	})
 }
 
-// Two instances erase at once, one of them puts the hold on: nothing is erased after its answer.
+// Two instances erase at once, one of them puts the hold on: nothing is erased after its answer. How far they get before
+// the hold depends on the machine, so the race is repeated until it was one.
 func TestHoldRacedByTwoInstances(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
-		w := newWorld(t, ledgertest.On(t, open(t)))
-		const erasures, early = 90, 10 // a fast second instance needs a while for those that are left
-		for n := range erasures {
-			name := fmt.Sprintf("r%d", n)
-			w.send(red, sent{name, "agt_" + name, "trc", "mia", "", "text"})
-			w.begin(red, erasure.Wanted{Agent: id.Agent("agt_" + name)})
-		}
-		w.retain(red, 1)
-		second := w.another()
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := second.erasures.Sweep(t.Context()); err != nil {
-					t.Log("second instance:", err) // because a race is lost; the entry stays due
-				}
-			}
-		})
-		for range 500 {
-			if _, err := w.erasures.Sweep(t.Context()); err != nil {
-				t.Log("first instance:", err)
-			}
-			if w.Pass(time.Second); len(w.left(red)) <= erasures-early {
-				break
+		for range 10 {
+			if raceHold(t, newWorld(t, ledgertest.On(t, open(t)))) {
+				return
 			}
 		}
-		w.hold(red, true)
-		left := w.left(red)
-		w.Pass(2 * day)
-		for range 5 {
-			if _, err := w.erasures.Sweep(t.Context()); err != nil {
-				t.Log("first instance under hold:", err)
-			}
-		}
-		stop()
-		running.Wait()
-		wantText(t, "left after the hold", w.left(red), left)
-		if len(left) == 0 || len(left) > erasures-early {
-			t.Errorf("the hold came before %d of %d erasures", len(left), erasures)
-		}
-		w.wantNothingErasedUnderHold(red)
+		t.Error("the hold never came between erasures")
 	})
+}
+
+// raceHold puts a hold on while two instances erase, checks that nothing is erased after it, and reports whether some
+// erasures were done before and some were not.
+func raceHold(t *testing.T, w *world) bool {
+	t.Helper()
+	const erasures, early = 90, 10 // a fast second instance needs a while for those that are left
+	for n := range erasures {
+		name := fmt.Sprintf("r%d", n)
+		w.send(red, sent{name, "agt_" + name, "trc", "mia", "", "text"})
+		w.begin(red, erasure.Wanted{Agent: id.Agent("agt_" + name)})
+	}
+	w.retain(red, 1)
+	second := w.another()
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := second.erasures.Sweep(t.Context()); err != nil {
+				t.Log("second instance:", err) // because a race is lost; the entry stays due
+			}
+		}
+	})
+	for range 500 {
+		if _, err := w.erasures.Sweep(t.Context()); err != nil {
+			t.Log("first instance:", err)
+		}
+		if w.Pass(time.Second); len(w.left(red)) <= erasures-early {
+			break
+		}
+	}
+	w.hold(red, true)
+	left := w.left(red)
+	w.Pass(2 * day)
+	for range 5 {
+		if _, err := w.erasures.Sweep(t.Context()); err != nil {
+			t.Log("first instance under hold:", err)
+		}
+	}
+	stop()
+	running.Wait()
+	wantText(t, "left after the hold", w.left(red), left)
+	w.wantNothingErasedUnderHold(red)
+	return len(left) > 0 && len(left) <= erasures-early
 }
 
 // wantNothingErasedUnderHold checks that no statement of an erasure is behind that of the hold.
