@@ -40,8 +40,8 @@ type monitorCommand struct {
 	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once."`
 }
 
-// CheckFlags is called after parsing (flags.Parse).
-func (c *monitorCommand) CheckFlags() error {
+// Validate implements kong's check after parsing.
+func (c *monitorCommand) Validate() error {
 	age, badAge := time.ParseDuration(c.MaxAge)
 	switch {
 	case c.Interval <= 0 || c.Timeout <= 0 || c.Tries <= 0 || c.Readers <= 0:

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/aps/acts"
-	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 )
@@ -40,50 +38,34 @@ type streams struct {
 	json     bool
 }
 
-// runProgram runs one command line, given without the program's name. printError turns
-// its error into a text and an exit status.
+// runProgram runs one command line, given without the program's name. printError prints its error and returns the
+// exit status.
 func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var p program
-	parser, err := kong.New(&p,
-		kong.Name("aps"),
-		kong.Description("Agents, auditors and monitors of an agentledger service."),
-		kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
+	helped := false
+	parser, err := newParser(&p, kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }))
 	if err != nil {
 		return err
 	}
-	command, err := flags.Parse(parser, args)
-	if command == nil || err != nil {
+	command, err := parser.Parse(args)
+	if helped { // kong has printed the help, and parses the rest of the line
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	s := &streams{in: stdin, out: stdout, err: stderr, json: p.JSON}
-	return runCommand(ctx, command, s, &people.Terminal{In: stdin, Out: stdout, JSON: p.JSON})
+	command.BindTo(ctx, (*context.Context)(nil))
+	return command.Run(
+		&streams{in: stdin, out: stdout, err: stderr, json: p.JSON},
+		&people.Terminal{In: stdin, Out: stdout, JSON: p.JSON},
+		&acts.Streams{In: stdin, Out: stdout, Err: stderr},
+	)
 }
 
-// runCommand calls the method Run of a command, which takes the parts that it needs.
-func runCommand(ctx context.Context, command any, s *streams, t *people.Terminal) error {
-	switch c := command.(type) {
-	case interface{ Run(*streams) error }:
-		return c.Run(s)
-	case interface {
-		Run(context.Context, *streams) error
-	}:
-		return c.Run(ctx, s)
-	case interface {
-		Run(context.Context, *streams, *people.Terminal) error
-	}:
-		return c.Run(ctx, s, t)
-	case interface{ Run(*people.Terminal) error }:
-		return c.Run(t)
-	case interface {
-		Run(context.Context, *people.Terminal) error
-	}:
-		return c.Run(ctx, t)
-	case interface {
-		Run(context.Context, *acts.Streams) error
-	}:
-		return c.Run(ctx, &acts.Streams{In: s.in, Out: s.out, Err: s.err})
-	}
-	return fmt.Errorf("the command %T has no method Run", command)
+func newParser(p *program, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(p, append(options,
+		kong.Name("aps"),
+		kong.Description("Agents, auditors and monitors of an agentledger service."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)...)
 }

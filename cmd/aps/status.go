@@ -7,9 +7,10 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/cmd/aps/acts"
-	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
@@ -78,7 +79,7 @@ func isRefusal(err error) bool {
 // errorHint returns a hint for the user about an error, "" for none.
 func errorHint(err error) string {
 	var answer *client.Error
-	var usage *flags.Error
+	var usage *kong.ParseError
 	var network *net.OpError
 	var found *monitor.Finding
 	switch {
