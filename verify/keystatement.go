@@ -12,9 +12,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// MaxKeyStatements is the largest number of statements that FindKeyStatements asks for, and so the largest number of
-// rotations that a reader can have missed.
+// MaxKeyStatements is the maximum number of statements that one call of FindKeyStatements fetches, and so the maximum
+// number of rotations that a reader can catch up with in one visit.
 const MaxKeyStatements = 16
+
+// MaxKnownKeys is the maximum number of keys of one log that a reader remembers.
+const MaxKnownKeys = 256
 
 // AcceptedKey is a log key that the log stated under a key that was known before, in the form in which readers store
 // it.
@@ -39,9 +42,9 @@ func signerOf(vkey string) string {
 	return Signer(key.Name(), key.Hash())
 }
 
-// AddTo returns the known keys with the accepted one. By signs no tree of the size From or larger from then on. If By
-// is not among the known keys, it returns known: what an unknown key vouched for does not count. Errors wrap
-// ErrMalformed.
+// AddTo returns the known keys with the accepted one. From then on, By signs only trees smaller than From. If By is not
+// a known key, AddTo returns known: what an unknown key vouched for does not count. It returns an error that wraps
+// ErrTooManyKeys if MaxKnownKeys keys are known already; other errors wrap ErrMalformed.
 func (a AcceptedKey) AddTo(known []LogKey) ([]LogKey, error) {
 	key, err := tlog.ParseVerifierKey(a.Key)
 	if err != nil {
@@ -56,10 +59,14 @@ func (a AcceptedKey) AddTo(known []LogKey) ([]LogKey, error) {
 	}
 	all := slices.Clone(known)
 	all[by].To = min(all[by].To, a.From)
-	if !slices.ContainsFunc(all, func(k LogKey) bool { return k.Key == key }) {
-		all = append(all, LogKey{Key: key, From: a.From, To: tlog.MaxSize + 1})
+	if slices.ContainsFunc(all, func(k LogKey) bool { return k.Key == key }) {
+		return all, nil
 	}
-	return all, nil
+	if len(all) >= MaxKnownKeys {
+		return nil, fmt.Errorf("accepted key: %w: a reader remembers at most %d keys of a log; pin its current key",
+			ErrTooManyKeys, MaxKnownKeys)
+	}
+	return append(all, LogKey{Key: key, From: a.From, To: tlog.MaxSize + 1}), nil
 }
 
 // KeyStatement is the statement of a log about its next key.

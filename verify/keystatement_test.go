@@ -197,3 +197,25 @@ func TestAcceptedKey(t *testing.T) {
 		}
 	}
 }
+
+// A reader that remembers MaxKnownKeys keys of a log refuses the next rotation, and the error names the bound.
+func TestTooManyKeys(t *testing.T) {
+	l := newRotatedLog(t, 1)
+	for _, tc := range []struct {
+		known int
+		want  error
+	}{{MaxKnownKeys - 1, nil}, {MaxKnownKeys, ErrTooManyKeys}} {
+		known := append(slices.Repeat([]LogKey{{Key: l.vkey(9), To: 1}}, tc.known-1), Always(l.vkey(0)))
+		found, err := FindKeyStatements([]byte(l.signed(1, 1)), known, l.fetch)
+		if !errors.Is(err, tc.want) || (len(found) == 1) != (tc.want == nil) {
+			t.Errorf("%d known keys: got %d statements, %v, want %v", tc.known, len(found), err, tc.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "at most 256 keys") {
+			t.Errorf("%d known keys: error %q does not name the bound", tc.known, err)
+		}
+	}
+	known := append(slices.Repeat([]LogKey{{Key: l.vkey(9), To: 1}}, MaxKnownKeys-2), Always(l.vkey(0)), Always(l.vkey(1)))
+	if _, err := (AcceptedKey{Key: l.vkey(1).String(), By: l.vkey(0).String(), From: 5}).AddTo(known); err != nil {
+		t.Errorf("a key that is known already: got %v", err)
+	}
+}

@@ -26,4 +26,7 @@ var (
 	ErrVersion = errors.New("unknown version")
 	// ErrMismatch is wrapped when two parts of a document disagree.
 	ErrMismatch = errors.New("mismatch")
+	// ErrTooManyKeys is wrapped if a reader remembers MaxKnownKeys keys of a log and the
+	// log states another one.
+	ErrTooManyKeys = errors.New("too many keys")
 )

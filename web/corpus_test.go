@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/chromium"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/packtest"
+	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
@@ -98,6 +99,61 @@ func TestCorpusInChromium(t *testing.T) {
 		judged += got.Verdicts["accept"] + got.Verdicts["refuse"]
 	}
 	t.Logf("%d vectors, in the page and in a worker", judged/2)
+}
+
+// A browser that remembers as many keys of a log as it may refuses the next rotation, and the error names the bound.
+func TestTooManyKeysInChromium(t *testing.T) {
+	w := newWorld(t)
+	text, err := os.ReadFile("../testdata/vectors/key-statement.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var corpus struct {
+		Vectors []struct {
+			Input struct{ Bundle, Keys string }
+		}
+	}
+	if err := json.Unmarshal(text, &corpus); err != nil {
+		t.Fatal(err)
+	}
+	statement := corpus.Vectors[0].Input
+	b, err := verify.ParseBundle([]byte(statement.Bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w.handler)
+	defer server.Close()
+	browser := chromium.New(t)
+	browser.Open(server.URL + "/check")
+	for _, tc := range []struct {
+		known, want int
+		err         string
+	}{{verify.MaxKnownKeys - 1, verify.MaxKnownKeys, ""}, {verify.MaxKnownKeys, 0, "at most 256 keys of a log"}} {
+		var got struct {
+			Keys  int
+			Error string
+		}
+		if err := browser.Run(`
+			const [assets, origin, bundle, listed, known] = args;
+			const { acceptSigner } = await import(assets + "knownkeys.js");
+			const { parseNote } = await import(assets + "verifier/log/note.js");
+			const { parseKeys } = await import(assets + "verifier/verify/bundle.js");
+			const [{ key }] = parseKeys(listed);
+			const pinned = { vkey: key.text, from_size: 0, to_size: null, source: "shown" };
+			const keys = [pinned, ...Array(known - 1).fill({ ...pinned, to_size: 1 })];
+			const note = parseNote(JSON.parse(bundle).checkpoint);
+			note.lines = note.lines.filter((line) => !key.owns(line)); // only the new key signs
+			try {
+				return { keys: (await acceptSigner(origin, keys, note, async () => bundle)).length, error: "" };
+			} catch (why) {
+				return { keys: 0, error: why.message };
+			}`, &got, "/assets/"+folder(w)+"/", b.Origin, statement.Bundle, statement.Keys, tc.known); err != nil {
+			t.Fatal(err)
+		}
+		if got.Keys != tc.want || !strings.Contains(got.Error, tc.err) {
+			t.Errorf("%d known keys: got %d keys, error %q, want %d, %q", tc.known, got.Keys, got.Error, tc.want, tc.err)
+		}
+	}
 }
 
 // readPack returns the first vector of evidence packs with a verdict or a name, and its key.

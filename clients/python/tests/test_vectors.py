@@ -22,8 +22,8 @@ from agentledger.verify.documents import event_digest, parse_entry, signed_conte
 from agentledger.verify.encoding import decimal, hash_bytes
 from agentledger.verify.flaw import Flaw, need
 from agentledger.verify.keys import VerifierKey, parse_log_key, parse_witness_key
-from agentledger.verify.keystatement import check_key_statement
-from agentledger.verify.logkeys import parse_log_keys
+from agentledger.verify.keystatement import MAX_KNOWN_KEYS, check_key_statement, find_key_statements
+from agentledger.verify.logkeys import LogKey, parse_log_keys
 from agentledger.verify.note import check_signed, cosigned_at, open_checkpoint, parse_note
 from agentledger.verify.packs.voters import Voters
 from agentledger.verify.policy import parse_policy
@@ -221,6 +221,23 @@ class Vectors(unittest.TestCase):
         self.assertEqual(v["verdict"], verdict, said)
         if "expect" in v:
             self.assertEqual(v["expect"], said)
+
+
+class KnownKeys(unittest.TestCase):
+    def test_number_of_keys_is_bounded(self) -> None:
+        v = Input(load("key-statement")["vectors"][0]["input"])
+        pinned = parse_log_keys(v.raw("keys"))[0]
+        checkpoint = parse_note(json.loads(v.raw("bundle"))["checkpoint"])
+        for number, want in ((MAX_KNOWN_KEYS - 1, 1), (MAX_KNOWN_KEYS, 0)):
+            known = (pinned, *[LogKey(pinned.key, 0, 1)] * (number - 1))
+            finder = find_key_statements(checkpoint, known)
+            next(finder)
+            with self.assertRaises(StopIteration) as done:
+                finder.send(v.raw("bundle"))
+            found, why = done.exception.value
+            self.assertEqual(want, len(found), why)
+            if want == 0:
+                self.assertIn("at most 256 keys of a log", why[0])
 
 
 class Packs(unittest.TestCase):

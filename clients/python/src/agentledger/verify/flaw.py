@@ -7,6 +7,7 @@ MISMATCH = "mismatch"
 SIGNATURE = "no valid signature of the key"
 PROOF = "proof does not hold"
 VERSION = "unknown version"
+TOO_MANY_KEYS = "too many keys"
 
 
 class Unreadable(Exception):

@@ -9,14 +9,17 @@ from typing import Any
 from .bundles import Bundle, parse_bundle
 from .check import check_bundle
 from .documents import is_positive, parse_envelope, parse_record
-from .flaw import MALFORMED, SIGNATURE, Flaw, need
+from .flaw import MALFORMED, SIGNATURE, TOO_MANY_KEYS, Flaw, need
 from .keys import VerifierKey, parse_log_key
 from .logkeys import LogKey
 from .note import Checkpoint, Note, open_checkpoint, parse_note, read_checkpoint
 from .report import Options
 
 MAX_STATEMENTS = 16
-"""The largest number of statements that find_key_statements asks for."""
+"""The maximum number of statements that one run of find_key_statements asks for."""
+
+MAX_KNOWN_KEYS = 256
+"""The maximum number of keys of one log that a reader remembers."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,19 @@ class AcceptedKey:
         return {"vkey": str(self.key), "by": str(self.by), "from_size": self.from_size}
 
     def add_to(self, known: Sequence[LogKey]) -> tuple[LogKey, ...]:
-        """Return the known keys with this one. It does not count if the key that vouched for it is not known."""
+        """Return the known keys with this one, which does not count if the key that vouched for it is not known.
+
+        Raise a Flaw if MAX_KNOWN_KEYS keys are known already.
+        """
         if not any(k.key == self.by for k in known):
             return tuple(known)
         need(self.key.name == self.by.name and self.key != self.by and self.from_size > 0, "accepted key", MALFORMED)
         ended = tuple(self._end(k) if k.key == self.by else k for k in known)
         if any(k.key == self.key for k in known):
             return ended
+        if len(ended) >= MAX_KNOWN_KEYS:
+            bound = f"a reader remembers at most {MAX_KNOWN_KEYS} keys of a log; pin its current key"
+            raise Flaw("accepted key", TOO_MANY_KEYS, bound)
         return (*ended, LogKey(self.key, self.from_size, None))
 
     def _end(self, k: LogKey) -> LogKey:
