@@ -29,7 +29,7 @@ type VotersOptions struct {
 	Outbox        *mail.Outbox
 	PublicURL     string
 	Clock         func() time.Time
-	Held          func() error // why Run writes nothing now, nil when it does; default: always nil
+	Held          func() error // returns an error while Run must write nothing; nil: never
 }
 
 // Voters writes the mails of all organizations. One Sweep runs at a time.
@@ -42,9 +42,6 @@ type Voters struct {
 
 // NewVoters returns the mailer of a store.
 func NewVoters(o VotersOptions) *Voters {
-	if o.Held == nil {
-		o.Held = func() error { return nil }
-	}
 	return &Voters{VotersOptions: o, questions: questionsOf(o.Records),
 		told: records.New[toldRecord](o.Records, kindTold, unreadableMessage),
 		due:  schedule.Index{Records: o.Records, Kind: kindDue}}
@@ -54,20 +51,8 @@ func (m *Voters) currentTime() id.Instant { return id.InstantOf(m.Clock()) }
 
 // Run writes the mails that are due, each second, until ctx ends.
 func (m *Voters) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		if m.Held() == nil {
-			if err := m.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
-				logger.Warn("mails to voters: what is due can't be read", "err", err)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	sweep := func(ctx context.Context) error { return m.Sweep(ctx, logger) }
+	schedule.Every(ctx, m.Held, sweep, func(err error) { logger.Warn("mails to voters: due organizations cannot be read", "err", err) })
 }
 
 // Sweep writes the mails that are due.

@@ -214,7 +214,7 @@ type Options struct {
 	Webhooks      Deliveries
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
-	Held          func() error     // why Run does not sweep now, nil when it does; default: always nil
+	Held          func() error     // returns an error while Run must not sweep; nil: never
 }
 
 // Approvals is the approvals of all organizations. Its methods may be called
@@ -245,9 +245,6 @@ type Approvals struct {
 func New(o Options) *Approvals {
 	if o.Clock == nil {
 		o.Clock = time.Now
-	}
-	if o.Held == nil {
-		o.Held = func() error { return nil }
 	}
 	return &Approvals{
 		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies, agents: o.Agents,

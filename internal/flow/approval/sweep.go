@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -66,22 +65,9 @@ func (a *Approvals) PolicyChanged(t id.Tenant) {
 	}
 }
 
-// Run sweeps each second until ctx ends, but not while Options.Held says why.
+// Run calls Sweep each second until ctx ends, except while Options.Held returns an error.
 func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		if a.held() == nil {
-			if err := a.Sweep(ctx); err != nil && ctx.Err() == nil {
-				logger.Warn("approvals: what is over was not stated", "err", err)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	schedule.Every(ctx, a.held, a.Sweep, func(err error) { logger.Warn("approvals: due changes not recorded", "err", err) })
 }
 
 // Sweep records the end of approvals whose time is over or whose policy is not active any more. A

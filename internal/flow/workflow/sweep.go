@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -15,22 +14,9 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Run sweeps each second until ctx ends, but not while Options.Held says why.
+// Run calls Sweep each second until ctx ends, except while Options.Held returns an error.
 func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		if w.held() == nil {
-			if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
-				logger.Warn("workflows: abandoned runs were not stated", "err", err)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	schedule.Every(ctx, w.held, w.Sweep, func(err error) { logger.Warn("workflows: abandoned runs not recorded", "err", err) })
 }
 
 // Sweep records which runs are abandoned. A record that cannot be written now is tried again a

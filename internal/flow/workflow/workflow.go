@@ -159,7 +159,7 @@ type Options struct {
 	Silence    time.Duration         // of runs that begin from now on; default DefaultSilence
 	MaxBytes   int                   // of a step's envelope; default event.DefaultMaxBytes
 	Clock      func() time.Time      // default: time.Now
-	Held       func() error          // why Run does not sweep now, nil when it does; default: always nil
+	Held       func() error          // returns an error while Run must not sweep; nil: never
 	Metrics    prometheus.Registerer // default: none
 }
 
@@ -197,9 +197,6 @@ type place struct {
 func New(o Options) *Workflows {
 	if o.Clock == nil {
 		o.Clock = time.Now
-	}
-	if o.Held == nil {
-		o.Held = func() error { return nil }
 	}
 	if o.Silence == 0 {
 		o.Silence = DefaultSilence

@@ -73,7 +73,7 @@ type Options struct {
 	Archive Archive          // default: none
 	Pace    *quota.Quota     // default: none
 	Clock   func() time.Time // default: time.Now
-	Held    func() error     // why Run erases nothing now, nil when it does; default: always nil
+	Held    func() error     // returns an error while Run must erase nothing; default: always nil
 }
 
 // Archive holds texts of old events in objects, which are rewritten after an erasure.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -27,24 +26,23 @@ var errObjects = errors.New("the archive is behind the erasure")
 // errLag: the index does not reach the events yet.
 var errLag = errors.New("the index is behind the erasure")
 
-// Run sweeps each second, and again as long as there is more, until ctx ends, but not while
-// Options.Held says why.
+// Run calls Sweep each second, and again as long as there is more to do, until ctx ends. It pauses while Options.Held
+// returns an error.
 func (e *Erasures) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		for more := e.Held() == nil; more && ctx.Err() == nil && e.Held() == nil; {
-			var err error
-			if more, err = e.Sweep(ctx); err != nil && ctx.Err() == nil {
-				logger.Warn("erasures: a due erasure was not done", "err", err)
+	report := func(err error) { logger.Warn("erasures: a due erasure failed", "err", err) }
+	sweepAll := func(ctx context.Context) error {
+		for ctx.Err() == nil && e.Held() == nil {
+			more, err := e.Sweep(ctx)
+			if !more {
+				return err
+			}
+			if err != nil && ctx.Err() == nil {
+				report(err)
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+		return nil
 	}
+	schedule.Every(ctx, nil, sweepAll, report)
 }
 
 // Sweep makes one append for each organization with erasures that are due, and reports whether there may

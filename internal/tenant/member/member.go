@@ -49,7 +49,7 @@ type Options struct {
 
 	VoterKeys *voterkey.Keys // default: members have none
 
-	Held func() error // why Run states nothing now, nil when it does; default: always nil
+	Held func() error // returns an error while Run must record nothing; nil: never
 }
 
 // Members is the members of all organizations. Its methods may be called concurrently.

@@ -140,20 +140,7 @@ func (m *Members) SignInsChanged(ctx context.Context, t id.Tenant, within time.D
 
 // Run states changes of members' sign-ins that are due, each second, until ctx ends.
 func (m *Members) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		if m.Held == nil || m.Held() == nil {
-			if err := m.Sweep(ctx); err != nil && ctx.Err() == nil {
-				logger.Warn("members: changes of sign-ins were not stated", "err", err)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	schedule.Every(ctx, m.Held, m.Sweep, func(err error) { logger.Warn("members: changes of sign-ins not recorded", "err", err) })
 }
 
 // closedPause is the time in milliseconds until the next try for a log that takes no events.
