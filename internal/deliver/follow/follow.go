@@ -130,16 +130,13 @@ type Follower struct {
 	Options
 	positions records.Store[Position]
 	due       schedule.Index
+	slots     *schedule.Slots
 
 	mu      sync.Mutex
 	known   map[id.Tenant]map[string]struct{} // named followers that have a position
 	queue   queue                             // to be looked at
 	later   map[unit]id.Instant               // with All: to be looked at again after a failure
-	running map[unit]struct{}
 	failing map[unit]struct{}
-	left    bool // work waits for a place
-	flown   sync.WaitGroup
-	room    chan struct{} // holds one when a place became free
 
 	begin           sync.Once
 	share           Share
@@ -158,6 +155,8 @@ type unit struct {
 	name   string
 }
 
+func (u unit) job() schedule.Job { return schedule.Job{Tenant: u.tenant, Object: u.name} }
+
 // New returns the followers of a kind.
 func New(o Options) *Follower {
 	if o.Clock == nil {
@@ -168,15 +167,17 @@ func New(o Options) *Follower {
 	if !shared {
 		share = allOwned{}
 	}
-	return &Follower{
+	f := &Follower{
 		Options: o, share: share,
 		positions: records.New[Position](o.Records, o.Positions, "Positions can't be read"),
 		due:       schedule.Index{Records: o.Records, Kind: o.Due},
 		known:     make(map[id.Tenant]map[string]struct{}), later: make(map[unit]id.Instant),
-		running: make(map[unit]struct{}), failing: make(map[unit]struct{}), room: make(chan struct{}, 1),
-		queue: queue{waiting: make(map[unit]*waiter)},
-		ahead: cache.NewMap(cache.MapOptions[unit, id.Index]{Limit: maxAhead}),
+		failing: make(map[unit]struct{}),
+		queue:   queue{waiting: make(map[unit]*waiter)},
+		ahead:   cache.NewMap(cache.MapOptions[unit, id.Index]{Limit: maxAhead}),
 	}
+	f.slots = schedule.NewSlots(f.checkSlots)
+	return f
 }
 
 func (f *Follower) currentTime() id.Instant { return id.InstantOf(f.Clock()) }

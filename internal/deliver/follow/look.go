@@ -116,7 +116,7 @@ func (l *look) doTurn(ctx context.Context) (schedule.Outcome, error) {
 		}
 		if n == l.Turn {
 			l.Wake(l.tenant, l.name)
-			l.noteLeft()
+			l.slots.NoteBacklog()
 			return schedule.Done(), nil
 		}
 	}

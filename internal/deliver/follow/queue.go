@@ -29,25 +29,26 @@ func (q *queue) addWaiting(u unit, force bool, now id.Instant) {
 
 func (q *queue) remove(u unit) { delete(q.waiting, u) }
 
-// takeFirst takes the first follower that fits; nil when none does. Those before it keep their order.
-func (q *queue) takeFirst(fits func(unit) bool) (unit, *waiter) {
-	kept := 0
-	for i, u := range q.order {
+// takeEach calls take for the followers in their order, until it returns stop, and removes those that it takes. The others
+// keep their order.
+func (q *queue) takeEach(take func(unit, *waiter) (taken, stop bool)) {
+	kept, seen := 0, 0
+	for stop := false; seen < len(q.order) && !stop; seen++ {
+		u := q.order[seen]
 		w, waits := q.waiting[u]
 		if !waits {
 			continue
 		}
-		if fits(u) {
+		var taken bool
+		if taken, stop = take(u, w); taken {
 			delete(q.waiting, u)
-			copy(q.order[i+1-kept:], q.order[:kept])
-			q.order = q.order[i+1-kept:]
-			return u, w
+			continue
 		}
 		q.order[kept] = u
 		kept++
 	}
-	q.order = q.order[:kept]
-	return unit{}, nil
+	copy(q.order[seen-kept:], q.order[:kept])
+	q.order = q.order[seen-kept:]
 }
 
 // Waiting returns for how long the first follower has been waiting for a place, and how many wait.

@@ -12,31 +12,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxRunningOrganization bounds the looks under way of one organization.
+// maxRunningOrganization bounds the looks in flight of one organization.
 const maxRunningOrganization = 4
 
 // failurePause is how long a ledger waits after a look that failed, with Options.All.
 const failurePause = 5 * time.Second
 
-// Run follows the ledgers until ctx ends. It returns when no work is under way any more.
+// Run follows the ledgers until ctx ends. It returns when no look is in flight.
 func (f *Follower) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	defer f.flown.Wait()
-	for {
-		if err := f.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
-			logger.Warn("ledgers can't be followed", "kind", f.Positions, "err", err)
-		}
-		select {
-		case <-tick.C:
-		case <-f.room:
-		case <-ctx.Done():
-			return
-		}
-	}
+	sweep := func(ctx context.Context) error { return f.Sweep(ctx, logger) }
+	f.slots.Run(ctx, sweep, func(err error) { logger.Warn("ledgers cannot be followed", "kind", f.Positions, "err", err) })
 }
 
-// Sweep begins the work for ledgers that moved and for entries that are due, as far as there is room.
+// Sweep starts looks at ledgers that moved and at entries that are due, as far as there are slots.
 func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -45,12 +33,7 @@ func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	f.collectMoved()
-	for u, w := f.takeWaiting(); w != nil; u, w = f.takeWaiting() {
-		if _, begun := f.beginLook(ctx, &look{Follower: f, unit: u, forced: w.force}, logger); !begun {
-			f.wake(u, w.force)
-			break
-		}
-	}
+	f.startWaiting(ctx, logger)
 	if f.All != nil {
 		return nil
 	}
@@ -63,7 +46,12 @@ func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 		if outcome, over := l.checkPosition(stored); over {
 			return outcome, nil
 		}
-		outcome, _ := f.beginLook(ctx, l, logger)
+		if f.slots.InFlight(l.job()) {
+			return schedule.Keep(), nil
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		outcome, _ := f.startLook(ctx, l, logger)
 		return outcome, nil
 	})
 }
@@ -81,7 +69,7 @@ func (f *Follower) learn(ctx context.Context, logger *slog.Logger) (err error) {
 	case f.All == nil:
 		err = f.learnFollowers(ctx)
 	case f.listing.CompareAndSwap(false, true):
-		f.flown.Go(func() {
+		f.slots.Go(func() {
 			defer f.listing.Store(false)
 			f.learnLedgers(ctx, logger)
 		})
@@ -155,104 +143,66 @@ func (f *Follower) collectMoved() {
 	}
 }
 
-// takeWaiting takes the first follower that waits and has room; nil when there is none.
-func (f *Follower) takeWaiting() (unit, *waiter) {
+// startWaiting starts looks at the followers that wait, in their order, as far as there are slots. The others keep their
+// order.
+func (f *Follower) startWaiting(ctx context.Context, logger *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.running) >= f.Places {
-		f.left = f.left || len(f.queue.waiting) > 0
-		return unit{}, nil
-	}
-	u, w := f.queue.takeFirst(func(u unit) bool {
+	f.queue.takeEach(func(u unit, w *waiter) (taken, stop bool) {
 		if !f.share.Owned(u.tenant) {
-			f.queue.remove(u)
-			return false
+			return true, false
 		}
-		_, refused := f.roomFor(u)
-		return !refused
+		outcome, started := f.startLook(ctx, &look{Follower: f, unit: u, forced: w.force}, logger)
+		return started, outcome == schedule.AllFull()
 	})
-	f.left = f.left || w == nil && len(f.queue.waiting) > 0
-	return u, w
 }
 
-// beginLook begins a look in a goroutine of its own, if there is room for it. The look settles the
-// entry.
-func (f *Follower) beginLook(ctx context.Context, l *look, logger *slog.Logger) (o schedule.Outcome, begun bool) {
-	outcome, begun := f.reserve(l.unit)
-	if !begun {
-		return outcome, false
+// The lanes of looks.
+const (
+	laneHealthy = "healthy"
+	laneFailing = "failing" // the last attempt failed
+)
+
+// startLook starts a look in a goroutine of its own if it has a slot. Otherwise it returns which entries must wait. The
+// look settles its entry. f.mu is held.
+func (f *Follower) startLook(ctx context.Context, l *look, logger *slog.Logger) (o schedule.Outcome, started bool) {
+	lane := laneHealthy
+	if _, fails := f.failing[l.unit]; fails {
+		lane = laneFailing
 	}
-	f.flown.Go(func() {
-		defer f.release(l.unit)
+	o, started = f.slots.Start(l.job(), lane, func() {
 		if err := l.run(ctx); err != nil && ctx.Err() == nil {
-			logger.Warn("a ledger can't be followed", "kind", f.Positions, "tenant", l.tenant, "name", l.name,
+			logger.Warn("a ledger cannot be followed", "kind", f.Positions, "tenant", l.tenant, "name", l.name,
 				"err", err)
 		}
 	})
-	return outcome, true
+	if started {
+		f.addKnown(l.unit)
+	}
+	return o, started
 }
 
-// reserve takes a place for a look, or returns which bound has no room.
-func (f *Follower) reserve(u unit) (outcome schedule.Outcome, begun bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	outcome, refused := f.roomFor(u)
-	if refused {
-		_, out := f.running[u]
-		f.left = f.left || !out
-		return outcome, false
-	}
-	f.running[u] = struct{}{}
-	f.addKnown(u)
-	return schedule.Keep(), true
-}
-
-// roomFor reports whether a look has to wait, and for which bound. f.mu is held.
-func (f *Follower) roomFor(u unit) (outcome schedule.Outcome, refused bool) {
-	if _, out := f.running[u]; out {
-		return schedule.Keep(), true
-	}
-	own, failing := 0, 0
-	for other := range f.running {
-		if other.tenant == u.tenant {
+// checkSlots returns which entries must wait before one more look may start.
+func (f *Follower) checkSlots(inFlight schedule.Jobs, j schedule.Job, lane string) schedule.Outcome {
+	own, alsoFailing := 0, 0
+	for other, otherLane := range inFlight {
+		if other.Tenant == j.Tenant {
 			own++
 		}
-		if _, fails := f.failing[other]; fails {
-			failing++
+		if otherLane == laneFailing {
+			alsoFailing++
 		}
 	}
-	_, fails := f.failing[u]
 	switch {
-	case len(f.running) >= f.Places:
-		return schedule.AllFull(), true
-	case own >= maxRunningOrganization, fails && failing >= max(f.Places/2, 1):
-		return schedule.OrganizationFull(), true
+	case len(inFlight) >= f.Places:
+		return schedule.AllFull()
+	case own >= maxRunningOrganization, lane == laneFailing && alsoFailing >= max(f.Places/2, 1):
+		return schedule.OrganizationFull()
 	}
-	return schedule.Keep(), false
+	return schedule.Keep()
 }
 
-func (f *Follower) release(u unit) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.running, u)
-	if !f.left {
-		return
-	}
-	f.left = false
-	select {
-	case f.room <- struct{}{}:
-	default:
-	}
-}
-
-// noteLeft notes that work waits for a place, so that the next sweep begins when one is free.
-func (f *Follower) noteLeft() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.left = true
-}
-
-// setFailing notes whether the last try of the follower failed.
+// setFailing records whether the last attempt of the follower failed.
 func (l *look) setFailing(failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

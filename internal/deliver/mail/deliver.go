@@ -15,8 +15,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxUnderway is how many messages are sent at one time.
-const maxUnderway = 4
+// maxInFlight is how many messages are sent concurrently.
+const maxInFlight = 4
 
 // retryPauses is how long the tries are apart.
 func retryPauses() []time.Duration {
@@ -25,72 +25,31 @@ func retryPauses() []time.Duration {
 	}
 }
 
-// Run sends due messages, each second and when there is room again, until ctx ends. It returns
-// when no message is under way any more.
-func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	defer o.group.Wait()
-	for {
-		if err := o.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
-			logger.Warn("mail: what is due can't be read", "err", err)
-		}
-		select {
-		case <-tick.C:
-		case <-o.room:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+// Run sends due messages, each second and as soon as a slot is free, until ctx ends. It returns when no message is in
+// flight.
+func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) { o.worker(logger).Run(ctx) }
 
-// Sweep begins to send the messages that are due, as far as there is room.
+// Sweep starts to send the messages that are due, as far as there are slots.
 func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
-	now := func() id.Instant { return id.InstantOf(o.Clock()) }
-	return o.due.Sweep(ctx, now, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
-		return o.beginMessage(ctx, e, logger), nil
-	})
+	return o.worker(logger).Sweep(ctx)
 }
 
-// beginMessage sends a message in a goroutine of its own, if there is a slot for it.
-func (o *Outbox) beginMessage(ctx context.Context, e schedule.Entry, logger *slog.Logger) schedule.Outcome {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	place := slot{e.Tenant, e.Name}
-	if o.underway[place] {
-		return schedule.Keep()
+func (o *Outbox) worker(logger *slog.Logger) *schedule.Worker {
+	return &schedule.Worker{
+		Index: &o.due, Slots: o.slots, Now: o.currentTime,
+		Attempt: func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+			return o.attemptMessage(ctx, e, logger)
+		},
+		Report: func(err error) { logger.Warn("mail: sending due messages failed", "err", err) },
 	}
-	if len(o.underway) >= maxUnderway {
-		o.left = true
+}
+
+// checkSlots bounds the messages in flight.
+func checkSlots(inFlight schedule.Jobs, _ schedule.Job, _ string) schedule.Outcome {
+	if len(inFlight) >= maxInFlight {
 		return schedule.AllFull()
 	}
-	o.underway[place] = true
-	o.group.Go(func() {
-		defer o.releaseSlot(place)
-		outcome, err := o.attemptMessage(ctx, e, logger)
-		if err == nil {
-			err = o.due.Settle(ctx, e, outcome)
-		}
-		if err != nil && ctx.Err() == nil {
-			logger.Warn("mail: a message could not be moved on", "err", err)
-			_ = o.due.Settle(ctx, e, schedule.Failed(id.InstantOf(o.Clock()))) // else the next sweep comes sooner
-		}
-	})
 	return schedule.Keep()
-}
-
-func (o *Outbox) releaseSlot(place slot) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.underway, place)
-	if !o.left {
-		return
-	}
-	o.left = false
-	select {
-	case o.room <- struct{}{}:
-	default:
-	}
 }
 
 // attemptMessage tries a message once, writes the result and returns the outcome of its entry.
@@ -99,7 +58,7 @@ func (o *Outbox) attemptMessage(ctx context.Context, e schedule.Entry, logger *s
 	if err != nil {
 		return schedule.Outcome{}, err
 	}
-	now := id.InstantOf(o.Clock())
+	now := o.currentTime()
 	if !stored.Exists() {
 		return schedule.Absent(e, now), nil
 	}

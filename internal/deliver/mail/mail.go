@@ -19,7 +19,6 @@ import (
 	"context"
 	"fmt"
 	"net/mail"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -91,19 +90,10 @@ type Outbox struct {
 	stored  records.Store[storedMessage]
 	due     schedule.Index
 	results *prometheus.CounterVec
-
-	mu       sync.Mutex
-	underway map[slot]bool
-	left     bool          // one was left behind for want of a slot
-	room     chan struct{} // holds one when there is a slot again
-	group    sync.WaitGroup
+	slots   *schedule.Slots
 }
 
-// slot is taken by one message that is under way.
-type slot struct {
-	tenant id.Tenant
-	name   string
-}
+func (o *Outbox) currentTime() id.Instant { return id.InstantOf(o.Clock()) }
 
 const (
 	// kindMail has one record for each message that is to be sent, by its name, in the partition
@@ -136,9 +126,9 @@ func New(o Options) *Outbox {
 	o.Metrics.MustRegister(results)
 	return &Outbox{
 		Options: o, results: results,
-		stored:   records.New[storedMessage](o.Records, kindMail, unreadableMessage),
-		due:      schedule.Index{Records: o.Records, Kind: kindDue},
-		underway: make(map[slot]bool), room: make(chan struct{}, 1),
+		stored: records.New[storedMessage](o.Records, kindMail, unreadableMessage),
+		due:    schedule.Index{Records: o.Records, Kind: kindDue},
+		slots:  schedule.NewSlots(checkSlots),
 	}
 }
 
@@ -177,7 +167,7 @@ func (o *Outbox) WriteMessages(ctx context.Context, t id.Tenant, all ...Named) (
 	if len(all) == 0 {
 		return nil, nil
 	}
-	now := id.InstantOf(o.Clock())
+	now := o.currentTime()
 	changes, entries := make([]storage.Change, len(all)), make([]schedule.Entry, len(all))
 	for i := range all {
 		var err error

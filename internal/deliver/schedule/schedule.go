@@ -74,13 +74,20 @@ func (x *Index) owns(t id.Tenant) bool {
 type Entry struct {
 	At     id.Instant
 	Tenant id.Tenant
-	Name   string // of the thing, without white space and semicolons
+	Name   string // begins with the object's name; without white space and semicolons
 
 	// Since is when the entry was due before it was put off for the first time; 0: it
 	// was not.
 	Since id.Instant
 	// Lane is set in entries that Sweep shows.
 	Lane string
+}
+
+// Object returns the name of the object: the part of Name before the first slash. Packages may append to it what saves
+// them a read, such as the lane.
+func (e Entry) Object() string {
+	object, _, _ := strings.Cut(e.Name, "/")
+	return object
 }
 
 // sinceTime returns when the entry was due for the first time.

@@ -109,14 +109,11 @@ type Sender struct {
 	clock     func() time.Time
 	results   *prometheus.CounterVec
 
-	due schedule.Index
+	due   schedule.Index
+	slots *schedule.Slots
 
-	mu       sync.Mutex
-	numbers  map[numbered]uint64 // of the newest tries
-	underway map[ID]underway     // deliveries that are under way
-	left     bool                // one was left behind for want of room
-	flown    sync.WaitGroup
-	room     chan struct{} // holds one when there is room again for deliveries left behind
+	mu      sync.Mutex
+	numbers map[numbered]uint64 // of the latest attempts
 }
 
 // New returns the outbox of a store.
@@ -136,7 +133,7 @@ func New(o Options) *Sender {
 		records: o.Records, keyring: o.Keyring, caller: o.Caller, clock: o.Clock, results: results,
 		events: o.Events, pace: o.Pace, publicURL: o.PublicURL, mail: o.Mail, plans: o.Plans,
 		stores:  newStores(o.Records),
-		numbers: make(map[numbered]uint64), underway: make(map[ID]underway), room: make(chan struct{}, 1),
+		numbers: make(map[numbered]uint64), slots: schedule.NewSlots(checkSlots),
 	}
 	if o.Ledgers != nil {
 		box.follower = follow.New(follow.Options{
