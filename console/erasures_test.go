@@ -117,7 +117,7 @@ func TestErasureRefuses(t *testing.T) {
 		w.refuses(body, w.request("POST", "/erasures", body), 422, message)
 	}
 	w.refuses("the service's own event", w.request("POST", "/events/"+w.ownEvent()+"/erase", `{"reason":"other"}`), 422,
-		"The service's own events are never erased: they hold no payload")
+		"The service's own events are never erased: they contain no payload")
 	w.refuses("unknown", w.request("POST", "/events/nothing/erase", `{"reason":"other"}`), 404, "Not found")
 	w.refuses("another organization's", w.request("POST", "/events/"+name+"/erase", `{"reason":"other"}`, as("blue-owner")), 404, "Not found")
 	w.call(200, "PATCH", "/organization", `{"legal_hold":true}`)
@@ -143,7 +143,7 @@ func TestTooManyErasures(t *testing.T) {
 	for n := range 200 {
 		g := w.do(w.request("POST", "/erasures", `{"agent_id":"a","reason":"other"}`))
 		switch {
-		case g.status == 429 && strings.Contains(g.text, "100 erasures wait"):
+		case g.status == 429 && strings.Contains(g.text, "100 erasures are waiting"):
 			refused = n
 		case g.status == 429: // the pace of changes
 			w.Pass(time.Minute)
@@ -155,7 +155,7 @@ func TestTooManyErasures(t *testing.T) {
 	if refused < 100 {
 		t.Errorf("refused at %d", refused)
 	}
-	w.refuses("an event", w.request("POST", "/events/"+name+"/erase", `{"reason":"other"}`), 429, "100 erasures wait: ask again when some are done")
+	w.refuses("an event", w.request("POST", "/events/"+name+"/erase", `{"reason":"other"}`), 429, "100 erasures are waiting: try again when some are done")
 	w.call(202, "POST", "/erasures", `{"agent_id":"a","reason":"other"}`, as("blue-owner"))
 }
 

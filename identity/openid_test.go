@@ -213,7 +213,7 @@ func TestOpenIDRefusals(t *testing.T) {
 	}
 	w.provider.Close()
 	answer := newOpenIDWorldOn(t, w.provider).call("GET", oidcPath+"/company/start", "")
-	if answer.Code != 503 || !strings.Contains(answer.Body.String(), "The provider of the sign-in can't be reached") || answer.Header().Get("Retry-After") == "" {
+	if answer.Code != 503 || !strings.Contains(answer.Body.String(), "The sign-in provider cannot be reached") || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("closed provider: got %d %s", answer.Code, answer.Body)
 	}
 }

@@ -118,7 +118,7 @@ func TestSettingsOfTLS(t *testing.T) {
 		want   string
 	}{
 		"plain URL":   {func(c *config.Serve) { c.TLSCert, c.TLSKey = "a", "b" }, "--public-url must begin with https://"},
-		"half a pair": {func(c *config.Serve) { c.PublicURL, c.TLSCert = "https://log.test", "a" }, "belong together"},
+		"half a pair": {func(c *config.Serve) { c.PublicURL, c.TLSCert = "https://log.test", "a" }, "must be set together"},
 		"two sources": {func(c *config.Serve) {
 			c.PublicURL, c.TLSCert, c.TLSKey, c.ACME.Directory = "https://log.test", "a", "b", "https://acme.test/dir"
 		}, "choose one"},

@@ -1,16 +1,16 @@
-// Package config is the operator's settings of the service: their names,
-// defaults and checks. The settings that an operator chooses are flags. They win
-// over environment variables AGENTLEDGER_*, which win over a JSON file. All other
-// settings are the member "tuning" of that file.
+// Package config defines the operator's settings of the service: their names, defaults and checks. Settings that an
+// operator chooses are flags. A flag takes precedence over its environment variable AGENTLEDGER_*, which takes
+// precedence over the JSON settings file. All other settings are members of "tuning" in that file. Callers get one
+// struct and need not know where a value came from.
 //
 // A new flag is a field in this file. A new tuning setting is a field in tuning.go and a row in tuningtable.go.
 //
 // Invariants:
 //
-//   - A setting that is given is obeyed or refused with its name, never ignored.
-//   - A number or a duration of the tuning outside of its range is refused.
-//   - Secrets come from files or the environment, never from flags, and are not
-//     part of these structs' printed form.
+//   - A setting is either applied or rejected with an error that contains its name. It is never ignored.
+//   - A number or a duration of the tuning outside of its range is rejected.
+//   - Secrets come from files or the environment, never from flags, and are not part of the printed form of these
+//     structs.
 package config
 
 import (
@@ -26,27 +26,28 @@ import (
 	"github.com/agentledger/agentledger/internal/oidc"
 )
 
-// Store says where the data of one service lie.
+// Store configures where the data of one service is stored.
 type Store struct {
-	Storage            string   `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, that holds the ledgers in place of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE"`
+	Storage            string   `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, for the ledgers, instead of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE"`
 	Data               string   `help:"Data directory: embedded store, keys, anchors." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
-	Anchors            string   `help:"Folder of the newest shown checkpoints; in production on another volume. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
-	MasterKeyFile      string   `help:"File of the key that private keys are sealed under (made at the first start). Default: DATA/master.key. AGENTLEDGER_MASTER_KEY holds the key itself instead." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
-	OlderMasterKeyFile []string `help:"File of a master key that was used before. Repeatable. Keys that are sealed under it are opened, and serve seals them under the newest one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`
+	Anchors            string   `help:"Directory of the latest published checkpoints; use another volume in production. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
+	MasterKeyFile      string   `help:"File of the key that encrypts private keys (generated at the first start). Default: DATA/master.key. Alternatively, AGENTLEDGER_MASTER_KEY contains the key itself." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
+	OlderMasterKeyFile []string `help:"File of an earlier master key. Repeatable. Keys encrypted with it can still be read, and serve re-encrypts them with the current one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`
 
-	Archive string `help:"Object store for texts of old events." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE"`
+	Archive string `help:"Object store for the texts of old events." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE"`
 }
 
-// DatabaseDir returns the engine's directory.
+// DatabaseDir returns the directory of the embedded store.
 func (s Store) DatabaseDir() string { return filepath.Join(s.Data, "db") }
 
-// SnapshotsDir returns the folder of snapshots that a serving store makes for other programs of the operator.
+// SnapshotsDir returns the directory of the snapshots that a running service makes for other commands of the operator.
 func (s Store) SnapshotsDir() string { return filepath.Join(s.Data, "snapshots") }
 
-// AnchorsDir returns the folder of the anchors.
+// AnchorsDir returns the directory of the anchors.
 func (s Store) AnchorsDir() string { return cmp.Or(s.Anchors, filepath.Join(s.Data, "anchors")) }
 
-// CheckCopy refuses a path in a folder that the service keeps for itself: it would remove a copy there, or not start.
+// CheckCopy returns an error if a path is in a directory of the service itself, which would delete a copy there or
+// fail to start because of it.
 func (s Store) CheckCopy(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -57,66 +58,66 @@ func (s Store) CheckCopy(path string) error {
 			return err
 		}
 		if inside, err := filepath.Rel(own, path); err == nil && filepath.IsLocal(inside) {
-			return fmt.Errorf("%s is a folder of the service itself: choose another place", own)
+			return fmt.Errorf("%s is a directory of the service itself: choose another one", own)
 		}
 	}
 	return nil
 }
 
-// MasterKeyPath returns the master key's file.
+// MasterKeyPath returns the path of the master key's file.
 func (s Store) MasterKeyPath() string {
 	return cmp.Or(s.MasterKeyFile, filepath.Join(s.Data, "master.key"))
 }
 
-// Identity says under which name the service is known and where its platform secret is.
+// Identity configures the service's public address and its platform secret.
 type Identity struct {
-	PublicURL          string `help:"Address under which the public reaches the service, without a query: https://log.example. It becomes part of every new log's origin, for ever." required:"" placeholder:"URL" env:"AGENTLEDGER_PUBLIC_URL"`
-	PlatformSecretFile string `help:"File of the platform secret (made at the first start). Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
-	Environment        string `help:"Word inside of ingest keys that tells environments apart." default:"live" env:"AGENTLEDGER_ENVIRONMENT"`
+	PublicURL          string `help:"Public address of the service, without a query: https://log.example. It becomes a permanent part of every new log's origin." required:"" placeholder:"URL" env:"AGENTLEDGER_PUBLIC_URL"`
+	PlatformSecretFile string `help:"File of the platform secret (generated at the first start). Default: DATA/platform.secret. Alternatively, AGENTLEDGER_PLATFORM_SECRET contains the secret itself." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+	Environment        string `help:"Part of each ingest key that identifies the environment." default:"live" env:"AGENTLEDGER_ENVIRONMENT"`
 }
 
-// Limits are the bounds of organizations by plan.
+// Limits are the limits of organizations, by plan.
 type Limits struct {
 	Plans      map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
 	PlanLimits map[string]uint64 `help:"Other numbers of plans, by plan and limit, 0 for no bound: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. A limit that is not named is as shipped, and as enterprise for a plan that is not shipped." env:"AGENTLEDGER_PLAN_LIMITS"`
 }
 
-// Listen is the addresses of the listeners, the header of the proxy before them, and the signup.
+// Listen configures the listeners, the client address header that a proxy sets, and who may create organizations.
 type Listen struct {
-	Listen              string `help:"Address of the main listener: ingest, public, console. Other machines reach it only if you name another address than a loopback one: :8080 is all of them." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
+	Listen              string `help:"Address of the main listener: ingest, public, console. The default is reachable from this machine only; use :8080 for all interfaces." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
 	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN"`
-	MetricsListen       string `help:"Private address of metrics and profiles; empty for none." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
+	MetricsListen       string `help:"Private address of metrics and profiles; empty to disable." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
 	TLSCert             string `help:"Certificate chain in PEM, for TLS." type:"path" env:"AGENTLEDGER_TLS_CERT"`
-	TLSKey              string `help:"Its private key in PEM." type:"path" env:"AGENTLEDGER_TLS_KEY"`
-	ClientAddressHeader string `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
+	TLSKey              string `help:"Private key of the certificate in PEM." type:"path" env:"AGENTLEDGER_TLS_KEY"`
+	ClientAddressHeader string `help:"Header whose last address is the client's, set by a proxy in front of the service (X-Forwarded-For). If not set, or if the header contains no address, the peer address of the connection is used." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 
 	NodeListen string `help:"Address for other nodes." placeholder:"ADDRESS" env:"AGENTLEDGER_NODE_LISTEN"`
-	NodeURL    string `name:"node-url" help:"The same, as they reach it." placeholder:"URL" env:"AGENTLEDGER_NODE_URL"`
+	NodeURL    string `name:"node-url" help:"URL of that address, as other nodes reach it." placeholder:"URL" env:"AGENTLEDGER_NODE_URL"`
 
-	Signup string `help:"Who makes organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
+	Signup string `help:"Who may create organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
 }
 
-// Outside says which outsiders the service calls and which lists it shows to them.
+// Outside configures which external servers the service calls and which lists it publishes.
 type Outside struct {
-	CalloutAllow      []netip.Prefix `help:"Networks that may be called although they are not public, by http too; with commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW"`
-	WitnessPolicyFile string         `help:"Witnesses that are asked about every organization's log, and their quorum: a C2SP tlog-policy in which each witness has its URL, without log lines. Default: none; organizations may name their own." type:"path" env:"AGENTLEDGER_WITNESS_POLICY_FILE"`
-	Directory         string         `help:"Slug of the organization whose log is the directory: it lists the newest tree of every other log, for all to see. Make it first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY"`
-	LogListContact    string         `help:"How witnesses' operators reach you: an address or a page. With it the service lists the origins and keys of all its logs at /v1/public/witness-network/logs/v0, for all to see. Default: no list." placeholder:"TEXT" env:"AGENTLEDGER_LOG_LIST_CONTACT"`
+	CalloutAllow      []netip.Prefix `help:"Private networks that the service may call, also over http, separated by commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW"`
+	WitnessPolicyFile string         `help:"Witnesses for every organization's log, and their quorum: a C2SP tlog-policy with the URL of each witness and without log lines. Default: none; organizations may configure their own." type:"path" env:"AGENTLEDGER_WITNESS_POLICY_FILE"`
+	Directory         string         `help:"Slug of the organization whose log is the directory: it publishes the latest tree of every other log. Create the organization first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY"`
+	LogListContact    string         `help:"How operators of witnesses can contact you: an address or a page. If set, the service publishes the origins and keys of all its logs at /v1/public/witness-network/logs/v0. Default: no list." placeholder:"TEXT" env:"AGENTLEDGER_LOG_LIST_CONTACT"`
 	TraceEndpoint     string         `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT"`
 }
 
-// Mail is the server that takes the mail of the service.
+// Mail configures the mail server.
 type Mail struct {
 	SMTP string `help:"Mail server, smtps://HOST?from=ADDRESS." placeholder:"URL" env:"AGENTLEDGER_SMTP"`
 }
 
-// Logging is the level and the format of the lines on standard error.
+// Logging configures the level and the format of the log on standard error.
 type Logging struct {
 	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info" env:"AGENTLEDGER_LOG_LEVEL"`
 	LogFormat string `help:"text or json." enum:"text,json" default:"text" env:"AGENTLEDGER_LOG_FORMAT"`
 }
 
-// Serve is all settings of the running service.
+// Serve contains all settings of the running service.
 type Serve struct {
 	Store
 	Identity
@@ -125,27 +126,27 @@ type Serve struct {
 	Outside
 	Mail
 	Logging
-	ReadOnly     bool `help:"Show everything and write nothing: each change is answered 503. A service whose volume takes no writes starts so by itself." env:"AGENTLEDGER_READ_ONLY"`
-	AcceptClock  bool `help:"Trust the machine's clock at this start, whatever time was trusted before. For one start: take it away afterwards." env:"AGENTLEDGER_ACCEPT_CLOCK"`
-	AnchoredOnly bool `kong:"-"` // with ReadOnly: nothing beyond the anchors is shown. The program decides it
+	ReadOnly     bool `help:"Serve reads only: every change is rejected with 503. A service whose volume is not writable starts in this mode automatically." env:"AGENTLEDGER_READ_ONLY"`
+	AcceptClock  bool `help:"Trust the machine's clock at this start, whatever time was trusted before. Use it for one start and remove it afterwards." env:"AGENTLEDGER_ACCEPT_CLOCK"`
+	AnchoredOnly bool `kong:"-"` // with ReadOnly: publishes nothing beyond the anchors. Set by the program, not by the operator
 	Tuning       `kong:"-"`
 
-	OpenID []oidc.Provider `kong:"-"` // providers at which people sign in
-	ACME   ACME            `kong:"-"` // the source of the certificates of the main listener
+	OpenID []oidc.Provider `kong:"-"` // providers for signing in
+	ACME   ACME            `kong:"-"` // source of the main listener's certificates
 }
 
-// PlatformSecretPath returns the platform secret's file.
+// PlatformSecretPath returns the path of the platform secret's file.
 func (s Serve) PlatformSecretPath() string {
 	return cmp.Or(s.PlatformSecretFile, filepath.Join(s.Data, "platform.secret"))
 }
 
-// Validate implements kong's check after parsing.
+// Validate checks the settings. kong calls it after parsing.
 func (s Serve) Validate() error {
 	if err := s.Limits.validatePlans(); err != nil {
 		return err
 	}
 	if s.LogListQPD > 0 && s.LogListContact == "" {
-		return errors.New("tuning.log_list_qpd needs --log-list-contact, without which there is no list")
+		return errors.New("tuning.log_list_qpd requires --log-list-contact, because there is no list without it")
 	}
 	if err := s.validateTLS(); err != nil {
 		return err
@@ -161,24 +162,24 @@ func (s Serve) Validate() error {
 
 func (l Limits) validatePlans() error {
 	if _, ok := l.Plans["enterprise"]; !ok {
-		return errors.New("--plans: enterprise is missing, the plan of organizations that are made without one")
+		return errors.New("--plans: enterprise is missing, which is the plan of organizations that are created without one")
 	}
 	for name := range l.PlanLimits {
 		plan, _, ok := strings.Cut(name, ".")
 		if _, known := l.Plans[plan]; !ok || !known {
-			return fmt.Errorf("--plan-limits: %q does not begin with one of the plans and a dot", name)
+			return fmt.Errorf("--plan-limits: %q does not begin with the name of a plan and a dot", name)
 		}
 	}
 	return nil
 }
 
-// checkHeaderName refuses a name that no header can have (RFC 9110, token).
+// checkHeaderName returns an error if name is not a valid header name (RFC 9110, token). "" is allowed.
 func checkHeaderName(name string) error {
-	isNoToken := func(r rune) bool {
+	isInvalid := func(r rune) bool {
 		return r <= ' ' || r >= unicode.MaxASCII || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	}
-	if strings.ContainsFunc(name, isNoToken) {
-		return errors.New("--client-address-header: the name of one header, such as X-Forwarded-For")
+	if strings.ContainsFunc(name, isInvalid) {
+		return errors.New("--client-address-header must be the name of one header, such as X-Forwarded-For")
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ const maxContact = 256 // bytes
 func checkContact(contact string) error {
 	if len(contact) > maxContact || contact != strings.TrimSpace(contact) ||
 		strings.ContainsFunc(contact, unicode.IsControl) || !utf8.ValidString(contact) {
-		return errors.New("--log-list-contact: one line of at most 256 bytes, without white space around it")
+		return errors.New("--log-list-contact must be one line of at most 256 bytes, without surrounding white space")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Environment variables that hold a secret itself. No flag has them.
+// Environment variables that contain a secret itself. They have no flag.
 const (
 	PlatformSecretVariable = "AGENTLEDGER_PLATFORM_SECRET"
 	MasterKeyVariable      = "AGENTLEDGER_MASTER_KEY"
@@ -23,15 +23,15 @@ const variablePrefix = "AGENTLEDGER_"
 var otherVariables = []string{"AGENTLEDGER_BIN", "AGENTLEDGER_DRILL_CLOCK", "AGENTLEDGER_RELEASE_KEY_FILE",
 	"AGENTLEDGER_TEST_PROGRAMS"}
 
-// UnknownVariable is an environment variable with the prefix of settings that is not a setting. Its value is left out,
-// because it may be a secret.
+// UnknownVariable is an environment variable with the prefix of settings that is not a setting. It does not contain
+// the value, because that may be a secret.
 type UnknownVariable struct {
 	Name  string
 	Meant string // the setting that was probably meant, or ""
 }
 
-// UnknownVariables returns the variables of the environment with the prefix of settings that no command of the
-// application reads, by name. They have no effect.
+// UnknownVariables returns the environment variables with the prefix of settings that no command of the application
+// reads, sorted by name. They have no effect.
 func UnknownVariables(app *kong.Application) []UnknownVariable {
 	var names []string
 	for _, variable := range os.Environ() {
@@ -72,8 +72,9 @@ func unknownVariables(names, known []string) (unknown []UnknownVariable) {
 	return unknown
 }
 
-// isServiceLink reports whether Kubernetes has set the variable, as it does in every container for a Service with a name
-// such as agentledger. Kubernetes sets all variables of a Service, so AGENTLEDGER_PORT alone is not one of them.
+// isServiceLink reports whether Kubernetes set the variable, as it does in every container for a Service with a name
+// such as agentledger. Kubernetes sets all variables of a Service, so AGENTLEDGER_PORT without
+// AGENTLEDGER_SERVICE_HOST is not one of them.
 func isServiceLink(name string, names []string) bool {
 	return slices.ContainsFunc(names, func(host string) bool {
 		service, ok := strings.CutSuffix(host, "SERVICE_HOST")
@@ -83,8 +84,8 @@ func isServiceLink(name string, names []string) bool {
 	})
 }
 
-// WarnOfVariables logs a warning for each environment variable that has no effect because it is misspelled, in the log of
-// the command. It does nothing for commands that read no variables.
+// WarnOfVariables logs a warning for each environment variable that has no effect, for example because it is
+// misspelled. It uses the log settings of the command, and does nothing for commands that read no variables.
 func WarnOfVariables(parsed *kong.Context) {
 	var l Logging
 	reads := false

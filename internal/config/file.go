@@ -18,16 +18,15 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// File is the JSON file of settings, or none. Its members are named like flags, with
-// dashes or with underscores. The members "tuning", "openid" and "acme" have the settings without a
-// flag.
+// File is the JSON settings file. Its members have the names of flags, with dashes or underscores. The members
+// "tuning", "openid" and "acme" contain the settings without a flag. If no file was given, it is empty.
 type File struct {
 	flags   map[string]any    // by name, with dashes
-	written map[string]string // names as the file has them, by name with dashes
+	written map[string]string // names as spelled in the file, by name with dashes
 	tuning  Tuning
 	openID  []oidc.Provider
 	acme    ACME
-	path    string // of the file; "" for none
+	path    string // of the file; "" if there is none
 }
 
 // Path returns the path of the file, or "" if there is none.
@@ -35,7 +34,8 @@ func (f *File) Path() string { return f.path }
 
 var byteOrderMark = []byte("\ufeff")
 
-// decodeSettings decodes the file. It checks for a byte order mark, which the JSON decoder's error does not name.
+// decodeSettings decodes the file. It checks for a byte order mark, which the error of the JSON decoder does not
+// mention.
 func decodeSettings(r io.Reader) (given map[string]any, err error) {
 	text, err := io.ReadAll(r)
 	switch {
@@ -48,11 +48,11 @@ func decodeSettings(r io.Reader) (given map[string]any, err error) {
 	return given, err
 }
 
-// tuningSection is the file's member of the settings without a flag.
+// tuningSection is the member of the settings file that contains the tuning.
 const tuningSection = "tuning"
 
-// ParserOptions returns the options of a command-line parser whose settings may come from a
-// file that a kong.ConfigFlag names.
+// ParserOptions returns the options for a command-line parser whose settings may come from a file named by a
+// kong.ConfigFlag.
 func ParserOptions() []kong.Option {
 	f := &File{tuning: DefaultTuning()}
 	return []kong.Option{kong.Configuration(f.loadFile), kong.Bind(f)}
@@ -99,24 +99,25 @@ func (f *File) loadFile(r io.Reader) (kong.Resolver, error) {
 	return f, nil
 }
 
-// normalizeNames returns members under names that are written with one kind of dash.
+// normalizeNames returns the members with from replaced by to in their names. It returns an error if two names then
+// collide.
 func normalizeNames(members map[string]any, from, to string) (map[string]any, error) {
 	named := make(map[string]any, len(members))
 	for name, v := range members {
 		name = strings.ReplaceAll(name, from, to)
 		if _, twice := named[name]; twice {
-			return nil, fmt.Errorf("%s is there twice", name)
+			return nil, fmt.Errorf("%s appears twice", name)
 		}
 		named[name] = v
 	}
 	return named, nil
 }
 
-// decodeSection sets the members of the section "tuning".
+// decodeSection decodes the section "tuning".
 func (t *Tuning) decodeSection(section any) error {
 	members, ok := section.(map[string]any)
 	if !ok {
-		return errors.New("tuning: an object is needed")
+		return errors.New("tuning must be an object")
 	}
 	members, err := normalizeNames(members, "-", "_")
 	if err != nil {
@@ -154,8 +155,7 @@ func unknownSetting(section, name string, known []string) error {
 	return fmt.Errorf("%s%s is not a setting", section, name)
 }
 
-// Validate refuses a name that is no setting of any command, because it would have no
-// effect.
+// Validate rejects a name that is not a setting of any command, because it would have no effect.
 func (f *File) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
@@ -203,8 +203,8 @@ func unknownMember(err error) string {
 	return semantic.JSONPointer.LastToken()
 }
 
-// Resolve returns the value for a flag that was not given, unless the
-// environment has one.
+// Resolve returns the file's value for a flag, or nil if the environment has one. kong calls it for flags that were
+// not given.
 func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, variable := range flag.Envs {
 		if _, set := os.LookupEnv(variable); set {
@@ -214,8 +214,8 @@ func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, err
 	return f.flags[flag.Name], nil
 }
 
-// BeforeApply is kong's hook of commands that have a Tuning: it takes the tuning of the
-// file. A tuning setting in the environment is refused, because it would have no effect.
+// BeforeApply copies the tuning from the file. kong calls it for commands that have a Tuning. It rejects environment
+// variables named like a tuning setting, because they would have no effect.
 func (t *Tuning) BeforeApply(f *File) error {
 	*t = f.tuning
 	for _, s := range t.allSettings() {
@@ -227,8 +227,8 @@ func (t *Tuning) BeforeApply(f *File) error {
 	return nil
 }
 
-// ExplainError returns an error of a parser. For a flag that became a tuning setting it
-// says where that setting is now.
+// ExplainError returns the error of a parser. For a flag that became a tuning setting, it returns an error with the
+// new place of the setting instead.
 func ExplainError(err error) error {
 	if err == nil {
 		return nil
@@ -243,7 +243,7 @@ func ExplainError(err error) error {
 	return err
 }
 
-// tuningKey returns the key of the tuning setting that has the name of a flag.
+// tuningKey returns the tuning setting that has the name of a flag, if there is one.
 func tuningKey(flag string) (key string, ok bool) {
 	key = strings.ReplaceAll(flag, "-", "_")
 	var t Tuning

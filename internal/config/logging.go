@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// NewLogger returns a logger that writes lines of the configured level and above to w.
+// NewLogger returns a logger that writes to w.
 func (l Logging) NewLogger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
@@ -20,7 +20,8 @@ func (l Logging) NewLogger(w io.Writer) *slog.Logger {
 	return slog.New(telemetry.NewHandOverHandler(slog.NewTextHandler(w, options)))
 }
 
-// withoutStack writes an error as its text. The text format would use %+v, by which some libraries print a stack.
+// withoutStack replaces an error by its text. The text handler would format it with %+v, for which some libraries
+// print a stack.
 func withoutStack(_ []string, a slog.Attr) slog.Attr {
 	if err, isError := a.Value.Any().(error); isError && a.Value.Kind() == slog.KindAny {
 		a.Value = slog.StringValue(err.Error())

@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// openIDSection is the file's member of the OpenID providers.
+// openIDSection is the member of the settings file that contains the OpenID providers.
 const openIDSection = "openid"
 
-// providerEntry is one provider of the file. Its secret stands in a file of its own.
+// providerEntry is one provider in the settings file. Its client secret is in a separate file.
 type providerEntry struct {
 	Name             string `json:"name"`
 	Issuer           string `json:"issuer"`
@@ -21,8 +21,8 @@ type providerEntry struct {
 	ClientSecretFile string `json:"client_secret_file"`
 }
 
-// decodeProviders reads the section "openid" of the file and the secrets that it names.
-// Unknown members are refused.
+// decodeProviders decodes the section "openid" of the settings file and reads the client secrets. It rejects unknown
+// members.
 func decodeProviders(section any) ([]oidc.Provider, error) {
 	text, err := json.Marshal(section)
 	if err != nil {
@@ -33,8 +33,7 @@ func decodeProviders(section any) ([]oidc.Provider, error) {
 		if name := unknownMember(err); name != "" {
 			return nil, unknownSetting("openid.", name, []string{"name", "issuer", "client_id", "client_secret_file"})
 		}
-		return nil, errors.New("openid: a list of objects with name, issuer, client_id and client_secret_file " +
-			"is needed")
+		return nil, errors.New("openid must be a list of objects with name, issuer, client_id and client_secret_file")
 	}
 	providers := make([]oidc.Provider, len(entries))
 	for i, e := range entries {
@@ -47,7 +46,7 @@ func decodeProviders(section any) ([]oidc.Provider, error) {
 	return providers, nil
 }
 
-// readClientSecret returns the secret in a file, or "" if path is "": a public client has no secret.
+// readClientSecret reads the client secret from a file. It returns "" if path is "": a public client has no secret.
 func readClientSecret(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -55,7 +54,7 @@ func readClientSecret(path string) (string, error) {
 	return secret.ReadLine(path)
 }
 
-// BeforeApply is kong's hook: it takes the settings of the file that have no flag.
+// BeforeApply copies the settings without a flag from the file. kong calls it.
 func (s *Serve) BeforeApply(f *File) error {
 	s.OpenID, s.ACME = f.openID, f.acme
 	return s.Tuning.BeforeApply(f)

@@ -23,7 +23,7 @@ func TestOpenIDProviders(t *testing.T) {
 		"one":               {`[{"name":"company","issuer":"https://id.example","client_id":"c","client_secret_file":"` + secret + `"}]`, ""},
 		"a public client":   {`[{"name":"company","issuer":"https://id.example","client_id":"c"}]`, ""},
 		"none":              {`[]`, ""},
-		"no list":           {`{"name":"company"}`, "openid: a list of objects with name, issuer"},
+		"no list":           {`{"name":"company"}`, "openid must be a list of objects with name, issuer"},
 		"an unknown member": {`[{"name":"company","client_secret":"s3cret-of-the-client"}]`, "openid.client_secret is not a setting"},
 		"no secret file":    {`[{"name":"company","client_secret_file":"` + dir + `/none"}]`, `openid "company": open `},
 		"an open file":      {`[{"name":"company","client_secret_file":"` + open + `"}]`, "other users have access: set it to 0600"},

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// IsLocalURL reports whether the host of a URL is this machine: localhost, a name below it, or a loopback address.
+// IsLocalURL reports whether the host of a URL is this machine: localhost, a subdomain of localhost, or a loopback
+// address.
 func IsLocalURL(publicURL string) bool {
 	u, err := url.Parse(publicURL)
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Tuning is the settings that hardly any operator changes. They have defaults, and
-// stand in the member "tuning" of the configuration file only: they have no flags
-// and no environment variables.
+// Tuning contains the settings that operators rarely change. All have defaults. They are set in the member "tuning"
+// of the settings file, and have no flags and no environment variables.
 type Tuning struct {
 	// Memory.
 	CacheMiB     int
@@ -23,8 +22,7 @@ type Tuning struct {
 	ClockMaxGap     time.Duration
 	WorkflowSilence time.Duration
 
-	// Load: how much may be under way at a time. Requests beyond a bound are refused
-	// at once, with the time after which to try again.
+	// Load: limits of concurrent requests. Requests beyond a limit are rejected at once with a Retry-After.
 	MaxInFlight             int
 	MaxInFlightOrganization int
 	MaxPolls                int
@@ -32,7 +30,7 @@ type Tuning struct {
 	MaxPublicReads          int
 	MaxRefusals             int
 
-	// Connections and their time-outs. 0 is no bound.
+	// Connections and their time-outs. 0 means no limit.
 	MaxConnections int
 	HeaderTimeout  time.Duration
 	BodyTimeout    time.Duration
@@ -64,7 +62,7 @@ type Tuning struct {
 	TraceRatio           float64
 }
 
-// DefaultTuning returns the settings of a file without the member "tuning".
+// DefaultTuning returns the tuning that applies without a settings file.
 func DefaultTuning() Tuning {
 	var t Tuning
 	for _, s := range t.allSettings() {
@@ -73,8 +71,8 @@ func DefaultTuning() Tuning {
 	return t
 }
 
-// AnchorsFirst reports whether an anchor is written before its answer. synchronous says
-// that the store keeps acknowledged events even if one machine is lost.
+// AnchorsFirst reports whether the anchor of an event is written before the event is acknowledged. synchronous
+// reports whether the store keeps acknowledged events if one machine is lost.
 func (t Tuning) AnchorsFirst(synchronous bool) bool {
 	if t.AnchorFirst == "auto" {
 		return !synchronous && !t.AcceptAsynchronous
@@ -82,12 +80,12 @@ func (t Tuning) AnchorsFirst(synchronous bool) bool {
 	return t.AnchorFirst == "always"
 }
 
-// defaultConnections stands for the connections of a listener without a bound.
+// defaultConnections is assumed if the number of connections of a listener is not limited.
 const defaultConnections = 8192
 
-// Polls returns how many long polls may wait, in all and of one organization, at a
-// listener with that many connections, 0 for no bound. Defaults leave connections for
-// other work, and polls for other organizations.
+// Polls returns how many long polls may wait, in total and of one organization, at a listener with the given number
+// of connections, or 0 if it has no limit. The defaults reserve connections for other requests, and polls for other
+// organizations.
 func (t Tuning) Polls(connections int) (total, organization int) {
 	if connections == 0 {
 		connections = defaultConnections
@@ -96,8 +94,8 @@ func (t Tuning) Polls(connections int) (total, organization int) {
 	return total, cmp.Or(t.MaxPollsOrganization, max(1, total/6))
 }
 
-// LogListRequests returns how often one log asks a witness in a day, as the list of logs
-// says it. Without a setting it is a day divided by the interval between two rounds.
+// LogListRequests returns how many requests a day a witness gets for one log, as published in the list of logs. By
+// default it is a day divided by the interval between two rounds.
 func (t Tuning) LogListRequests() int {
 	if t.LogListQPD > 0 {
 		return t.LogListQPD

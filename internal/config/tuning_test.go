@@ -73,31 +73,31 @@ func TestTuningIsRefused(t *testing.T) {
 	for _, tt := range []struct{ member, says string }{
 		{`"max_poll": 7`, "tuning.max_poll is not a setting: did you mean tuning.max_polls?"},
 		{`"listen": ":80"`, "tuning.listen is not a setting"},
-		{`"max_polls": 7, "max-polls": 7`, "tuning: max_polls is there twice"},
-		{`"max_polls": -1`, "tuning.max_polls: a whole number from 0 to"},
-		{`"max_polls": 1.5`, "tuning.max_polls: a whole number"},
-		{`"max_polls": "7"`, "tuning.max_polls: a whole number"},
-		{`"max_event_kib": 0`, "tuning.max_event_kib: a whole number from 1 to 16384"},
-		{`"max_event_kib": 16385`, "tuning.max_event_kib: a whole number from 1 to 16384"},
-		{`"clock_ahead": "soon"`, "tuning.clock_ahead: a duration from 0 to"},
-		{`"clock_ahead": 15`, "tuning.clock_ahead: a duration"},
-		{`"clock_max_gap": "-1s"`, "tuning.clock_max_gap: a duration"},
-		{`"workflow_silence": "0"`, "tuning.workflow_silence: a duration from 1ms"},
-		{`"witness_fail": "sometimes"`, "tuning.witness_fail: one of open, closed"},
-		{`"witness_max_lag": "-1s"`, "tuning.witness_max_lag: a duration from 0"},
-		{`"witness_interval": "1ms"`, "tuning.witness_interval: a duration from 100ms"},
-		{`"witness_contradiction": "ignore"`, "tuning.witness_contradiction: one of freeze, alarm"},
-		{`"directory_interval": "0"`, "tuning.directory_interval: a duration from 1ms"},
-		{`"trace_ratio": 2`, "tuning.trace_ratio: a number from 0 to 1"},
-		{`"accept_asynchronous": "yes"`, "tuning.accept_asynchronous: true or false"},
-		{`"log_list_qpd": 5`, "tuning.log_list_qpd needs --log-list-contact"},
-		{`"log_list_qpd": 2147483648`, "tuning.log_list_qpd: a whole number"},
+		{`"max_polls": 7, "max-polls": 7`, "tuning: max_polls appears twice"},
+		{`"max_polls": -1`, "tuning.max_polls: must be a whole number from 0 to"},
+		{`"max_polls": 1.5`, "tuning.max_polls: must be a whole number"},
+		{`"max_polls": "7"`, "tuning.max_polls: must be a whole number"},
+		{`"max_event_kib": 0`, "tuning.max_event_kib: must be a whole number from 1 to 16384"},
+		{`"max_event_kib": 16385`, "tuning.max_event_kib: must be a whole number from 1 to 16384"},
+		{`"clock_ahead": "soon"`, "tuning.clock_ahead: must be a duration from 0 to"},
+		{`"clock_ahead": 15`, "tuning.clock_ahead: must be a duration"},
+		{`"clock_max_gap": "-1s"`, "tuning.clock_max_gap: must be a duration"},
+		{`"workflow_silence": "0"`, "tuning.workflow_silence: must be a duration from 1ms"},
+		{`"witness_fail": "sometimes"`, "tuning.witness_fail: must be one of open, closed"},
+		{`"witness_max_lag": "-1s"`, "tuning.witness_max_lag: must be a duration from 0"},
+		{`"witness_interval": "1ms"`, "tuning.witness_interval: must be a duration from 100ms"},
+		{`"witness_contradiction": "ignore"`, "tuning.witness_contradiction: must be one of freeze, alarm"},
+		{`"directory_interval": "0"`, "tuning.directory_interval: must be a duration from 1ms"},
+		{`"trace_ratio": 2`, "tuning.trace_ratio: must be a number from 0 to 1"},
+		{`"accept_asynchronous": "yes"`, "tuning.accept_asynchronous: must be true or false"},
+		{`"log_list_qpd": 5`, "tuning.log_list_qpd requires --log-list-contact"},
+		{`"log_list_qpd": 2147483648`, "tuning.log_list_qpd: must be a whole number"},
 	} {
 		if _, err := parseFile(t, `{"tuning": {`+tt.member+`}}`); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %s", tt.member, err, tt.says)
 		}
 	}
-	if _, err := parseFile(t, `{"tuning": 7}`); err == nil || !strings.Contains(err.Error(), "tuning: an object") {
+	if _, err := parseFile(t, `{"tuning": 7}`); err == nil || !strings.Contains(err.Error(), "tuning must be an object") {
 		t.Errorf("got %v", err)
 	}
 }

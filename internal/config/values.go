@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// value is one member of Tuning with its default and its range.
+// value decodes and describes one member of Tuning.
 type value interface {
 	setDefault()
 	decodeValue(v any) error // v is a value of a JSON file
@@ -31,7 +31,7 @@ func (n number) describeValue() (defaultValue, valid string) {
 func (n number) decodeValue(v any) error {
 	f, ok := v.(float64)
 	if !ok || f != math.Trunc(f) || f < float64(n.min) || f > float64(n.max) {
-		return fmt.Errorf("a whole number from %d to %d", n.min, n.max)
+		return fmt.Errorf("must be a whole number from %d to %d", n.min, n.max)
 	}
 	*n.target = int(f)
 	return nil
@@ -50,13 +50,13 @@ func (s share) describeValue() (defaultValue, valid string) { return fmt.Sprint(
 func (s share) decodeValue(v any) error {
 	f, ok := v.(float64)
 	if !ok || f < 0 || f > 1 {
-		return errors.New("a number from 0 to 1")
+		return errors.New("must be a number from 0 to 1")
 	}
 	*s.target = f
 	return nil
 }
 
-// duration is a text such as "1m30s" that means a time in [min, max]; the number 0 is a duration too.
+// duration is a time in [min, max], written as text such as "1m30s" or as the number 0.
 type duration struct {
 	target             *time.Duration
 	fallback, min, max time.Duration
@@ -75,13 +75,13 @@ func (d duration) decodeValue(v any) error {
 	}
 	parsed, err := time.ParseDuration(text)
 	if !ok || err != nil || parsed < d.min || parsed > d.max {
-		return fmt.Errorf(`a duration from %s to %s, such as "90s"`, shortDuration(d.min), shortDuration(d.max))
+		return fmt.Errorf(`must be a duration from %s to %s, such as "90s"`, shortDuration(d.min), shortDuration(d.max))
 	}
 	*d.target = parsed
 	return nil
 }
 
-// shortDuration is d without units that are 0: 15m, not 15m0s.
+// shortDuration formats d without units that are 0: 15m, not 15m0s.
 func shortDuration(d time.Duration) string {
 	if d == 0 {
 		return "0"
@@ -96,7 +96,7 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// choice is one of some words. The first one is the default.
+// choice is one of several words. The first one is the default.
 type choice struct {
 	target *string
 	words  []string
@@ -111,13 +111,13 @@ func (c choice) describeValue() (defaultValue, valid string) {
 func (c choice) decodeValue(v any) error {
 	word, _ := v.(string)
 	if !slices.Contains(c.words, word) {
-		return errors.New("one of " + strings.Join(c.words, ", "))
+		return errors.New("must be one of " + strings.Join(c.words, ", "))
 	}
 	*c.target = word
 	return nil
 }
 
-// consent is false unless the operator says true.
+// consent is a boolean that is false by default.
 type consent struct{ target *bool }
 
 func (c consent) setDefault() { *c.target = false }
@@ -127,7 +127,7 @@ func (c consent) describeValue() (defaultValue, valid string) { return "false", 
 func (c consent) decodeValue(v any) error {
 	b, ok := v.(bool)
 	if !ok {
-		return errors.New("true or false")
+		return errors.New("must be true or false")
 	}
 	*c.target = b
 	return nil

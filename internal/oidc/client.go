@@ -9,47 +9,47 @@ import (
 )
 
 const (
-	maxAnswer  = 1 << 20          // bytes of one answer of a provider
-	answerTime = 10 * time.Second // for one answer
+	maxResponse  = 1 << 20 // bytes
+	responseTime = 10 * time.Second
 )
 
-var errTooLarge = errors.New("answer of the provider: too large")
+var errTooLarge = errors.New("response of the provider is too large")
 
-// newBoundedClient returns a client that follows no redirect, because neither a discovery
-// document nor a token comes from another place than the configured one.
+// newBoundedClient returns a client that does not follow redirects, so that discovery documents and tokens come only
+// from the configured server.
 func newBoundedClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     boundedTransport{transport},
-		Timeout:       answerTime,
+		Timeout:       responseTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// boundedTransport bounds the bodies of answers.
+// boundedTransport limits the size of response bodies.
 type boundedTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.RoundTripper.RoundTrip(r)
+	response, err := t.RoundTripper.RoundTrip(r)
 	if err == nil {
-		answer.Body = &boundedBody{ReadCloser: answer.Body, left: maxAnswer}
+		response.Body = &boundedBody{ReadCloser: response.Body, remaining: maxResponse}
 	}
-	return answer, err
+	return response, err
 }
 
-// boundedBody ends with errTooLarge behind maxAnswer bytes.
+// boundedBody returns errTooLarge after remaining bytes.
 type boundedBody struct {
 	io.ReadCloser
-	left int
+	remaining int
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return 0, errTooLarge
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.remaining)])
+	b.remaining -= n
 	return n, err
 }
 

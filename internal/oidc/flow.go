@@ -18,17 +18,17 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// FlowTime is for how long a flow may take. A cookie that holds a flow needs no longer life.
+// FlowTime is how long a flow may take. A cookie that contains a flow needs no longer lifetime.
 const FlowTime = 10 * time.Minute
 
-// maxAuthAge is the age that a proof of the person may have at the provider. It is long, and is asked for
-// because a provider that is told an age has to tell auth_time (OpenID Connect Core, section 2).
+// maxAuthAge is the accepted age of the user's authentication at the provider. It is long, and is sent only because a
+// provider that gets a max_age must return auth_time (OpenID Connect Core, section 2).
 const maxAuthAge = 7 * 24 * time.Hour
 
-// sealContext tells a sealed flow from other secrets.
+// sealContext distinguishes a sealed flow from other sealed values.
 const sealContext = "oidc-flow"
 
-// flow is one sign-in under way. The browser holds it, sealed.
+// flow is a sign-in in progress. The browser stores it in a sealed cookie.
 type flow struct {
 	Provider string    `json:"provider"`
 	State    string    `json:"state"`
@@ -39,16 +39,15 @@ type flow struct {
 	Ends     time.Time `json:"ends"`
 }
 
-// Started is a sign-in that has begun.
+// Started is a sign-in that was started.
 type Started struct {
 	URL    string // of the provider, for the browser
-	Cookie string // MUST come back with the answer; HttpOnly, for FlowTime
+	Cookie string // must be sent back with the response; HttpOnly, valid for FlowTime
 }
 
-// Start begins a sign-in at a provider. returnTo is a path of this service, "" for "/".
-// fresh asks the provider to let the person prove again to be there. fault.NotFound for an
-// unknown provider, fault.Invalid for another kind of path, fault.Unavailable when the
-// provider can't be asked.
+// Start starts a sign-in at a provider. returnTo is a path of this service; if it is "", "/" is used. If fresh is
+// true, the provider must authenticate the user again. It returns fault.NotFound if the provider is unknown,
+// fault.Invalid if returnTo is not a path of this service, and fault.Unavailable if the provider cannot be reached.
 func (p *Party) Start(ctx context.Context, provider, returnTo string, fresh bool) (Started, error) {
 	e, err := p.findEndpoint(ctx, provider)
 	if err != nil {
@@ -78,8 +77,8 @@ func (p *Party) Start(ctx context.Context, provider, returnTo string, fresh bool
 // maxReturn is the length of the longest path to return to, in bytes.
 const maxReturn = 1024
 
-// isOwnPath reports whether a browser takes a text as a path of this service: no other
-// host, no scheme, and nothing that browsers repair to one of these.
+// isOwnPath reports whether a browser interprets a text as a path of this service: it has no host, no scheme, and
+// nothing that browsers would normalize to one.
 func isOwnPath(text string) bool {
 	if len(text) > maxReturn || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") {
 		return false
@@ -93,10 +92,9 @@ func isOwnPath(text string) bool {
 	return err == nil && u.Scheme == "" && u.Host == "" && u.User == nil
 }
 
-// Finish checks the answer of a provider, which the browser brings in a query, and returns
-// the person and the path to return to. The caller MUST end the cookie, also after an error.
-// Every refusal is fault.Unauthorized with one text; fault.Unavailable when the provider
-// can't be asked.
+// Finish checks the response of a provider, which the browser sends as a query, and returns the person and the path
+// to return to. The caller must delete the cookie, even if there is an error. It returns fault.Unauthorized with the
+// same text for every rejection, and fault.Unavailable if the provider cannot be reached.
 func (p *Party) Finish(ctx context.Context, provider, cookie string, query url.Values) (Person, string, error) {
 	e, err := p.findEndpoint(ctx, provider)
 	if err != nil {
@@ -105,10 +103,10 @@ func (p *Party) Finish(ctx context.Context, provider, cookie string, query url.V
 	var f flow
 	err = seal.OpenCookie(p.Sealer, sealContext, cookie, &f)
 	if err == nil {
-		err = p.checkAnswer(&f, e, provider, query)
+		err = p.checkResponse(&f, e, provider, query)
 	}
 	if err != nil {
-		return Person{}, "", errRefused(err)
+		return Person{}, "", errRejected(err)
 	}
 	who, err := p.redeemCode(ctx, e, &f, query.Get("code"))
 	if err != nil {
@@ -118,35 +116,35 @@ func (p *Party) Finish(ctx context.Context, provider, cookie string, query url.V
 	return who, f.Return, nil
 }
 
-func errRefused(cause error) error {
+func errRejected(cause error) error {
 	return fault.Wrap(fault.Unauthorized, "The sign-in failed", cause)
 }
 
-// checkAnswer checks the query of an answer against the flow that it claims to end.
-func (p *Party) checkAnswer(f *flow, e *endpoint, provider string, query url.Values) error {
+// checkResponse checks the query of a response against the flow of the cookie.
+func (p *Party) checkResponse(f *flow, e *endpoint, provider string, query url.Values) error {
 	for _, name := range []string{"state", "code", "iss", "error"} {
 		if len(query[name]) > 1 {
-			return fmt.Errorf("%s is there twice", name)
+			return fmt.Errorf("%s appears twice", name)
 		}
 	}
 	switch iss := query.Get("iss"); {
 	case f.Provider != provider:
-		return errors.New("the flow began at another provider")
+		return errors.New("the flow was started at another provider")
 	case !p.Clock().Before(f.Ends):
 		return errors.New("the flow took too long")
 	case subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(f.State)) != 1:
-		return errors.New("another state")
-	case (iss != "" || e.tellsIss) && iss != e.issuer:
-		return errors.New("answer of another issuer")
+		return errors.New("state does not match")
+	case (iss != "" || e.sendsIssuer) && iss != e.issuer:
+		return errors.New("response of another issuer")
 	case query.Has("error"):
-		return errors.New("the provider refused")
+		return errors.New("the provider returned an error")
 	case query.Get("code") == "":
-		return errors.New("no code")
+		return errors.New("code is missing")
 	}
 	return nil
 }
 
-// redeemCode exchanges the code for an ID token and checks the token. If the token has no verified address, it asks
+// redeemCode exchanges the code for an ID token and checks the token. If the token has no verified address, it calls
 // the UserInfo endpoint.
 func (p *Party) redeemCode(ctx context.Context, e *endpoint, f *flow, code string) (Person, error) {
 	token, err := e.oauth.Exchange(oidc.ClientContext(ctx, p.Client), code, oauth2.VerifierOption(f.Verifier))
@@ -155,31 +153,31 @@ func (p *Party) redeemCode(ctx context.Context, e *endpoint, f *flow, code strin
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return Person{}, errRefused(errors.New("no ID token"))
+		return Person{}, errRejected(errors.New("ID token is missing"))
 	}
 	checked, err := e.verifier.Verify(ctx, raw)
 	if err != nil {
-		return Person{}, errRefused(fmt.Errorf("check ID token: %w", err))
+		return Person{}, errRejected(fmt.Errorf("check ID token: %w", err))
 	}
 	who, err := readClaims(checked, f, e.oauth.ClientID, p.Clock())
 	if err != nil {
-		return Person{}, errRefused(fmt.Errorf("check ID token: %w", err))
+		return Person{}, errRejected(fmt.Errorf("check ID token: %w", err))
 	}
 	if who.NoEmail != nil {
-		p.askUserInfo(ctx, e, &who, token)
+		p.readUserInfo(ctx, e, &who, token)
 	}
 	return who, nil
 }
 
-// classifyExchange tells a refusal of the provider from a provider that can't be asked. The
-// cause names no part of the answer, because that may hold a token.
+// classifyExchange distinguishes a rejection by the provider from a provider that is unavailable. The cause contains
+// no part of the response, because that may contain a token.
 func classifyExchange(err error) error {
-	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
+	rejected, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
-		return errUnreachable(errors.New("exchange code: no answer that can be read"))
+		return errUnreachable(errors.New("exchange code: no readable response"))
 	}
-	if status := refused.Response.StatusCode; status >= 500 || status == 429 {
+	if status := rejected.Response.StatusCode; status >= 500 || status == 429 {
 		return errUnreachable(fmt.Errorf("exchange code: status %d", status))
 	}
-	return errRefused(fmt.Errorf("exchange code: status %d", refused.Response.StatusCode))
+	return errRejected(fmt.Errorf("exchange code: status %d", rejected.Response.StatusCode))
 }

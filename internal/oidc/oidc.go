@@ -1,24 +1,22 @@
-// Package oidc signs people in by OpenID Connect: the authorization code flow with PKCE at
-// providers that the operator has configured.
+// Package oidc signs users in with OpenID Connect: the authorization code flow with PKCE, at providers that the
+// operator has configured. It hides discovery, key rotation and the state of a flow from callers, who call Start and
+// Finish.
 //
 // Invariants:
 //
-//   - A flow ends in the browser in which it began. State, nonce and PKCE verifier are in
-//     a sealed cookie that only this service opens, for ten minutes, for one provider.
-//   - An ID token counts when its signature, issuer, audience, authorized party, times and
-//     nonce are right. Only asymmetric algorithms are accepted.
-//   - An answer of another issuer is refused (RFC 9207), so that one provider can't redeem
-//     the code of another (mix-up).
-//   - An e-mail address is unverified unless the ID token, or the UserInfo answer about the same subject, contains
-//     email_verified. UserInfo is asked only if the ID token has no verified address.
-//   - The provider is asked when the person proved to be there, and a provider that does not tell is no
-//     proof of a time: AuthenticatedAt is zero.
-//   - A fresh sign-in ends only when the provider tells that the person proved to be there
-//     after its begin.
+//   - A flow ends in the browser in which it was started. State, nonce and PKCE verifier are in a sealed cookie that
+//     only this service can open, for ten minutes and for one provider.
+//   - An ID token is accepted only if its signature, issuer, audience, authorized party, times and nonce are valid.
+//     Only asymmetric algorithms are accepted.
+//   - A response of another issuer is rejected (RFC 9207), so one provider cannot redeem the code of another (mix-up
+//     attack).
+//   - An e-mail address is unverified unless the ID token, or the UserInfo response for the same subject, contains
+//     email_verified. UserInfo is requested only if the ID token has no verified address.
+//   - If the provider does not report when the user authenticated, AuthenticatedAt is zero and proves nothing.
+//   - A fresh sign-in succeeds only if the provider reports that the user authenticated after its start.
 //   - The path to return to is a path of this service.
-//   - All refusals have one text. The cause is in the error for the log, and neither a
-//     code nor a token is.
-//   - The answer of a provider is at most 1 MiB and comes within ten seconds.
+//   - All rejections have the same text. The error for the log contains the cause, but neither a code nor a token.
+//   - The response of a provider is at most 1 MiB and must arrive within ten seconds.
 package oidc
 
 import (
@@ -39,35 +37,35 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// Provider is one provider of identities, as the operator configures it.
+// Provider is an identity provider, as the operator configures it.
 type Provider struct {
-	Name         string // lower-case letters, digits and dashes; it is part of paths
-	Issuer       string // URL, as the provider's discovery document spells it
+	Name         string // lower-case letters, digits and dashes; used in paths
+	Issuer       string // URL, spelled as in the provider's discovery document
 	ClientID     string
 	ClientSecret string // "" for a public client
 }
 
-// Format implements fmt.Formatter: no verb prints the secret.
+// Format implements fmt.Formatter. No verb prints the secret.
 func (p Provider) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%q at %s", p.Name, p.Issuer) }
 
 // Options configure New. Callback and Sealer are required.
 type Options struct {
 	Providers []Provider
-	Callback  func(provider string) string // URL to which the provider sends the browser back
+	Callback  func(provider string) string // URL to which the provider redirects the browser
 	Sealer    seal.Sealer
-	Client    *http.Client     // default: http.DefaultTransport with the bounds of the package
+	Client    *http.Client     // default: http.DefaultTransport with limited responses
 	Clock     func() time.Time // default: time.Now
 }
 
-// Party is the relying party of OpenID Connect. Its methods may be called concurrently.
+// Party is the relying party. Its methods may be called concurrently.
 type Party struct {
 	Options
 	providers map[string]Provider
 	found     *cache.Loading[string, *endpoint]
 }
 
-// Person is a person that a provider has authenticated. Issuer and Subject together name a person for
-// ever. An address or a name may change, and may pass to another person.
+// Person is a user whom a provider has authenticated. Issuer and Subject together identify a person permanently. An
+// address or a name may change, and may later belong to another person.
 type Person struct {
 	Provider string
 	Issuer   string
@@ -76,17 +74,17 @@ type Person struct {
 	NoEmail  error  // why there is no Email, fault.Forbidden with code no_verified_address; nil with an Email
 	Name     string // for display; may be ""
 
-	// AuthenticatedAt is when the person proved to the provider to be there; zero when
-	// the provider does not tell. It may be long before the sign-in.
+	// AuthenticatedAt is when the person authenticated at the provider, possibly long before the sign-in. It is zero
+	// if the provider does not report it.
 	AuthenticatedAt time.Time
 }
 
-// metadataAge is for how long the discovery document of a provider counts. Its keys are
-// read again whenever a token names an unknown one.
+// metadataAge is how long a provider's discovery document is cached. Its keys are read again if a token names an
+// unknown one.
 const metadataAge = time.Hour
 
-// New returns a relying party. It refuses providers with malformed or repeated names and
-// issuers that are no https URL; http is allowed for a loopback address.
+// New returns a relying party. It rejects providers with malformed or repeated names, and issuers that are not https
+// URLs. http is allowed for a loopback address.
 func New(o Options) (*Party, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -103,7 +101,7 @@ func New(o Options) (*Party, error) {
 			return nil, fmt.Errorf("OpenID provider %q: %w", provider.Name, err)
 		}
 		if _, twice := p.providers[provider.Name]; twice {
-			return nil, fmt.Errorf("OpenID provider %q: the name is there twice", provider.Name)
+			return nil, fmt.Errorf("OpenID provider %q: the name appears twice", provider.Name)
 		}
 		p.providers[provider.Name] = provider
 	}
@@ -112,12 +110,12 @@ func New(o Options) (*Party, error) {
 	return p, nil
 }
 
-// maxProviders keeps the list of choices readable.
+// maxProviders keeps the list of choices short enough to read.
 const maxProviders = 16
 
 func checkProvider(p Provider) error {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`).MatchString(p.Name) {
-		return errors.New("a name has 1 to 32 lower-case letters, digits and dashes")
+		return errors.New("name must be 1 to 32 lower-case letters, digits and dashes")
 	}
 	if p.ClientID == "" {
 		return errors.New("client_id is missing")
@@ -127,7 +125,7 @@ func checkProvider(p Provider) error {
 		return errors.New("issuer must be a URL without query and fragment")
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
-		return errors.New("issuer must be reached by https")
+		return errors.New("issuer must be an https URL")
 	}
 	return nil
 }
@@ -146,22 +144,22 @@ func (p *Party) HasProvider(name string) bool { return slices.Contains(p.Names()
 
 // endpoint is a provider whose discovery document was read.
 type endpoint struct {
-	oauth    oauth2.Config
-	provider *oidc.Provider
-	verifier *oidc.IDTokenVerifier
-	issuer   string
-	tellsIss bool // its answers name the issuer (RFC 9207)
+	oauth       oauth2.Config
+	provider    *oidc.Provider
+	verifier    *oidc.IDTokenVerifier
+	issuer      string
+	sendsIssuer bool // its responses contain the issuer (RFC 9207)
 }
 
-// signingAlgorithms are those of ID tokens. HS256 is not among them, because a client
-// secret is shorter than a key and known to both sides.
+// signingAlgorithms returns the accepted algorithms of ID tokens. HS256 is not accepted, because a client secret is
+// shorter than a key and known to both sides.
 func signingAlgorithms() []string {
 	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384,
 		oidc.PS512, oidc.EdDSA}
 }
 
-// findEndpoint returns the endpoints of a provider. fault.NotFound for an unknown name,
-// fault.Unavailable for a provider that can't be asked.
+// findEndpoint returns the endpoint of a provider. It returns fault.NotFound if the name is unknown, and
+// fault.Unavailable if the provider cannot be reached.
 func (p *Party) findEndpoint(ctx context.Context, name string) (*endpoint, error) {
 	provider, ok := p.providers[name]
 	if !ok {
@@ -182,7 +180,7 @@ func (p *Party) discover(ctx context.Context, provider Provider) (*endpoint, err
 		return nil, err
 	}
 	var claims struct {
-		TellsIss bool `json:"authorization_response_iss_parameter_supported"`
+		SendsIssuer bool `json:"authorization_response_iss_parameter_supported"`
 	}
 	if err := found.Claims(&claims); err != nil {
 		return nil, err
@@ -195,10 +193,10 @@ func (p *Party) discover(ctx context.Context, provider Provider) (*endpoint, err
 		},
 		verifier: found.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), p.Client), &oidc.Config{
 			ClientID: provider.ClientID, SupportedSigningAlgs: signingAlgorithms(), Now: p.Clock}),
-		issuer: provider.Issuer, tellsIss: claims.TellsIss,
+		issuer: provider.Issuer, sendsIssuer: claims.SendsIssuer,
 	}, nil
 }
 
 func errUnreachable(cause error) error {
-	return fault.Wrap(fault.Unavailable, "The provider of the sign-in can't be reached", cause)
+	return fault.Wrap(fault.Unavailable, "The sign-in provider cannot be reached", cause)
 }

@@ -98,18 +98,18 @@ func TestUserInfo(t *testing.T) {
 		"verified there":          {unverified, keep, nil, "ann@example.com", "", ""},
 		"as text":                 {without, func(c map[string]any) { c["email_verified"] = "true" }, nil, "ann@example.com", "", ""},
 		"the token's counts":      {keep, func(c map[string]any) { c["email"] = "eve@example.com" }, nil, "ann@example.com", "", ""},
-		"another sub":             {without, func(c map[string]any) { c["sub"] = "subject-2" }, nil, "", "could not be asked", "another sub"},
-		"no sub":                  {without, func(c map[string]any) { c["sub"] = nil }, nil, "", "could not be asked", "another sub"},
+		"another sub":             {without, func(c map[string]any) { c["sub"] = "subject-2" }, nil, "", "could not be reached", "a different sub"},
+		"no sub":                  {without, func(c map[string]any) { c["sub"] = nil }, nil, "", "could not be reached", "a different sub"},
 		"unverified everywhere":   {unverified, unverified, nil, "", "has not verified", "UserInfo has an email without email_verified"},
 		"nowhere":                 {without, without, nil, "", "returned no e-mail address", "UserInfo has no email"},
 		"no endpoint":             {without, nil, nil, "", "returned no e-mail address", "the ID token has no email"},
 		"unverified, no endpoint": {unverified, nil, nil, "", "has not verified", "the ID token has an email without email_verified"},
-		"an error":                {without, nil, status(500, "secret of the provider"), "", "could not be asked", "the answer has status 500 Internal Server Error"},
-		"a refusal":               {without, nil, status(403, "secret of the provider"), "", "could not be asked", "the answer has status 403 Forbidden"},
-		"a cut connection":        {without, nil, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "", "could not be asked", "no answer: EOF"},
-		"no JSON":                 {without, nil, status(200, "<html>secret of the provider"), "", "could not be asked", "no usable answer"},
-		"another type":            {without, nil, status(200, `{"sub":"subject-1","email":7}`), "", "could not be asked", "UserInfo"},
-		"too large":               {without, nil, status(200, `{"sub":"subject-1","email":"`+strings.Repeat("a", 2<<20)+`"}`), "", "could not be asked", "no usable answer"},
+		"an error":                {without, nil, status(500, "secret of the provider"), "", "could not be reached", "status 500 Internal Server Error"},
+		"a refusal":               {without, nil, status(403, "secret of the provider"), "", "could not be reached", "status 403 Forbidden"},
+		"a cut connection":        {without, nil, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "", "could not be reached", "no response: EOF"},
+		"no JSON":                 {without, nil, status(200, "<html>secret of the provider"), "", "could not be reached", "no usable response"},
+		"another type":            {without, nil, status(200, `{"sub":"subject-1","email":7}`), "", "could not be reached", "UserInfo"},
+		"too large":               {without, nil, status(200, `{"sub":"subject-1","email":"`+strings.Repeat("a", 2<<20)+`"}`), "", "could not be reached", "no usable response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -122,10 +122,10 @@ func TestUserInfo(t *testing.T) {
 			if who.NoEmail == nil {
 				return
 			}
-			told := fault.Of(who.NoEmail)
-			if told.Kind != fault.Forbidden || told.Code != "no_verified_address" || !strings.Contains(told.Message, tt.message) ||
-				!strings.Contains(told.Err.Error(), tt.cause) || strings.Contains(told.Error(), "secret") {
-				t.Errorf("got %v", told)
+			refusal := fault.Of(who.NoEmail)
+			if refusal.Kind != fault.Forbidden || refusal.Code != "no_verified_address" || !strings.Contains(refusal.Message, tt.message) ||
+				!strings.Contains(refusal.Err.Error(), tt.cause) || strings.Contains(refusal.Error(), "secret") {
+				t.Errorf("got %v", refusal)
 			}
 		})
 	}
@@ -308,11 +308,11 @@ func TestAddressCountsOnlyWhenVerified(t *testing.T) {
 func TestFreshSignIn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fresh  bool
-		before time.Duration // auth_time before the begin; -1: not told
+		before time.Duration // auth_time before the begin; -1: not refusal
 		want   bool
 	}{
 		"at once": {true, 0, true}, "with another clock": {true, time.Minute, true}, "too long ago": {true, time.Minute + time.Second, false},
-		"not told": {true, -1, false}, "an old one, not fresh": {false, time.Hour, true}, "not told, not fresh": {false, -1, true},
+		"not refusal": {true, -1, false}, "an old one, not fresh": {false, time.Hour, true}, "not refusal, not fresh": {false, -1, true},
 	} {
 		w := newWorld(t)
 		var want time.Time
@@ -447,9 +447,9 @@ func TestConfiguration(t *testing.T) {
 	}{
 		"good":          {func(*oidc.Provider) {}, ""},
 		"loopback":      {func(p *oidc.Provider) { p.Issuer = "http://127.0.0.1:9" }, ""},
-		"name":          {func(p *oidc.Provider) { p.Name = "Red/.." }, "a name has 1 to 32"},
+		"name":          {func(p *oidc.Provider) { p.Name = "Red/.." }, "name must be 1 to 32"},
 		"client id":     {func(p *oidc.Provider) { p.ClientID = "" }, "client_id is missing"},
-		"plain http":    {func(p *oidc.Provider) { p.Issuer = "http://id.example" }, "by https"},
+		"plain http":    {func(p *oidc.Provider) { p.Issuer = "http://id.example" }, "must be an https URL"},
 		"query":         {func(p *oidc.Provider) { p.Issuer = "https://id.example?a=b" }, "without query"},
 		"no host":       {func(p *oidc.Provider) { p.Issuer = "https:" }, "must be a URL"},
 		"user and host": {func(p *oidc.Provider) { p.Issuer = "https://a@id.example" }, "must be a URL"},

@@ -68,7 +68,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("got %v", made.Header)
 	}
 	shows(t, "inside", ann.Get("/console"), http.StatusOK, "You are owner")
-	shows(t, "once more", s.Stranger().Post("/setup", form(token, "other", newPassword)...), http.StatusConflict, "set up already")
+	shows(t, "once more", s.Stranger().Post("/setup", form(token, "other", newPassword)...), http.StatusConflict, "already set up")
 }
 
 // evilSite serves a page of another site.

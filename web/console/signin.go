@@ -23,7 +23,7 @@ func refusals() map[string]string {
 		"no-address": "The provider did not give this service a verified e-mail address of yours: ask the operator of the " +
 			"service or of the provider.",
 		"too-many":    "Too many attempts, try again later.",
-		"unavailable": "The provider of the sign-in can't be reached: try again later.",
+		"unavailable": "The sign-in provider cannot be reached: try again later.",
 	}
 }
 

@@ -33,7 +33,7 @@ func TestStartIsRefused(t *testing.T) {
 		want  string
 	}{
 		{"the embedded store", node, "", "several nodes need one database"},
-		{"no URL", append([]string{"--storage", server.URL()}, node[:2]...), "", "belong together"},
+		{"no URL", append([]string{"--storage", server.URL()}, node[:2]...), "", "must be set together"},
 		{"another master key", append([]string{"--storage", server.URL()}, node...),
 			"AGENTLEDGER_MASTER_KEY=AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "not the one of the nodes that serve from it"},
 	}

@@ -1,21 +1,22 @@
-// Package backup makes backups of an embedded store while it serves, and brings them back.
+// Package backup makes backups of an embedded store while it serves, and restores them. It hides how the files of a
+// snapshot are copied, shared and verified.
 //
-// A backup is the files of a snapshot (db/…), the signed head of each ledger (heads.jsonl) and a manifest with the
-// SHA-256 of each file. It lies in a folder of its own, or in one tar file.
+// A backup consists of the files of a snapshot (db/…), the signed head of each ledger (heads.jsonl) and a manifest
+// with the SHA-256 of each file. It is a directory or one tar file.
 //
 // Invariants:
 //
-//   - A backup has its name only when it is whole and durable. A crash leaves a folder whose name ends with ".new",
-//     which the next backup into the same folder removes.
-//   - Only files of backups are removed: a folder with any other file stays, however it is named.
-//   - A backup shares no file with a store. Tables are shared among backups alone, as hard links.
-//   - A table is linked only if it was read and has the same content as the store's own. Damage in one backup never
+//   - A backup gets its name only when it is complete and durable. A crash leaves a directory whose name ends with
+//     ".new", which the next backup into the same directory removes.
+//   - Only files of backups are removed: a directory with any other file is kept, whatever its name is.
+//   - A backup never shares a file with a store. Only backups share tables with each other, as hard links.
+//   - A table is linked only if it was read and has the same content as the store's table. Damage in one backup never
 //     spreads to the next one.
-//   - A backup is removed only if a newer one was verified whole.
-//   - The ledgers of a backup are those of its heads: each head was signed from the copied files.
-//   - A manifest has an authenticator under a key that is derived from the master key. Whoever only carries or keeps a
-//     backup can change nothing in it.
-//   - A restored store gets its place only after each file has the SHA-256 of the manifest.
+//   - A backup is removed only if a newer one was verified completely.
+//   - The ledgers of a backup are the ledgers in its heads: each head was signed from the copied files.
+//   - A manifest has an authenticator under a key derived from the master key. Whoever transports or stores a backup
+//     cannot change anything in it undetected.
+//   - A restored store is moved into place only after every file has the SHA-256 of the manifest.
 package backup
 
 import (
@@ -40,24 +41,24 @@ const (
 	storeFolder   = "db"
 	headsName     = "heads.jsonl"
 	manifestName  = "manifest.json"
-	tableSuffix   = ".sst" // of files that never change
-	lockName      = "LOCK" // of the engine's lock file, which is no data
+	tableSuffix   = ".sst" // of the store's tables, which never change
+	lockName      = "LOCK" // the engine's lock file, which contains no data
 	archiveSuffix = ".tar"
 )
 
 // IsArchive reports whether a backup at path is one tar file.
 func IsArchive(path string) bool { return strings.HasSuffix(path, archiveSuffix) }
 
-// target is where the files of a backup, or of a restored store, are written to.
+// target is where the files of a backup, or of a restored store, are written.
 type target interface {
-	// putFile writes a file of that size, which content holds.
+	// putFile writes a file with size bytes of content.
 	putFile(name string, size int64, content io.Reader) error
-	// linkFile gives the file at path a second name, if that can be done.
+	// linkFile hard-links the file at path under another name. It reports whether that was possible.
 	linkFile(name, path string) (linked bool, err error)
 }
 
-// openRegular opens a regular file. Whoever can write to a folder of backups could put something else there: a FIFO, at
-// which a reader waits for ever, a device without an end, or a link to another folder.
+// openRegular opens a regular file. Whoever can write to a directory of backups could put something else there: a
+// FIFO, which blocks a reader permanently, an endless device, or a link to another directory.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	named, err := os.Lstat(path)
 	if err != nil {
@@ -93,15 +94,15 @@ func readRegular(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// copier copies files and notes their sizes and sums.
+// copier copies files and records their sizes and hashes.
 type copier struct {
 	to      target
 	files   []File
 	shared  int64  // bytes of linked files
-	damaged string // the first damaged table of the previous backup, which was not linked; "" for none
+	damaged string // the first damaged table of the previous backup; "" if there is none
 }
 
-// copyFile copies the file at path. A table that previous has too is linked.
+// copyFile copies the file at path. It links a table that previous also contains.
 func (c *copier) copyFile(ctx context.Context, path, name string, previous *Backup) error {
 	f, info, err := openRegular(path)
 	if err != nil {
@@ -117,22 +118,22 @@ func (c *copier) copyFile(ctx context.Context, path, name string, previous *Back
 	return c.putFile(ctx, name, info.Size(), f)
 }
 
-// linkFile links a table to the one of the previous backup if both have the same content. It reads both, because the
-// manifest only shows what the previous backup contained when it was made.
+// linkFile links a table to the same table of the previous backup if both have the same content. It reads both,
+// because the manifest only shows what the previous backup contained when it was made.
 func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int64, previous *Backup) (bool, error) {
 	sum, err := sumContent(ctx, f)
 	if err != nil {
 		return false, err
 	}
-	made := File{Name: name, Size: size, SHA256: sum}
+	current := File{Name: name, Size: size, SHA256: sum}
 	linked := false
-	if previous.file(name) == made && c.isSound(ctx, previous, made) {
+	if previous.file(name) == current && c.isSound(ctx, previous, current) {
 		if linked, err = c.to.linkFile(name, previous.path(name)); err != nil {
 			return false, err
 		}
 	}
 	if linked {
-		c.files = append(c.files, made)
+		c.files = append(c.files, current)
 		c.shared += size
 		return true, nil
 	}
@@ -140,7 +141,7 @@ func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int
 	return false, err
 }
 
-// isSound reports whether a file of a backup is as its manifest describes it. It notes the first file that is not.
+// isSound reports whether a file of a backup matches its manifest. It records the first file that does not.
 func (c *copier) isSound(ctx context.Context, b *Backup, want File) bool {
 	f, _, err := openRegular(b.path(want.Name))
 	if err == nil {
@@ -165,7 +166,7 @@ func sumContent(ctx context.Context, from io.Reader) (string, error) {
 	return sumText(sum), nil
 }
 
-// putFile copies a content of that size.
+// putFile copies size bytes of content.
 func (c *copier) putFile(ctx context.Context, name string, size int64, content io.Reader) error {
 	sum := sha256.New()
 	if err := c.to.putFile(name, size, io.TeeReader(reader{ctx, content}, sum)); err != nil {
@@ -177,7 +178,7 @@ func (c *copier) putFile(ctx context.Context, name string, size int64, content i
 
 func sumText(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// reader ends with an error when ctx does.
+// reader returns an error when ctx ends.
 type reader struct {
 	ctx context.Context
 	io.Reader
@@ -190,12 +191,12 @@ func (r reader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// folder is a target: a folder on this machine.
+// folder is a target that writes to a directory.
 type folder struct{ dir string }
 
-// newFolder makes the folder and the one of the store in it.
+// newFolder creates the directory and its subdirectory for the store.
 func newFolder(dir string) (folder, error) {
-	return folder{dir}, errors.Join(os.MkdirAll(filepath.Join(dir, storeFolder), durable.DirMode))
+	return folder{dir}, os.MkdirAll(filepath.Join(dir, storeFolder), durable.DirMode)
 }
 
 func (f folder) putFile(name string, size int64, content io.Reader) error {
@@ -205,13 +206,13 @@ func (f folder) putFile(name string, size int64, content io.Reader) error {
 	}
 	n, err := io.Copy(to, content)
 	if err == nil && n != size {
-		err = fmt.Errorf("it has %d bytes, and should have %d", n, size)
+		err = fmt.Errorf("got %d bytes, want %d", n, size)
 	}
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
 func (f folder) linkFile(name, path string) (bool, error) {
-	return os.Link(path, filepath.Join(f.dir, name)) == nil, nil // a file system without links takes a copy
+	return os.Link(path, filepath.Join(f.dir, name)) == nil, nil // without hard links, the file is copied
 }
 
 // syncNames makes the names of all files durable.
@@ -238,8 +239,8 @@ func (c *copier) copySnapshot(ctx context.Context, dir string, previous *Backup)
 
 // Source is a snapshot to copy.
 type Source struct {
-	Dir     string // its folder
-	Heads   Heads  // its ledgers
+	Dir     string // directory of the snapshot
+	Heads   Heads  // reads the heads of its ledgers
 	Version string // of the program
 	Clock   func() time.Time
 }
@@ -275,22 +276,22 @@ func (s Source) write(ctx context.Context, to target, previous *Backup, heads *o
 	}
 	made := Made{Manifest: m, Shared: c.shared}
 	if c.damaged != "" {
-		made.Damaged = &Damage{Path: previous.dir, Err: fmt.Errorf("check backup %s: %w: %s is not the file of the manifest",
+		made.Damaged = &Damage{Path: previous.dir, Err: fmt.Errorf("check backup %s: %w: %s does not match the manifest",
 			previous.dir, ErrDamaged, c.damaged)}
 	}
 	return made, nil
 }
 
-// Made is a backup that was made.
+// Made is a new backup.
 type Made struct {
 	Path string
 	Manifest
-	Shared  int64   // bytes of tables that an earlier backup has too
-	Damaged *Damage // found in earlier backups whose files were read; nil for none
+	Shared  int64   // bytes of tables shared with an earlier backup
+	Damaged *Damage // found in earlier backups while reading their files; nil if there is none
 }
 
 // Damage describes earlier backups that are damaged.
 type Damage struct {
-	Path string // of the backup that was found last
+	Path string // of the damaged backup that was found last
 	Err  error  // wraps ErrDamaged, and names each backup and file
 }

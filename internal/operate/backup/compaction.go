@@ -12,17 +12,17 @@ import (
 // CompactEvery is the time between two compactions after erasures.
 const CompactEvery = time.Hour
 
-// CompactionStore is an engine whose files hold erased bytes until they are rewritten.
+// CompactionStore is an engine whose files contain erased bytes until they are rewritten.
 type CompactionStore interface {
 	Compact(ctx context.Context) error
-	Erasures() uint64 // a number that each append with an erasure changes; 0: none since the store was compacted
+	Erasures() uint64 // changes with each append of an erasure; 0 if there was none since the last compaction
 }
 
-// ErrNotCompactable says that the engine has no files of its own.
+// ErrNotCompactable means that the engine has no files that can be compacted.
 var ErrNotCompactable = errors.New("only the embedded store is compacted here: " +
 	"in PostgreSQL, the owner of the tables runs VACUUM (FULL) event, segment, record")
 
-// Compact rewrites the files of an engine; ErrNotCompactable for one that is no CompactionStore.
+// Compact rewrites the files of an engine. It returns ErrNotCompactable if the engine is not a CompactionStore.
 func Compact(ctx context.Context, engine any) error {
 	s, ok := engine.(CompactionStore)
 	if !ok {
@@ -31,19 +31,18 @@ func Compact(ctx context.Context, engine any) error {
 	return s.Compact(ctx)
 }
 
-// RunCompaction compacts an engine at once if events were erased since it was last compacted, and then after each interval
-// in which there was an erasure, until ctx ends. A failed compaction is logged and tried again after the next interval; it
-// changes nothing that a reader sees. RunCompaction returns at once for an engine
-// that is no CompactionStore.
+// RunCompaction compacts an engine at once if events were erased since it was last compacted, and then after each
+// interval with an erasure, until ctx ends. A failed compaction is logged and retried after the next interval. It
+// changes nothing that a reader sees. RunCompaction returns at once if the engine is not a CompactionStore.
 func RunCompaction(ctx context.Context, engine any, every time.Duration, logger *slog.Logger) {
 	s, ok := engine.(CompactionStore)
 	if !ok {
 		return
 	}
-	var forgotten uint64
+	var compacted uint64
 	for ; ctx.Err() == nil; _ = syncs.Sleep(ctx, every) {
 		erased := s.Erasures()
-		if erased == forgotten {
+		if erased == compacted {
 			continue
 		}
 		begun := time.Now()
@@ -53,7 +52,7 @@ func RunCompaction(ctx context.Context, engine any, every time.Duration, logger 
 			}
 			continue
 		}
-		forgotten = erased
+		compacted = erased
 		logger.Info("the store was compacted after erasures", "seconds", time.Since(begun).Seconds())
 	}
 }

@@ -121,7 +121,7 @@ func TestDamagedTableIsNotLinked(t *testing.T) {
 			}
 			two := makeAt(1)
 			if two.Shared != 0 || two.Damaged == nil || two.Damaged.Path != one.Path ||
-				!strings.Contains(two.Damaged.Err.Error(), "db/000004.sst is not the file") {
+				!strings.Contains(two.Damaged.Err.Error(), "db/000004.sst does not match the manifest") {
 				t.Errorf("after the damage: %d shared bytes, damage %v", two.Shared, two.Damaged)
 			}
 			if _, err := backup.Inspect(t.Context(), two.Path, nil); err != nil {

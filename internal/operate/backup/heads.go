@@ -16,24 +16,24 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// Head is the newest head of one ledger in a backup.
+// Head is the head of one ledger in a backup.
 type Head struct {
 	Origin     id.Origin `json:"origin"`
 	Size       id.Index  `json:"size"` // of the stored tree
 	Root       id.Hash   `json:"root"`
-	Checkpoint string    `json:"checkpoint"` // signed note of what readers are shown; "" where no anchor confirms it
+	Checkpoint string    `json:"checkpoint"` // signed note of the published head; "" if no anchor confirms it
 }
 
-// Heads reads the heads of a store that is not written to. It signs the checkpoints that the service shows: a stored
-// tree that does not extend its anchor is never signed.
+// Heads reads the heads of a store to which nothing is written. It signs the checkpoints that the service publishes:
+// a stored tree that does not extend its anchor is never signed.
 type Heads struct {
 	Store   log.Store
 	Keyring *seal.Keyring
-	Anchors *anchor.Folder       // not newer than the store; nil: no checkpoint is signed
-	Report  func(problem string) // is told of ledgers that can't be read, and of folders that stay
+	Anchors *anchor.Folder       // not newer than the store; if nil, no checkpoint is signed
+	Report  func(problem string) // called for ledgers that can't be read and directories that are kept
 }
 
-// counted is the number of ledgers, of their events and of ledgers that can't be read.
+// counted is the number of ledgers, of their events, and of ledgers that can't be read.
 type counted struct {
 	Ledgers, Faults int
 	Events          id.Index
@@ -94,7 +94,7 @@ func (h Heads) write(ctx context.Context, to io.Writer) (counted, error) {
 	return n, errors.Join(err, buffered.Flush())
 }
 
-// compare compares the heads of the store with a file of heads.
+// compare compares the heads of the store with the heads in from.
 func (h Heads) compare(ctx context.Context, from io.Reader) (counted, error) {
 	lines := jsontext.NewDecoder(bufio.NewReader(from))
 	n, err := h.each(ctx, func(head Head) error {
@@ -103,7 +103,7 @@ func (h Heads) compare(ctx context.Context, from io.Reader) (counted, error) {
 			return fmt.Errorf("%w: %s: %w", ErrDamaged, headsName, err)
 		}
 		if was.Origin != head.Origin || was.Size != head.Size || was.Root != head.Root {
-			return fmt.Errorf("%w: %s has size %d in the store and %s of size %d is in %s", ErrDamaged, head.Origin,
+			return fmt.Errorf("%w: the store has %s with size %d, but %s with size %d is in %s", ErrDamaged, head.Origin,
 				head.Size, was.Origin, was.Size, headsName)
 		}
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// list returns the names of the folders below dir that are named by a time, oldest first.
+// list returns the names of the subdirectories of dir that are named by a time, oldest first.
 func list(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -31,7 +31,8 @@ func list(dir string) (names []string, err error) {
 	return names, err
 }
 
-// removeUnfinished removes the folders of backups that a crash ended. A folder with any other file is left and told.
+// removeUnfinished removes the directories of backups that were interrupted by a crash. It keeps and reports a
+// directory with any other file.
 func removeUnfinished(dir string, report func(string)) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -41,7 +42,7 @@ func removeUnfinished(dir string, report func(string)) error {
 		}
 		path := filepath.Join(dir, e.Name())
 		if foreign := findForeign(path, isBackupFile); foreign != nil {
-			report(fmt.Sprintf("%s stays, because it is no backup that was ended: %v", path, foreign))
+			report(fmt.Sprintf("%s is kept, because it is not an interrupted backup: %v", path, foreign))
 			continue
 		}
 		err = errors.Join(err, os.RemoveAll(path))
@@ -49,13 +50,14 @@ func removeUnfinished(dir string, report func(string)) error {
 	return err
 }
 
-// isBackupFile reports whether a backup, whole or not, has files of that name.
+// isBackupFile reports whether a complete or interrupted backup can contain a file with that name.
 func isBackupFile(name string) bool {
 	heads, _ := filepath.Match(headsPattern, name)
 	return heads || name == manifestName || isMark(name) || fileName.MatchString(name)
 }
 
-// findForeign returns an error that names a file or folder below dir that no backup has, nil when there is none.
+// findForeign returns an error with the name of a file or directory below dir that is not part of a backup, or nil if
+// there is none.
 func findForeign(dir string, known func(name string) bool) error {
 	return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		name, relErr := filepath.Rel(dir, path)
@@ -66,13 +68,14 @@ func findForeign(dir string, known func(name string) bool) error {
 		case e.IsDir() && (name == "." || name == storeFolder):
 			return nil
 		case !e.Type().IsRegular() || !known(name):
-			return fmt.Errorf("it has %s", name)
+			return fmt.Errorf("it contains %s", name)
 		}
 		return nil
 	})
 }
 
-// openWhole opens a backup that has each file of its manifest, in that size, and no other. No table is read.
+// openWhole opens a backup that contains every file of its manifest, with the right size, and no other file. It does
+// not read tables.
 func openWhole(dir string) (*Backup, error) {
 	b, err := Open(dir)
 	if err != nil {
@@ -81,7 +84,7 @@ func openWhole(dir string) (*Backup, error) {
 	for _, f := range b.Files {
 		info, err := os.Lstat(b.path(f.Name))
 		if err == nil && info.Size() != f.Size {
-			err = fmt.Errorf("%s has %d bytes, and should have %d", f.Name, info.Size(), f.Size)
+			err = fmt.Errorf("%s has %d bytes, want %d", f.Name, info.Size(), f.Size)
 		}
 		if err != nil {
 			return nil, nameMissing(f.Name, err)
@@ -92,15 +95,15 @@ func openWhole(dir string) (*Backup, error) {
 	})
 }
 
-// nameMissing shortens the error about a file that is not there.
+// nameMissing shortens the error for a missing file.
 func nameMissing(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("it has no %s", name)
+		return fmt.Errorf("%s is missing", name)
 	}
 	return err
 }
 
-// firstOrigin returns the origin of the first ledger in the heads, "" for a store without ledgers.
+// firstOrigin returns the origin of the first ledger in the heads, or "" if the store has no ledgers.
 func (b *Backup) firstOrigin() (id.Origin, error) {
 	f, _, err := openRegular(b.path(headsName))
 	if err != nil {
@@ -115,8 +118,8 @@ func (b *Backup) firstOrigin() (id.Origin, error) {
 	return first.Origin, err
 }
 
-// checkRemovable returns why the folder at path is no whole backup of the store whose first ledger has that origin. A
-// backup without ledgers is one of any store.
+// checkRemovable returns an error if the directory at path is not a complete backup of the store whose first ledger
+// has that origin. A backup without ledgers may belong to any store.
 func checkRemovable(path string, origin id.Origin) error {
 	b, err := openWhole(path)
 	if err != nil {
@@ -124,19 +127,20 @@ func checkRemovable(path string, origin id.Origin) error {
 	}
 	first, err := b.firstOrigin()
 	if err == nil && first != "" && first != origin {
-		err = errors.New("it is of another store")
+		err = errors.New("it belongs to another store")
 	}
 	return err
 }
 
 // RemoveOld removes old backups of the store of m below dir. It keeps the latest keep backups, and the latest keep
-// backups that were verified whole. Backups whose verification failed do not count. An older backup is removed only if
-// a newer one was verified whole and still is: unless m itself was verified, RemoveOld reads the files of the latest
-// verified backup again. If they are damaged, it marks that backup as failed, adds it to m.Damaged and continues with the
-// verified backup before it. It returns the number of backups that stay only because no newer one was verified whole.
+// backups that were verified completely. Backups whose verification failed do not count. An older backup is removed
+// only if a newer one was verified and is still undamaged: unless m itself was verified, RemoveOld reads the files of
+// the latest verified backup again. If they are damaged, it marks that backup as failed, adds it to m.Damaged and
+// continues with the verified backup before it. It returns the number of backups that are kept only because no newer
+// one was verified.
 //
-// m counts as the latest backup, whatever its name is. Folders that are not whole backups of the store stay and do not
-// count: report is called with one line that names them.
+// m counts as the latest backup, whatever its name is. Directories that are not complete backups of the store are
+// kept and do not count: report is called with one line that lists them.
 func (m *Made) RemoveOld(ctx context.Context, dir string, keep int, report func(string)) (unreplaced int, err error) {
 	err = withLock(dir, func() error {
 		names, err := m.listRemovable(dir, report)
@@ -157,7 +161,7 @@ func (m *Made) RemoveOld(ctx context.Context, dir string, keep int, report func(
 	return unreplaced, nil
 }
 
-// listRemovable returns the names of the whole backups of the store of m below dir, oldest first and m last.
+// listRemovable returns the names of the complete backups of the store of m below dir, oldest first and m last.
 func (m *Made) listRemovable(dir string, report func(string)) ([]string, error) {
 	origin, err := (&Backup{m.Manifest, m.Path}).firstOrigin()
 	if err != nil {
@@ -179,14 +183,14 @@ func (m *Made) listRemovable(dir string, report func(string)) ([]string, error) 
 		return err != nil
 	})
 	if len(others) > 0 {
-		report(fmt.Sprintf("no whole backups of this store, so they stay in %s: %s",
+		report(fmt.Sprintf("not complete backups of this store, so they are kept in %s: %s",
 			dir, strings.Join(others, ", ")))
 	}
 	return append(names, filepath.Base(m.Path)), nil
 }
 
-// readMarks returns the marks of backups, the last of which is m. It has checked that the files of the latest backup
-// that is marked as whole are still as its manifest describes them.
+// readMarks returns the marks of backups, the last of which is m. It checks that the files of the latest backup
+// marked as whole still match its manifest.
 func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Verification, error) {
 	marks := make([]Verification, len(names))
 	for i, name := range names {
@@ -197,10 +201,10 @@ func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Ver
 			continue
 		}
 		if i == len(marks)-1 {
-			break // it was verified a moment ago
+			break // it was just verified
 		}
 		path := filepath.Join(dir, names[i])
-		_, err := Inspect(ctx, path, nil) // a backup of an older program, or under an older master key, is whole too
+		_, err := Inspect(ctx, path, nil) // a backup by an older program or with an older master key counts too
 		if err == nil {
 			break
 		}
@@ -218,10 +222,10 @@ func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Ver
 	return marks, nil
 }
 
-// chooseOld returns the backups to remove, oldest first, and the number of those that stay only because no newer one
-// was verified whole.
+// chooseOld returns the backups to remove, oldest first, and the number of backups that are kept only because no
+// newer one was verified.
 func chooseOld(names []string, marks []Verification, keep int) (old []string, unreplaced int) {
-	newer, verified := 0, 0 // numbers of backups that are newer than the i-th
+	newer, verified := 0, 0 // number of backups that are newer than the i-th
 	for i := range slices.Backward(names) {
 		switch {
 		case newer < keep || marks[i] == Whole && verified < keep:
@@ -241,7 +245,7 @@ func chooseOld(names []string, marks []Verification, keep int) (old []string, un
 	return old, unreplaced
 }
 
-// removeAll removes backups. Each loses its name first, so that none looks whole while it is removed.
+// removeAll removes backups. Each is renamed first, so that it never looks complete while it is removed.
 func removeAll(dir string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)

@@ -79,8 +79,8 @@ func TestRemoveOld(t *testing.T) {
 		if len(told) != 1 || strings.Contains(told[0], "\n") {
 			t.Fatalf("told: %q", told)
 		}
-		for _, part := range []string{name(1) + " (it is of another store)", name(3) + " (it has no db/000009.log)", name(4) + " (it has notes.txt)",
-			name(6) + " (it has no manifest.json)", name(7) + " (open backup"} {
+		for _, part := range []string{name(1) + " (it belongs to another store)", name(3) + " (db/000009.log is missing)", name(4) + " (it contains notes.txt)",
+			name(6) + " (manifest.json is missing)", name(7) + " (open backup"} {
 			if !strings.Contains(told[0], part) {
 				t.Errorf("told: %s, and not %s", told[0], part)
 			}
@@ -216,7 +216,7 @@ func TestUnfinishedOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNames(t, into, foreign, filepath.Base(made.Path))
-	if len(told) != 1 || !strings.Contains(told[0], foreign+" stays") {
+	if len(told) != 1 || !strings.Contains(told[0], foreign+" is kept") {
 		t.Errorf("told: %q", told)
 	}
 }

@@ -10,36 +10,36 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// Loss is a ledger of which the anchors show more than a backup has.
+// Loss is a ledger of which the anchors contain more than a backup.
 type Loss struct {
 	Origin       id.Origin
 	Organization id.Organization // the zero value for a ledger that the backup does not have
 	Size         id.Index        // in the backup
-	Shown        id.Index        // by the anchor
+	Shown        id.Index        // published, according to the anchor
 }
 
-// String says what is lost.
+// String describes what is lost.
 func (l Loss) String() string {
 	if (l.Organization == id.Organization{}) {
-		return fmt.Sprintf("%s: it is not in the backup, and %s shown", l.Origin,
+		return fmt.Sprintf("%s: it is not in the backup, and %s published", l.Origin,
 			textcheck.Count(l.Shown, "event was", "events were"))
 	}
 	if l.Size >= l.Shown {
-		return fmt.Sprintf("%s: the backup has another tree than the one of %s that was shown", l.Origin,
+		return fmt.Sprintf("%s: the tree in the backup differs from the published tree of %s", l.Origin,
 			textcheck.Count(l.Shown, "event"))
 	}
-	return fmt.Sprintf("%s: the backup has %s, and %s shown", l.Origin, textcheck.Count(l.Size, "event"),
+	return fmt.Sprintf("%s: the backup has %s, and %s published", l.Origin, textcheck.Count(l.Size, "event"),
 		textcheck.Count(l.Shown, "was", "were"))
 }
 
-// Difference is how the ledgers of a backup differ from the anchors.
+// Difference describes how the ledgers of a backup differ from the anchors.
 type Difference struct {
-	Losses     []Loss      // of ledgers that the backup has
-	Missing    []Loss      // ledgers that it does not have
+	Losses     []Loss      // ledgers in the backup
+	Missing    []Loss      // ledgers that are not in the backup
 	Unanchored []id.Tenant // ledgers with events and without an anchor
 }
 
-// Differs reports whether the backup has less than was shown.
+// Differs reports whether the backup has less than was published.
 func (d Difference) Differs() bool { return len(d.Losses)+len(d.Missing) > 0 }
 
 // CompareAnchors compares each ledger of the store with its anchor. It writes nothing. Anchors is required.

@@ -15,22 +15,22 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// ErrDamaged is wrapped by errors about a backup that is not as its manifest says.
+// ErrDamaged is wrapped by errors about a backup that does not match its manifest.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// ErrUnauthenticated is wrapped by errors about a backup that no master key of this service vouches for.
+// ErrUnauthenticated is wrapped by errors about a backup that was not authenticated with a master key of this service.
 var ErrUnauthenticated = errors.New("the backup is not authenticated")
 
 const (
-	nameLayout = "20060102T150405.000Z" // of a backup's or a snapshot's folder, in UTC
-	unfinished = ".new"                 // ends the name of a backup that is not whole
+	nameLayout = "20060102T150405.000Z" // of the directory of a backup or snapshot, in UTC
+	unfinished = ".new"                 // suffix of the name of an incomplete backup
 
-	archivePattern = ".backup-*" + durable.TemporarySuffix // of a tar file that is not whole
-	headsPattern   = ".heads-*"                            // of a file of heads whose number is not known yet
+	archivePattern = ".backup-*" + durable.TemporarySuffix // of an incomplete tar file
+	headsPattern   = ".heads-*"                            // of a file of heads whose number is not yet known
 )
 
-// MakeIn makes a backup in a new folder below dir, which is named by the time. Tables that the newest backup in dir
-// has too are shared with it. If one of them is damaged there, that backup is marked as failed.
+// MakeIn makes a backup in a new directory below dir, which is named by the time. It shares tables with the latest
+// backup in dir. If one of them is damaged there, that backup is marked as failed.
 func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
 		return m, fmt.Errorf("backup: %w", err)
@@ -55,11 +55,11 @@ func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 	return m, nil
 }
 
-// withLock lets one process at a time change the backups below dir.
+// withLock calls change while no other process changes the backups below dir.
 func withLock(dir string, change func() error) error {
 	lock, err := durable.AcquireTemporaryLock(filepath.Join(dir, "lock"))
 	if errors.Is(err, durable.ErrLocked) {
-		return fmt.Errorf("another backup into %s is under way", dir)
+		return fmt.Errorf("another backup into %s is in progress", dir)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func withLock(dir string, change func() error) error {
 	return errors.Join(change(), durable.RemoveLock(lock))
 }
 
-// makeBelow makes the backup in a folder below dir, beside those that were made before.
+// makeBelow makes the backup in a directory below dir. made are the earlier backups there.
 func (s Source) makeBelow(ctx context.Context, dir string, made []string) (m Made, err error) {
 	path := filepath.Join(dir, s.Clock().UTC().Format(nameLayout))
 	if _, err := os.Stat(path); err == nil {
@@ -78,7 +78,7 @@ func (s Source) makeBelow(ctx context.Context, dir string, made []string) (m Mad
 	if err != nil {
 		return m, err
 	}
-	if m, err = s.fillFolder(ctx, to, newest(dir, made)); err != nil {
+	if m, err = s.fillFolder(ctx, to, latest(dir, made)); err != nil {
 		return m, errors.Join(err, os.RemoveAll(temp))
 	}
 	m.Path = path
@@ -94,8 +94,8 @@ func (s Source) fillFolder(ctx context.Context, to folder, previous *Backup) (m 
 	return m, errors.Join(err, heads.Discard(), to.syncNames())
 }
 
-// newest returns the newest backup that can be opened, nil for none.
-func newest(dir string, made []string) *Backup {
+// latest returns the latest backup that can be opened, or nil if there is none.
+func latest(dir string, made []string) *Backup {
 	for _, name := range slices.Backward(made) {
 		if b, err := Open(filepath.Join(dir, name)); err == nil {
 			return b
@@ -109,8 +109,8 @@ func (s Source) MakeFile(ctx context.Context, path string) (m Made, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return m, fmt.Errorf("backup: %s: %w", path, fs.ErrExist)
 	}
-	if err := removeLeft(filepath.Dir(path), s.Clock()); err != nil {
-		return m, fmt.Errorf("backup: remove what a killed one left: %w", err)
+	if err := removeStale(filepath.Dir(path), s.Clock()); err != nil {
+		return m, fmt.Errorf("backup: remove files of an interrupted backup: %w", err)
 	}
 	t, err := newTemporary(path, archivePattern)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s Source) fillFile(ctx context.Context, to *temporary) (m Made, err error)
 	return m, a.Close()
 }
 
-// archive is a target: a tar file.
+// archive is a target that writes a tar file.
 type archive struct {
 	*tar.Writer
 	at time.Time
@@ -155,7 +155,7 @@ func (a archive) putFile(name string, size int64, content io.Reader) error {
 	if err := a.WriteHeader(header); err != nil {
 		return err
 	}
-	_, err := io.Copy(a.Writer, content) // a wrong size is an error of the next header, or of Close
+	_, err := io.Copy(a.Writer, content) // the next header, or Close, returns an error for a wrong size
 	return err
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// manifestFormat is the form of backups that this package writes and reads.
+// manifestFormat is the format of backups that this package writes and reads.
 const manifestFormat = 1
 
-// Manifest says which files a backup has.
+// Manifest lists the files of a backup.
 type Manifest struct {
 	Format  int       `json:"format"`
 	MadeAt  time.Time `json:"made_at"`
@@ -31,8 +31,8 @@ type Manifest struct {
 	Faults  int       `json:"faults"` // ledgers whose head could not be read
 	Files   []File    `json:"files"`  // by name; without the manifest
 
-	// Authenticator is of the rest of the manifest, in hex, under a key that is derived from the master key. Backups of
-	// older programs have none.
+	// Authenticator authenticates the rest of the manifest, in hex, under a key derived from the master key. Backups
+	// of older programs have none.
 	Authenticator string `json:"authenticator,omitempty"`
 }
 
@@ -51,14 +51,14 @@ func (m *Manifest) authenticate(keyring *seal.Keyring) error {
 	return nil
 }
 
-// checkAuthenticator returns an error that wraps ErrUnauthenticated if no key of the ring vouches for the manifest. A nil
-// ring checks nothing.
+// checkAuthenticator returns an error that wraps ErrUnauthenticated if no key of the ring authenticates the manifest.
+// If keyring is nil, it checks nothing.
 func (m Manifest) checkAuthenticator(keyring *seal.Keyring) error {
 	if keyring == nil {
 		return nil
 	}
 	if m.Authenticator == "" {
-		return fmt.Errorf("%w: it has no authenticator: an older program made it, or somebody removed it", ErrUnauthenticated)
+		return fmt.Errorf("%w: it has no authenticator: it was made by an older program, or the authenticator was removed", ErrUnauthenticated)
 	}
 	mac, malformed := hex.DecodeString(m.Authenticator)
 	m.Authenticator = ""
@@ -67,7 +67,7 @@ func (m Manifest) checkAuthenticator(keyring *seal.Keyring) error {
 		return err
 	}
 	if malformed != nil || !keyring.IsAuthentic(purpose, text, mac) {
-		return fmt.Errorf("%w: its authenticator is wrong: it was changed after it was made, or it is of a service with "+
+		return fmt.Errorf("%w: its authenticator does not match: it was changed after it was made, or it belongs to a service with "+
 			"another master key", ErrUnauthenticated)
 	}
 	return nil
@@ -80,8 +80,8 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Name returns the name of the backup's content: the SHA-256 of its whole manifest, in hex. So two backups have one name
-// only if each of their files is the same.
+// Name returns a name for the content of the backup: the SHA-256 of its whole manifest, in hex. Two backups have the
+// same name only if all their files are the same.
 func (m Manifest) Name() (string, error) {
 	text, err := m.text()
 	if err != nil {
@@ -105,7 +105,7 @@ func (m Manifest) Bytes() (sum int64) {
 	return sum
 }
 
-// file returns the file of that name, the zero value for none.
+// file returns the file with that name, or the zero value.
 func (m Manifest) file(name string) File {
 	i, found := slices.BinarySearchFunc(m.Files, name,
 		func(f File, name string) int { return strings.Compare(f.Name, name) })
@@ -123,10 +123,10 @@ func (m Manifest) write(to target) error {
 	return to.putFile(manifestName, int64(len(text)), bytes.NewReader(text))
 }
 
-// fileName is the form of names in a backup: no path leads out of its folder.
+// fileName matches the names in a backup. No name can be a path out of its directory.
 var fileName = regexp.MustCompile(`^(?:heads\.jsonl|db/[A-Za-z0-9][A-Za-z0-9._-]{0,120})$`)
 
-// parseManifest reads a manifest and checks its form.
+// parseManifest parses a manifest and validates it.
 func parseManifest(text []byte) (m Manifest, err error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("%w: %s: %w", ErrDamaged, manifestName, err)
@@ -137,17 +137,17 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	last := ""
 	for _, f := range m.Files {
 		if !fileName.MatchString(f.Name) || f.Name <= last || f.Size < 0 {
-			return m, fmt.Errorf("%w: %s names the file %q", ErrDamaged, manifestName, f.Name)
+			return m, fmt.Errorf("%w: %s lists the file %q", ErrDamaged, manifestName, f.Name)
 		}
 		last = f.Name
 	}
 	if m.file(headsName).SHA256 == "" {
-		return m, fmt.Errorf("%w: %s names no %s", ErrDamaged, manifestName, headsName)
+		return m, fmt.Errorf("%w: %s does not list %s", ErrDamaged, manifestName, headsName)
 	}
 	return m, nil
 }
 
-// Backup is a whole backup in a folder. A nil one has no files.
+// Backup is a complete backup in a directory. A nil Backup has no files.
 type Backup struct {
 	Manifest
 	dir string
@@ -168,7 +168,7 @@ func Open(dir string) (*Backup, error) {
 
 func (b *Backup) path(name string) string { return filepath.Join(b.dir, name) }
 
-// has reports whether a backup names a file of that size.
+// has reports whether a backup contains a file with that name and size.
 func (b *Backup) has(name string, size int64) bool {
 	if b == nil {
 		return false

@@ -15,13 +15,13 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// noteName is the file of the note in the data directory.
+// noteName is the name of the note's file in the data directory.
 const noteName = "backup.json"
 
 // maxNote bounds the file in bytes.
 const maxNote = 64 << 10
 
-// Verification says whether the ledgers of a backup were re-verified.
+// Verification is the outcome of re-verifying the ledgers of a backup.
 type Verification string
 
 // Verifications.
@@ -43,8 +43,8 @@ func VerificationOf(requested bool, err error) Verification {
 	return Failed
 }
 
-// Note is about the newest backup. The command that made the backup leaves it in the data directory for the service
-// to read. Copies that were made in another way have no note.
+// Note describes the latest backup. The command that made the backup writes it to the data directory, where the
+// service reads it. Copies that were made in another way have no note.
 type Note struct {
 	Path         string       `json:"path"`
 	MadeAt       time.Time    `json:"made_at"`
@@ -54,8 +54,8 @@ type Note struct {
 	Faults       int          `json:"faults"` // ledgers whose head could not be read
 	Verification Verification `json:"verification"`
 
-	// LastFailure is the last verification that failed, or the last backup that was found to be damaged. A verification
-	// that succeeds removes it.
+	// LastFailure is the last verification that failed, or the last backup that was found to be damaged. A successful
+	// verification removes it.
 	LastFailure *Failure `json:"last_failure,omitempty"`
 }
 
@@ -76,8 +76,8 @@ func (n *Note) failure() *Failure {
 	return n.LastFailure
 }
 
-// WriteNote durably leaves the note about a backup in a data directory. A failure in the previous note is carried over
-// until a backup is verified whole.
+// WriteNote durably writes the note about a backup to a data directory. It keeps a failure in the previous note until
+// a backup is verified completely.
 func (m Made) WriteNote(dir string, v Verification) error {
 	n := Note{Path: m.Path, MadeAt: m.MadeAt, Ledgers: m.Ledgers, Events: uint64(m.Events),
 		Bytes: m.Bytes(), Faults: m.Faults, Verification: v}
@@ -96,12 +96,12 @@ func (m Made) WriteNote(dir string, v Verification) error {
 		err = durable.ReplaceFile(filepath.Join(dir, noteName), text)
 	}
 	if err != nil {
-		return fmt.Errorf("note the backup: %w", err)
+		return fmt.Errorf("write the note of the backup: %w", err)
 	}
 	return nil
 }
 
-// ReadNote reads the note in a data directory; nil when there is none.
+// ReadNote reads the note in a data directory. It returns nil if there is none.
 func ReadNote(dir string) (*Note, error) {
 	f, err := os.Open(filepath.Join(dir, noteName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,19 +19,19 @@ import (
 // maxManifest bounds a manifest in bytes: about a million files.
 const maxManifest = 256 << 20
 
-// Extracted is the files of a backup in a folder, in which db is the store.
+// Extracted represents the files of a backup in a directory, in which db is the store.
 type Extracted struct {
 	Manifest
 	dir     string
-	inPlace bool // they are the backup itself
+	inPlace bool // the files are the backup itself
 }
 
-// StoreDir returns the folder of the extracted store.
+// StoreDir returns the directory of the extracted store.
 func (x *Extracted) StoreDir() string { return filepath.Join(x.dir, storeFolder) }
 
-// Extract copies the backup at path, a folder or a tar file, to dir, which must not exist, and checks each file.
-// ErrDamaged when one is not as the manifest says. ErrUnauthenticated when no key of the ring vouches for the manifest; with a
-// nil ring its authenticator is not checked. It leaves nothing if it fails.
+// Extract copies the backup at path, a directory or a tar file, to dir, which must not exist, and verifies each file.
+// It returns ErrDamaged if a file does not match the manifest, and ErrUnauthenticated if no key of the ring
+// authenticates the manifest. If keyring is nil, it does not check the authenticator. If it fails, it removes dir.
 func Extract(ctx context.Context, path, dir string, keyring *seal.Keyring) (x *Extracted, err error) {
 	if _, err := os.Stat(dir); err == nil {
 		return nil, fmt.Errorf("extract backup: %s: %w", dir, os.ErrExist)
@@ -54,10 +54,11 @@ func Extract(ctx context.Context, path, dir string, keyring *seal.Keyring) (x *E
 	return &Extracted{Manifest: m, dir: dir}, nil
 }
 
-// checking ends the name of the folder that Inspect extracts a tar file to.
+// checking is the suffix of the directory to which Inspect extracts a tar file.
 const checking = ".checking"
 
-// Inspect is Extract of a backup that is only read: a folder stays where it is. A tar file is extracted beside itself.
+// Inspect is like Extract for a backup that is only read: it reads a directory in place, and extracts a tar file next
+// to itself.
 func Inspect(ctx context.Context, path string, keyring *seal.Keyring) (*Extracted, error) {
 	if IsArchive(path) {
 		if err := os.RemoveAll(path + checking); err != nil {
@@ -72,7 +73,7 @@ func Inspect(ctx context.Context, path string, keyring *seal.Keyring) (*Extracte
 	return &Extracted{Manifest: m, dir: path, inPlace: true}, nil
 }
 
-// nowhere is a target that keeps nothing.
+// nowhere is a target that discards everything.
 type nowhere struct{}
 
 func (nowhere) putFile(_ string, _ int64, content io.Reader) error {
@@ -82,7 +83,7 @@ func (nowhere) putFile(_ string, _ int64, content io.Reader) error {
 
 func (nowhere) linkFile(string, string) (bool, error) { return false, nil }
 
-// Remove removes the extracted files, and nothing of a backup.
+// Remove removes the extracted files, but never the backup.
 func (x *Extracted) Remove() error {
 	if x.inPlace {
 		return nil
@@ -90,7 +91,7 @@ func (x *Extracted) Remove() error {
 	return os.RemoveAll(x.dir)
 }
 
-// MoveStore makes the extracted store the one at path, which must not exist, and removes the rest.
+// MoveStore moves the extracted store to path, which must not exist, and removes the rest.
 func (x *Extracted) MoveStore(path string) error {
 	if err := durable.Rename(x.StoreDir(), path); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -109,7 +110,7 @@ func (x *Extracted) CompareHeads(ctx context.Context, h Heads) error {
 		return fmt.Errorf("compare with the heads of the backup: %w", err)
 	}
 	if n.Faults != x.Faults {
-		return fmt.Errorf("%w: %s can't be read, and before there were %d", ErrDamaged, textcheck.Count(n.Faults, "ledger"), x.Faults)
+		return fmt.Errorf("%w: %s can't be read, but only %d when the backup was made", ErrDamaged, textcheck.Count(n.Faults, "ledger"), x.Faults)
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func extractFolder(ctx context.Context, path string, to target, keyring *seal.Ke
 	return b.Manifest, b.compareFiles(c.files)
 }
 
-// checkFile checks that a regular file of that size is at path. It does not open the file.
+// checkFile checks that path is a regular file of that size. It does not open the file.
 func checkFile(path string, size int64) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -145,7 +146,7 @@ func checkFile(path string, size int64) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: %s is not a regular file", ErrDamaged, path)
 	case info.Size() != size:
-		return fmt.Errorf("%w: %s has %d bytes, and should have %d", ErrDamaged, path, info.Size(), size)
+		return fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, path, info.Size(), size)
 	}
 	return nil
 }
@@ -184,30 +185,29 @@ func extractArchive(ctx context.Context, path string, to target, keyring *seal.K
 	return m, m.compareFiles(c.files)
 }
 
-// entries are the files in the tar file of a backup. left is how many bytes they may still have together: an entry that
-// says to be longer than the tar file is sparse.
+// entries reads the files in the tar file of a backup. remaining is the total size that they may still have: an entry
+// that claims to be longer than the tar file is sparse.
 type entries struct {
 	*tar.Reader
-	left int64
+	remaining int64
 }
 
-// next returns the next entry. It returns ErrDamaged for one that no backup has.
+// next returns the next entry. It returns ErrDamaged if a backup cannot contain such an entry.
 func (e *entries) next() (*tar.Header, error) {
 	h, err := e.Next()
 	switch {
 	case err != nil:
 		return nil, err
 	case h.Typeflag != tar.TypeReg || h.Name != manifestName && !fileName.MatchString(h.Name):
-		return nil, fmt.Errorf("%w: it has the entry %q", ErrDamaged, h.Name)
-	case h.Size > e.left || h.Name == manifestName && h.Size > maxManifest:
+		return nil, fmt.Errorf("%w: unexpected entry %q", ErrDamaged, h.Name)
+	case h.Size > e.remaining || h.Name == manifestName && h.Size > maxManifest:
 		return nil, fmt.Errorf("%w: its entry %s is too long", ErrDamaged, h.Name)
 	}
-	e.left -= h.Size
+	e.remaining -= h.Size
 	return h, nil
 }
 
-// checkEntries checks the entries up to the manifest, which is the last one, without their content, and returns the
-// manifest.
+// checkEntries checks the headers of all entries up to the manifest, which is the last entry, and returns the manifest.
 func checkEntries(all entries) (m Manifest, err error) {
 	for {
 		h, err := all.next()
@@ -225,7 +225,7 @@ func checkEntries(all entries) (m Manifest, err error) {
 	}
 }
 
-// damaged tells an end that comes too early, or a missing file, from other errors.
+// damaged wraps ErrDamaged around errors about an unexpected end or a missing file. It returns other errors unchanged.
 func damaged(err error) error {
 	for _, cause := range []error{io.EOF, io.ErrUnexpectedEOF, tar.ErrHeader, os.ErrNotExist} {
 		if errors.Is(err, cause) {
@@ -235,14 +235,14 @@ func damaged(err error) error {
 	return err
 }
 
-// compareFiles compares the files that were copied with those of the manifest.
+// compareFiles compares the copied files with the manifest.
 func (m Manifest) compareFiles(copied []File) error {
 	if len(copied) != len(m.Files) {
-		return fmt.Errorf("%w: it has %d files, and should have %d", ErrDamaged, len(copied), len(m.Files))
+		return fmt.Errorf("%w: got %d files, want %d", ErrDamaged, len(copied), len(m.Files))
 	}
 	for i, f := range m.Files {
 		if copied[i] != f {
-			return fmt.Errorf("%w: %s is not the file of the manifest", ErrDamaged, f.Name)
+			return fmt.Errorf("%w: %s does not match the manifest", ErrDamaged, f.Name)
 		}
 	}
 	return nil

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxSnapshots = 4              // at a time, because each keeps tables that the store drops
-	snapshotLife = 24 * time.Hour // of one that an unknown reader did not remove
+	maxSnapshots = 4              // because each keeps tables that the store no longer needs
+	snapshotLife = 24 * time.Hour // of a snapshot that an unknown reader did not remove
 )
 
-// Snapshots makes snapshots of a serving store for other processes of this machine, which read and remove them.
-// Its methods may be called concurrently.
+// Snapshots makes snapshots of a serving store for other processes on this machine, which read and remove them. Its
+// methods may be called concurrently.
 type Snapshots struct {
 	Store any    // the engine
-	Dir   string // made when needed
+	Dir   string // created if missing
 	Clock func() time.Time
 
 	mu sync.Mutex
@@ -34,9 +34,9 @@ type snapshotter interface {
 	Snapshot(ctx context.Context, dir string) error
 }
 
-// Make makes a snapshot and returns its name in the folder of snapshots. fault.Conflict when there are too many, or
-// when the store is none that can make one. Snapshots are removed whose reader has ended, and those of unknown readers
-// after a day. One that is in use stays, however old.
+// Make makes a snapshot and returns its name in the directory of snapshots. It returns fault.Conflict if there are
+// too many, or if the store cannot make one. It first removes the snapshots whose reader has ended, and those of
+// unknown readers after a day. A snapshot in use is kept, whatever its age.
 func (s *Snapshots) Make(ctx context.Context) (name string, err error) {
 	store, ok := s.Store.(snapshotter)
 	if !ok {
@@ -56,7 +56,7 @@ func (s *Snapshots) Make(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-// makeRoom removes old snapshots and refuses to go on when there are too many.
+// makeRoom removes abandoned snapshots and returns an error if there are still too many.
 func (s *Snapshots) makeRoom(now time.Time) error {
 	if err := os.MkdirAll(s.Dir, durable.DirMode); err != nil {
 		return fmt.Errorf("make snapshot: %w", err)
@@ -65,24 +65,24 @@ func (s *Snapshots) makeRoom(now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("make snapshot: %w", err)
 	}
-	left := 0
+	count := 0
 	for _, name := range names {
 		if made, _ := time.Parse(nameLayout, name); !isAbandoned(filepath.Join(s.Dir, name), now.Sub(made)) {
-			left++
+			count++
 			continue
 		}
 		if err := removeSnapshot(filepath.Join(s.Dir, name)); err != nil {
 			return fmt.Errorf("remove an old snapshot: %w", err)
 		}
 	}
-	if left >= maxSnapshots {
+	if count >= maxSnapshots {
 		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots: try again after a backup, fsck or "+
-			"export ended, or two minutes after one was killed, or remove unread ones from DATA/snapshots", left))
+			"export ended, or two minutes after one was killed, or remove unread ones from DATA/snapshots", count))
 	}
 	return nil
 }
 
-// Remove removes a snapshot. fault.NotFound when there is none of that name.
+// Remove removes a snapshot. It returns fault.NotFound if there is no snapshot with that name.
 func (s *Snapshots) Remove(_ context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

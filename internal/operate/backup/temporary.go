@@ -10,13 +10,13 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// leftAge is how old a temporary file is at least that no process has locked and that is removed.
-const leftAge = time.Minute
+// staleAge is the minimum age of a temporary file that is removed if no process has locked it.
+const staleAge = time.Minute
 
-// temporary is a temporary file that this process keeps locked, so that others see that it is in use.
+// temporary is a temporary file that this process keeps locked, so that other processes see that it is in use.
 type temporary struct {
 	*durable.Temporary
-	lock *os.File // nil where there are no locks
+	lock *os.File // nil if the file could not be locked
 }
 
 func newTemporary(path, pattern string) (*temporary, error) {
@@ -24,11 +24,11 @@ func newTemporary(path, pattern string) (*temporary, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, _ := durable.AcquireLock(t.Name()) // without one, nothing is ever removed
+	lock, _ := durable.AcquireLock(t.Name()) // without a lock, the file is never removed automatically
 	return &temporary{t, lock}, nil
 }
 
-// Discard is that of the file.
+// Discard removes the file and its lock.
 func (t *temporary) Discard() error { return errors.Join(t.Temporary.Discard(), t.unlock()) }
 
 func (t *temporary) unlock() error {
@@ -40,8 +40,8 @@ func (t *temporary) unlock() error {
 	return lock.Close()
 }
 
-// removeLeft removes the temporary files in dir that killed backups to one file left.
-func removeLeft(dir string, now time.Time) error {
+// removeStale removes the temporary files of interrupted backups from dir.
+func removeStale(dir string, now time.Time) error {
 	if !durable.LocksEnforced {
 		return nil
 	}
@@ -53,7 +53,7 @@ func removeLeft(dir string, now time.Time) error {
 		if !archive && !heads || infoErr != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if now.Sub(info.ModTime()) >= leftAge {
+		if now.Sub(info.ModTime()) >= staleAge {
 			err = errors.Join(err, removeUnlocked(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -64,7 +64,7 @@ func removeLeft(dir string, now time.Time) error {
 func removeUnlocked(path string) error {
 	lock, err := durable.AcquireExistingLock(path)
 	if err != nil {
-		return nil // it is in use, gone, or of another user
+		return nil // it is in use, removed, or owned by another user
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, lock.Close())

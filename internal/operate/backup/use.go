@@ -9,21 +9,21 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// inUse ends the name of the file beside a snapshot that its reader keeps locked. The system ends the lock with the
-// process, however that ends.
+// inUse is the suffix of the lock file next to a snapshot that its reader keeps locked. The system releases the lock
+// when the process ends, however it ends.
 const inUse = ".in-use"
 
-// useTime is how long a snapshot stays without a lock: its reader takes the lock after the server's answer.
+// useTime is how long a snapshot without a lock is kept: its reader takes the lock only after the server's response.
 const useTime = 2 * time.Minute
 
-// Use is the use of a snapshot by this process.
+// Use represents a process that reads a snapshot.
 type Use struct {
 	dir  string
-	lock *os.File // nil where none can be taken
+	lock *os.File // nil if it could not be locked
 }
 
-// UseSnapshot says that this process reads the snapshot in dir. Where no lock can be taken, for example on a volume
-// that is read-only here, the snapshot stays as one of an unknown reader.
+// UseSnapshot marks the snapshot in dir as read by this process. If it cannot be locked, for example on a read-only
+// volume, the snapshot is treated like one of an unknown reader.
 func UseSnapshot(dir string) *Use {
 	u := &Use{dir: dir}
 	if durable.LocksEnforced {
@@ -32,7 +32,7 @@ func UseSnapshot(dir string) *Use {
 	return u
 }
 
-// End ends the use. A snapshot that is still there is free to be removed.
+// End ends the use. If the snapshot still exists, it may now be removed.
 func (u *Use) End() error {
 	if u.lock == nil {
 		return nil
@@ -45,7 +45,7 @@ func (u *Use) End() error {
 }
 
 // isAbandoned reports whether the reader of a snapshot of that age has ended without removing the snapshot. A reader
-// without a lock is another program than the commands of this one: nothing tells whether that runs.
+// without a lock is a third-party program, of which it is unknown whether it still runs.
 func isAbandoned(dir string, age time.Duration) bool {
 	lock, err := durable.AcquireExistingLock(dir + inUse)
 	switch {

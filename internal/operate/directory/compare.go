@@ -11,15 +11,15 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// compareOwn compares the logs that moved on this node with their listings, and freezes those that contradict. Another
-// node keeps the directory, and lists them.
+// compareOwn compares the logs that moved on this node with their listings, and freezes those that contradict.
+// Another node maintains the directory and lists them.
 func (d *Directory) compareOwn(ctx context.Context) error {
-	if d.caughtUp { // this node kept the directory
+	if d.caughtUp { // this node maintained the directory until now
 		d.caughtUp = false
 		clear(d.pending)
 		d.metrics.pending.Set(0)
 	}
-	_, _ = d.Others.Take() // for the node that keeps the directory
+	_, _ = d.Others.Take() // they are for the node that maintains the directory
 	for _, t := range d.moves.Take() {
 		d.pending[t] = time.Time{}
 	}
@@ -32,7 +32,7 @@ func (d *Directory) compareOwn(ctx context.Context) error {
 	return nil
 }
 
-// compareLog compares one log of this node with its listing. A log that another node owns is left to that node.
+// compareLog compares one log of this node with its listing. It ignores a log that another node owns.
 func (d *Directory) compareLog(ctx context.Context, t id.Tenant) error {
 	s, err := d.Ledgers.State(ctx, t)
 	if errors.Is(err, log.ErrNotOwner) {
@@ -41,7 +41,7 @@ func (d *Directory) compareLog(ctx context.Context, t id.Tenant) error {
 	if err != nil {
 		return err
 	}
-	c := candidateOf(t, s)
+	c := newCandidate(t, s)
 	last, _, err := d.readListing(ctx, c.listed.Origin)
 	if fault.Is(err, fault.NotFound) {
 		return nil

@@ -2,7 +2,7 @@ package directory
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of the directory.
+// metrics are the metrics of the directory.
 type metrics struct {
 	events, listed, failures, contradictions prometheus.Counter
 	pending                                  prometheus.Gauge
@@ -17,18 +17,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		events:         counter("appends_total", "Appends to the directory."),
 		listed:         counter("listed_total", "Trees listed."),
-		failures:       counter("failures_total", "Rounds that listed nothing since something went wrong."),
-		contradictions: counter("contradictions_total", "Logs found that do not extend what was listed of them."),
+		failures:       counter("failures_total", "Rounds that listed nothing because of an error."),
+		contradictions: counter("contradictions_total", "Logs that do not extend their listed tree."),
 		pending: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_directory_pending_logs",
-			Help: "Logs that moved and are not listed yet.",
+			Help: "Logs that moved and are not yet listed.",
 		}),
 	}
 	r.MustRegister(m.pending)
 	return m
 }
 
-// observeRound notes the result of one round.
+// observeRound records the result of one round.
 func (m *metrics) observeRound(listed, pending int, appended bool) {
 	if appended {
 		m.events.Inc()

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// maxEvents is the number of events in one append of the directory.
+// maxEvents is the maximum number of events in one append of the directory.
 const maxEvents = 8
 
 // Run catches up, and then lists the logs that move, until ctx ends.
@@ -33,7 +33,8 @@ func (d *Directory) Run(ctx context.Context) {
 	}
 }
 
-// runRound lists the logs that moved, or looks at this node's own logs while another node keeps the directory.
+// runRound lists the logs that moved. While another node maintains the directory, it only compares this node's own
+// logs.
 func (d *Directory) runRound(ctx context.Context) error {
 	if d.Keeps != nil && !d.Keeps() {
 		return d.compareOwn(ctx)
@@ -46,13 +47,13 @@ func (d *Directory) runRound(ctx context.Context) error {
 	}
 	_, err := d.Publish(ctx)
 	if errors.Is(err, log.ErrNotOwner) {
-		return nil // another node has it now
+		return nil // another node owns it now
 	}
 	return err
 }
 
-// waitForMoves waits for the interval, and then until a log moves. One of several nodes waits for the interval alone,
-// because it may get the directory, and its own logs can't tell.
+// waitForMoves waits for the interval, and then until a log moves. With several nodes it waits only for the interval,
+// because this node may become the owner of the directory, which its own logs do not signal.
 func (d *Directory) waitForMoves(ctx context.Context, failed bool) {
 	timer := time.NewTimer(d.Interval)
 	defer timer.Stop()
@@ -76,18 +77,18 @@ func (d *Directory) CatchUp(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("catch up: %w", err)
 		}
-		if l.Err != nil || l.Head.Size > 0 { // one that can't be read now is tried again
+		if l.Err != nil || l.Head.Size > 0 { // a log that can't be read now is retried
 			d.pending[l.Tenant] = time.Time{}
 		}
 	}
 	return nil
 }
 
-// anchorTime is how long after the news of another node the anchor of the log may come. It comes within a second when
-// all is well.
+// anchorTime is how long after another node's notification the anchor of the log may arrive. Usually it arrives
+// within a second.
 const anchorTime = 5 * time.Second
 
-// gatherMoves notes the logs that moved here and on other nodes.
+// gatherMoves adds the logs that moved here and on other nodes to pending.
 func (d *Directory) gatherMoves(ctx context.Context) error {
 	for _, t := range d.moves.Take() {
 		d.pending[t] = time.Time{}
@@ -103,15 +104,14 @@ func (d *Directory) gatherMoves(ctx context.Context) error {
 	return nil
 }
 
-// settle forgets a log that was looked at, unless its anchor may still come.
+// settle removes a log that was examined from pending, unless its anchor may still arrive.
 func (d *Directory) settle(t id.Tenant) {
 	if time.Now().After(d.pending[t]) {
 		delete(d.pending, t)
 	}
 }
 
-// Publish lists the logs that moved, limited to one append. It returns the number of
-// listed logs.
+// Publish lists the logs that moved, as far as they fit into one append. It returns the number of listed logs.
 func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 	if err := d.gatherMoves(ctx); err != nil {
 		return 0, err
@@ -137,23 +137,22 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 	return len(taken), nil
 }
 
-// candidate is a log that may have a larger tree than the listed one.
+// candidate is a log whose tree may be larger than its listed tree.
 type candidate struct {
 	tenant id.Tenant
 	state  *log.State
 	listed verify.Listed
 }
 
-func candidateOf(t id.Tenant, s *log.State) candidate {
+func newCandidate(t id.Tenant, s *log.State) candidate {
 	shown := s.Shown()
 	return candidate{tenant: t, state: s, listed: verify.Listed{
 		Origin: shown.Origin, Size: shown.Size, Root: shown.Root, LogKey: s.VerifierKey().String(),
 	}}
 }
 
-// collectCandidates reads the published states of as many logs as one append can list.
-// A log that can't be read stays pending and does not stop the others from being
-// listed.
+// collectCandidates reads the published states of as many logs as one append can list. A log that can't be read stays
+// pending and does not prevent the others from being listed.
 func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, err error) {
 	for t := range d.pending {
 		if len(batch) == maxEvents*verify.MaxListed {
@@ -171,14 +170,14 @@ func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, e
 			d.settle(t)
 			continue
 		}
-		batch = append(batch, candidateOf(t, s))
+		batch = append(batch, newCandidate(t, s))
 	}
 	slices.SortFunc(batch,
 		func(a, b candidate) int { return strings.Compare(string(a.listed.Origin), string(b.listed.Origin)) })
 	return batch, nil
 }
 
-// readShown returns the published state of a log, or its state at the anchor if another node owns it.
+// readShown returns the published state of a log, or its state as of the anchor if another node owns it.
 func (d *Directory) readShown(ctx context.Context, t id.Tenant) (*log.State, error) {
 	s, err := d.Ledgers.State(ctx, t)
 	if errors.Is(err, log.ErrNotOwner) {
@@ -187,8 +186,8 @@ func (d *Directory) readShown(ctx context.Context, t id.Tenant) (*log.State, err
 	return s, err
 }
 
-// listLarger lists the logs of a batch that are larger than their last listing. A
-// smaller log was listed by another process with a newer state.
+// listLarger lists the logs of a batch that are larger than their last listing. A log that is smaller was listed by
+// another process with a newer state.
 func (d *Directory) listLarger(
 	ctx context.Context, s *log.State, batch []candidate,
 ) (sysevent.Change, []id.Tenant, error) {
@@ -210,9 +209,8 @@ func (d *Directory) listLarger(
 	return d.composeEvents(ctx, s, fresh, versions)
 }
 
-// extendsListed reports whether a log extends its last listed tree. It freezes a log
-// that shows another history. A log that is smaller, or that has no tree to show, is
-// not checked.
+// extendsListed reports whether a log extends its last listed tree, and freezes a log with a different history. It
+// does not check a log that is smaller or detached.
 func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) (bool, error) {
 	if last.Size == 0 || last.Size > c.listed.Size || c.state.Detached() {
 		return last.Size == 0, nil
@@ -222,17 +220,17 @@ func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) 
 		return err == nil, err
 	}
 	d.metrics.contradictions.Inc()
-	d.Logger.Error("a log does not extend what the directory has listed of it", "origin", c.listed.Origin, "listed",
+	d.Logger.Error("a log does not extend its tree in the directory", "origin", c.listed.Origin, "listed",
 		last.Size, "shown", c.listed.Size)
-	reason := fmt.Sprintf("does not extend the tree of size %d that the directory has listed", last.Size)
+	reason := fmt.Sprintf("does not extend the tree of size %d that is listed in the directory", last.Size)
 	err = d.Ledgers.Freeze(ctx, c.tenant, reason)
-	if err != nil && !errors.Is(err, log.ErrNotOwner) { // the owner finds it as well
+	if err != nil && !errors.Is(err, log.ErrNotOwner) { // the owner detects it as well
 		return false, fmt.Errorf("freeze: %w", err)
 	}
 	return false, nil
 }
 
-// composeEvents makes the events of a listing and the records that belong to them.
+// composeEvents returns the events of a listing and their records.
 func (d *Directory) composeEvents(
 	ctx context.Context, s *log.State, fresh []candidate, versions []uint64,
 ) (act sysevent.Change, taken []id.Tenant, err error) {

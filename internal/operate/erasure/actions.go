@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// payloadsOfTools returns the approvals with a payload for the same actions as the collected events.
+// payloadsOfTools returns the approvals with a payload that are about the same actions as the collected events.
 func (c *collection) payloadsOfTools(ctx context.Context) (names []approval.ID, err error) {
 	if err := approval.EnsureActionIndex(ctx, c.Records, c.tenant, c.actionsBefore(ctx)); err != nil {
 		return nil, errUnreadable("complete the index of actions", err)
@@ -26,7 +26,7 @@ func (c *collection) payloadsOfTools(ctx context.Context) (names []approval.ID, 
 	return names, err
 }
 
-// actionsBefore yields the entries of approvals that an older program made.
+// actionsBefore yields the index entries of approvals that an older program created.
 func (c *collection) actionsBefore(ctx context.Context) iter.Seq2[storage.Change, error] {
 	return func(yield func(storage.Change, error) bool) {
 		for a, err := range c.Approvals.Behind(ctx, c.tenant, "") {
@@ -65,7 +65,7 @@ func (c *collection) actions(ctx context.Context) iter.Seq2[id.Hash, error] {
 	}
 }
 
-// erasePayloads returns the changes that take payloads away, and the approvals that had one.
+// erasePayloads returns the changes that erase payloads, and the approvals that had one.
 func (e *Erasures) erasePayloads(
 	ctx context.Context, t id.Tenant, names []approval.ID,
 ) (changes []storage.Change, erased []approval.ID, err error) {
@@ -81,9 +81,9 @@ func (e *Erasures) erasePayloads(
 	return changes, erased, nil
 }
 
-// findOldPayloads returns approvals with a payload behind the given one that were asked for before an
-// instant, at most maxApprovals. It ends before one that is open, because people still decide on its
-// payload. last is the newest one that needs no other look, also when its payload is gone.
+// findOldPayloads returns at most maxApprovals approvals with a payload, after the given one, that were requested
+// before an instant. It stops before an approval that is open, because approvers still decide on its payload. last is
+// the latest approval that need not be examined again, even if its payload is already erased.
 func (e *Erasures) findOldPayloads(
 	ctx context.Context, t id.Tenant, after approval.ID, before id.Instant,
 ) (names []approval.ID, last approval.ID, err error) {

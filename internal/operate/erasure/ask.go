@@ -22,13 +22,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ID names an erasure. Ids of one service rise with the time they were made.
+// ID identifies an erasure. IDs of one service increase with the time of the request.
 type ID string
 
 func newErasureID(now id.Instant) ID { return ID(id.Rising("ers_", now)) }
 
-// Wanted says which events are to be erased: those of one agent, one trace or one principal. Exactly one
-// of these is given.
+// Wanted selects the events to erase: the events of one agent, one trace or one principal. Exactly one of these must
+// be set.
 type Wanted struct {
 	Agent     id.Agent
 	Trace     id.Trace
@@ -37,10 +37,10 @@ type Wanted struct {
 	Reason    Reason
 }
 
-// Ask begins the erasure of events that are in the log now. asker is the account.
+// Ask requests the erasure of events that are in the log now. asker is the account.
 //
-// fault.Invalid for a question that can't be answered; fault.Conflict with code legal_hold while the
-// organization has one; fault.RateLimited while MaxOpen erasures wait, and for changes that come too fast.
+// It returns fault.Invalid for an invalid request, fault.Conflict with code legal_hold while the organization has a
+// legal hold, and fault.RateLimited while MaxOpen erasures wait or if changes come too fast.
 func (e *Erasures) Ask(ctx context.Context, t id.Tenant, asker string, w Wanted) (Erasure, error) {
 	r := record{Reason: w.Reason, Agent: w.Agent, Trace: w.Trace, Principal: w.Principal,
 		From: bound(w.From), To: bound(w.To)}
@@ -70,13 +70,14 @@ func (e *Erasures) Ask(ctx context.Context, t id.Tenant, asker string, w Wanted)
 	return e.begin(ctx, t, asker, r)
 }
 
-// maxPrincipal is the length of a principal in code points.
+// maxPrincipal is the maximum length of a principal in code points.
 const maxPrincipal = 256
 
-// AskForEvent begins the erasure of one event, by its id, log index or event hash. That of the service's
-// own event about an approval takes the payload of the approval away.
+// AskForEvent requests the erasure of one event, by its ID, log index or event hash. For an event of the service
+// about an approval, it erases the payload of the approval.
 //
-// fault.NotFound for an unknown event; fault.Invalid for another event of the service's own; else as Ask.
+// It returns fault.NotFound for an unknown event, fault.Invalid for any other event of the service, and otherwise the
+// errors of Ask.
 func (e *Erasures) AskForEvent(ctx context.Context, t id.Tenant, asker, name string, why Reason) (Erasure, error) {
 	if err := why.check(); err != nil {
 		return Erasure{}, err
@@ -95,14 +96,14 @@ func (e *Erasures) AskForEvent(ctx context.Context, t id.Tenant, asker, name str
 	return e.begin(ctx, t, asker, r)
 }
 
-// isOwn reports whether events of a kind are the service's own, whose envelopes are never erased. They
-// have no payload of an agent.
+// isOwn reports whether events of a kind are the service's own. Their envelopes are never erased, because they
+// contain no payload of an agent.
 func isOwn(kind string) bool { return strings.HasPrefix(kind, "ledger_") }
 
-// approvalOf returns the approval that one of the service's own events is about.
+// approvalOf returns the approval that an event of the service is about.
 func (e *Erasures) approvalOf(ctx context.Context, t id.Tenant, row index.Row) (approval.ID, error) {
 	if row.Kind != string(sysevent.Approval) {
-		return "", fault.New(fault.Invalid, "The service's own events are never erased: they hold no payload")
+		return "", fault.New(fault.Invalid, "The service's own events are never erased: they contain no payload")
 	}
 	s, err := e.Ledgers.State(ctx, t)
 	if err != nil {
@@ -116,19 +117,19 @@ func (e *Erasures) approvalOf(ctx context.Context, t id.Tenant, row index.Row) (
 	if err != nil {
 		return "", err
 	}
-	var said struct {
+	var statement struct {
 		Approval approval.ID `json:"approval_id"`
 	}
 	if read.Envelope == nil {
-		return "", fault.New(fault.Invalid, "The service's own events are never erased: they hold no payload")
+		return "", fault.New(fault.Invalid, "The service's own events are never erased: they contain no payload")
 	}
-	if err := json.Unmarshal(read.Envelope.Payload, &said); err != nil {
+	if err := json.Unmarshal(read.Envelope.Payload, &statement); err != nil {
 		return "", fmt.Errorf("approval of event %d: %w: %w", row.Index, storage.ErrCorrupt, err)
 	}
-	return said.Approval, nil
+	return statement.Approval, nil
 }
 
-// begin states that an erasure was asked for, with its record.
+// begin appends the statement that an erasure was requested, together with its record.
 func (e *Erasures) begin(ctx context.Context, t id.Tenant, asker string, r record) (Erasure, error) {
 	if err := r.Reason.check(); err != nil {
 		return Erasure{}, err
@@ -145,7 +146,7 @@ func (e *Erasures) begin(ctx context.Context, t id.Tenant, asker string, r recor
 		if err != nil {
 			return sysevent.Change{}, err
 		}
-		// The entry comes first: one that is in the store without its erasure does no harm.
+		// The entry is written first: without its erasure it does no harm.
 		if err := e.due.NoteEntries(ctx, schedule.Entry{At: now, Tenant: t, Name: string(name)}); err != nil {
 			return sysevent.Change{}, errUnreadable("note when the erasure is due", err)
 		}
@@ -161,21 +162,21 @@ func (e *Erasures) begin(ctx context.Context, t id.Tenant, asker string, r recor
 	return made, nil
 }
 
-// describe returns the payload of the statement of a new erasure. It names no principal.
+// describe returns the payload of the statement about a new erasure. It does not contain a principal.
 func (r *record) describe(name ID) map[string]any {
-	said := map[string]any{"erasure_id": name, "reason_code": r.Reason, "by": r.By, "end": r.End}
+	payload := map[string]any{"erasure_id": name, "reason_code": r.Reason, "by": r.By, "end": r.End}
 	switch {
 	case r.Event != "":
-		said["event_id"] = r.Event
+		payload["event_id"] = r.Event
 	case r.Agent != "":
-		said["agent_id"] = r.Agent
+		payload["agent_id"] = r.Agent
 	case r.Trace != "":
-		said["trace_id"] = r.Trace
+		payload["trace_id"] = r.Trace
 	}
-	return said
+	return payload
 }
 
-// beginChanges returns the changes of a new erasure, if there is room for it.
+// beginChanges returns the changes of a new erasure. It returns an error if too many are waiting.
 func (e *Erasures) beginChanges(ctx context.Context, t id.Tenant, name ID, r *record) ([]storage.Change, error) {
 	tally, err := e.tallies.Get(ctx, t, "")
 	if err != nil {
@@ -183,7 +184,7 @@ func (e *Erasures) beginChanges(ctx context.Context, t id.Tenant, name ID, r *re
 	}
 	if tally.Value.Open >= MaxOpen {
 		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Minute,
-			Message: "100 erasures wait: ask again when some are done"}
+			Message: "100 erasures are waiting: try again when some are done"}
 	}
 	tally.Value.Open++
 	counted, err := e.tallies.Put(tally)

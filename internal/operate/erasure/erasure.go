@@ -1,18 +1,19 @@
-// Package erasure takes envelopes and payloads away from an organization's store: when an owner asks, and
-// when they are older than the organization keeps them.
+// Package erasure erases envelopes and payloads from an organization's store: when an owner requests it, and when
+// they are older than the organization's retention. Callers request erasures and list them; the package finds the
+// events, approvals, deliveries and archived objects that contain the texts.
 //
 // Invariants:
 //
-//   - Envelopes and the payloads of their approvals go in the append of the events that say so, with the
+//   - Envelopes and the payloads of their approvals are erased in the same append as the events that state it and the
 //     progress of the erasure. So a crash at any step repeats nothing and skips nothing.
-//   - Nothing is erased while the organization has a legal hold. The hold is read under the config version
-//     that guards the append, and switching it raises that version.
-//   - An erasure is of the events that were there when it was asked for, and of no later one.
-//   - One append takes at most 4,096 indices. An organization gets one append before others have theirs.
+//   - Nothing is erased while the organization has a legal hold. The hold is read under the config version that
+//     guards the append, and changing it increments that version.
+//   - An erasure affects only events that were in the log when it was requested.
+//   - One append erases at most 4,096 indices. After one append of an organization, other organizations get their turn.
 //   - At most 100 erasures of an organization wait.
-//   - An erasure is done only when no archived object holds an envelope that it took away.
-//   - Reasons are codes of a list. No text of a person and no erased text is in an event, an error or a log
-//     line. The name of a principal is forgotten with the end of its erasure.
+//   - An erasure is done only when no archived object contains an envelope that it erased.
+//   - Reasons are codes from a list. No event, error or log line contains a text that a person wrote or an erased
+//     text. The name of a principal is deleted when its erasure ends.
 //   - Nothing of one organization is visible under another's handle.
 package erasure
 
@@ -36,7 +37,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// MaxOpen is how many erasures of an organization may wait.
+// MaxOpen is how many erasures of an organization may wait at the same time.
 const MaxOpen = 100
 
 // Ledgers reads ledgers (package log).
@@ -58,7 +59,7 @@ type ApprovalList interface {
 	Find(ctx context.Context, t id.Tenant, name approval.ID) (approval.Approval, error)
 }
 
-// Options configure New. All but the last three are required.
+// Options configure New. All fields except the last four are required.
 type Options struct {
 	Records    storage.RecordStore
 	Events     *sysevent.Appender
@@ -70,19 +71,19 @@ type Options struct {
 	Deliveries *webhook.Sender
 	Settings   *org.Orgs
 
-	Archive Archive          // default: none
-	Pace    *quota.Quota     // default: none
+	Archive Archive          // optional
+	Pace    *quota.Quota     // optional
 	Clock   func() time.Time // default: time.Now
 	Held    func() error     // returns an error while Run must erase nothing; default: always nil
 }
 
-// Archive holds texts of old events in objects, which are rewritten after an erasure.
+// Archive stores the texts of old events in objects, which are rewritten after an erasure.
 type Archive interface {
-	// ErasuresWaiting reports whether an object may still hold an envelope that was erased before the call.
+	// ErasuresWaiting reports whether an object may still contain an envelope that was erased before the call.
 	ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error)
 }
 
-// Erasures is the erasures of all organizations. Its methods may be called concurrently.
+// Erasures manages the erasures of all organizations. Its methods may be called concurrently.
 type Erasures struct {
 	Options
 	erasures   records.Store[record]
@@ -118,7 +119,7 @@ func errUnreadable(step string, err error) error {
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// holdCode is the code of refusals by a legal hold.
+// holdCode is the code of errors because of a legal hold.
 const holdCode = "legal_hold"
 
 func errHold() error {
@@ -126,7 +127,7 @@ func errHold() error {
 		Message: "The organization has a legal hold: nothing is erased until an owner ends it"}
 }
 
-// checkHold returns the refusal of an organization with a legal hold.
+// checkHold returns an error if the organization has a legal hold.
 func (e *Erasures) checkHold(ctx context.Context, s *log.State) error {
 	keeping, err := e.Settings.Keeping(ctx, s)
 	if err == nil && keeping.Hold {

@@ -9,36 +9,36 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 )
 
-// State is where an erasure stands.
+// State is the state of an erasure.
 type State string
 
 const (
-	Waiting State = "waiting" // nothing is done yet
+	Waiting State = "waiting" // nothing was erased yet
 	Running State = "running"
-	Held    State = "held" // by a legal hold; it goes on when that ends
+	Held    State = "held" // by a legal hold, and continues when it ends
 	Done    State = "done"
 )
 
-// Erasure is one erasure as people see it.
+// Erasure is one erasure, as members see it.
 type Erasure struct {
 	ID      ID
-	State   State // as of the moment it was read
+	State   State // when it was read
 	Reason  Reason
 	AskedBy string // account
 	AskedAt id.Instant
-	EndedAt id.Instant // 0 while it has not ended
+	EndedAt id.Instant // 0 if it has not ended
 
 	By        string      // event_id, agent_id, trace_id or principal
-	Event     id.Event    // with By event_id
-	Approval  approval.ID // whose payload is erased, when Event is the service's own; else ""
-	Agent     id.Agent    // with By agent_id
-	Trace     id.Trace    // with By trace_id
-	Principal string      // with By principal, "" when the erasure has ended
-	From, To  index.Bound // the events [From, To), but for By event_id
-	End       id.Index    // size of the log when it was asked for: no later event is erased
+	Event     id.Event    // if By is event_id
+	Approval  approval.ID // whose payload is erased if Event is the service's own, otherwise ""
+	Agent     id.Agent    // if By is agent_id
+	Trace     id.Trace    // if By is trace_id
+	Principal string      // if By is principal; "" after the end
+	From, To  index.Bound // the events [From, To), unless By is event_id
+	End       id.Index    // size of the log at the request: no later event is erased
 
-	Examined                             id.Index // events of [0, End) that need no other look
-	Matched, Erased, Already             uint64   // events; Already is those whose envelope was gone before
+	Examined                             id.Index // events of [0, End) that are done
+	Matched, Erased, Already             uint64   // events; Already counts those whose envelope was already erased
 	ApprovalsErased, DeliveriesCorrected uint64
 }
 
@@ -70,7 +70,7 @@ func (r *record) toErasure(name ID) Erasure {
 	return made
 }
 
-// Find returns an erasure of an organization; fault.NotFound when it has none of that id.
+// Find returns an erasure of an organization. It returns fault.NotFound if there is none with that ID.
 func (e *Erasures) Find(ctx context.Context, t id.Tenant, name ID) (Erasure, error) {
 	r, err := e.erasures.Get(ctx, t, records.ReverseKey(string(name)))
 	if err == nil && !r.Exists() {
@@ -82,8 +82,8 @@ func (e *Erasures) Find(ctx context.Context, t id.Tenant, name ID) (Erasure, err
 	return r.Value.toErasure(name), nil
 }
 
-// List returns at most limit erasures of an organization that were asked for before the given one, "" for
-// none, the newest first.
+// List returns at most limit erasures of an organization that were requested before the given one, latest first. It
+// starts with the latest if before is "".
 func (e *Erasures) List(ctx context.Context, t id.Tenant, before ID, limit int) ([]Erasure, error) {
 	rest := records.Range{}
 	if before != "" {

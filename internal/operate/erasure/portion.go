@@ -14,14 +14,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The bounds of a step.
+// Limits of a step.
 const (
-	maxApprovals = 256 // payloads that one append takes away, and approvals that are looked at
+	maxApprovals = 256 // payloads erased by one append, and approvals examined
 	pageEvents   = 1024
-	maxPages     = 8 // of the list of events, because a page may be empty
+	maxPages     = 8 // pages of the event list per step, because a page may be empty
 )
 
-// portion is the envelopes and payloads that one append takes away.
+// portion is the set of envelopes and payloads that one append erases.
 type portion struct {
 	reason    Reason
 	erasure   ID         // "" for a retention
@@ -29,7 +29,7 @@ type portion struct {
 	approvals []approval.ID
 }
 
-// addIndex adds an index, which is behind all others.
+// addIndex adds an index that is greater than all others.
 func (p *portion) addIndex(at id.Index) {
 	if last := len(p.ranges) - 1; last >= 0 && p.ranges[last].End == at {
 		p.ranges[last].End++
@@ -45,13 +45,13 @@ func (p *portion) count() (n int) {
 	return n
 }
 
-// progress returns the change of the record that says how far an erasure has come, told how many envelopes
-// and payloads a portion takes away.
+// progress returns the change of the record that tracks the progress of an erasure, given the number of erased
+// envelopes and payloads.
 type progress func(envelopes, payloads int) (storage.Change, error)
 
-// land appends a portion with its progress. A portion that takes nothing away moves the progress alone.
-func (e *Erasures) land(ctx context.Context, t id.Tenant, principal string, p *portion, move progress) error {
-	var quiet []storage.Change // of a portion that takes nothing away
+// appendPortion appends a portion with its progress. A portion that erases nothing only writes the progress.
+func (e *Erasures) appendPortion(ctx context.Context, t id.Tenant, principal string, p *portion, move progress) error {
+	var quiet []storage.Change // of a portion that erases nothing
 	prepare := func(ctx context.Context, s *log.State) (Selection, error) {
 		if err := e.checkHold(ctx, s); err != nil {
 			return Selection{}, err
@@ -84,14 +84,14 @@ func (p *portion) statements(payloads []approval.ID) []sysevent.Statement {
 	if len(payloads) == 0 {
 		return nil
 	}
-	said := map[string]any{"approval_ids": payloads, "reason": p.reason}
+	payload := map[string]any{"approval_ids": payloads, "reason": p.reason}
 	if p.erasure != "" {
-		said["erasure_id"] = p.erasure
+		payload["erasure_id"] = p.erasure
 	}
-	return []sysevent.Statement{{Kind: sysevent.ApprovalErased, Payload: said}}
+	return []sysevent.Statement{{Kind: sysevent.ApprovalErased, Payload: payload}}
 }
 
-// eraseApprovals erases payloads by the agent, trace or principal of the question.
+// eraseApprovals erases payloads by the agent, trace or principal of the request.
 func (e *Erasures) eraseApprovals(
 	ctx context.Context, t id.Tenant, s *log.State, r *records.Versioned[record],
 ) (err error) {
@@ -105,7 +105,7 @@ func (e *Erasures) eraseApprovals(
 			return err
 		}
 	}
-	return e.land(ctx, t, v.AskedBy, &p, func(_, payloads int) (storage.Change, error) {
+	return e.appendPortion(ctx, t, v.AskedBy, &p, func(_, payloads int) (storage.Change, error) {
 		moved := *v
 		moved.Before, moved.Approvals = next, v.Approvals+uint64(payloads)
 		switch {
@@ -119,12 +119,12 @@ func (e *Erasures) eraseApprovals(
 	})
 }
 
-// findPayloads returns the approvals of the next page whose payload is wanted, and where the page after it
-// begins, "" at the end.
+// findPayloads returns the approvals of the next page whose payload matches, and where the page after it begins, or
+// "" at the end.
 func (e *Erasures) findPayloads(
 	ctx context.Context, t id.Tenant, s *log.State, r *record,
 ) (names []approval.ID, next approval.ID, err error) {
-	from, to, err := e.timesOf(ctx, s, r)
+	from, to, err := e.timeRange(ctx, s, r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -139,7 +139,7 @@ func (e *Erasures) findPayloads(
 	return names, page.Next, err
 }
 
-// putMoved returns the change of an erasure's record.
+// putMoved returns the change that updates an erasure's record.
 func (e *Erasures) putMoved(r *records.Versioned[record], moved record) (storage.Change, error) {
 	return e.erasures.Put(records.Versioned[record]{Key: r.Key, Value: moved, Version: r.Version})
 }
@@ -148,21 +148,22 @@ func (e *Erasures) newPortion(r *records.Versioned[record]) portion {
 	return portion{reason: r.Value.Reason, erasure: ID(records.ReverseKey(r.Key))}
 }
 
-// timesOf returns the times [from, to) in which approvals were asked for. That of an index is when its
-// event was received.
-func (e *Erasures) timesOf(ctx context.Context, s *log.State, r *record) (from, to id.Instant, err error) {
-	if from, err = e.timeOf(ctx, s, r, index.Bound(r.From)); err != nil {
+// timeRange returns the times [from, to) in which matching approvals were requested. For an index, it is the time at
+// which that event was received.
+func (e *Erasures) timeRange(ctx context.Context, s *log.State, r *record) (from, to id.Instant, err error) {
+	if from, err = e.boundTime(ctx, s, r, index.Bound(r.From)); err != nil {
 		return 0, 0, err
 	}
-	to, err = e.timeOf(ctx, s, r, index.Bound(r.To))
+	to, err = e.boundTime(ctx, s, r, index.Bound(r.To))
 	if end := r.AskedAt + 1; to == 0 || to > end {
 		to = end
 	}
 	return from, to, err
 }
 
-// timeOf returns the time of a bound, 0 for none, and that of the question for an index beyond the end.
-func (e *Erasures) timeOf(ctx context.Context, s *log.State, r *record, b index.Bound) (id.Instant, error) {
+// boundTime returns the time of a bound, or 0 if there is none. For an index beyond the end, it is the time of the
+// request.
+func (e *Erasures) boundTime(ctx context.Context, s *log.State, r *record, b index.Bound) (id.Instant, error) {
 	switch {
 	case !b.Given || b.At != 0:
 		return b.At, nil
@@ -173,29 +174,28 @@ func (e *Erasures) timeOf(ctx context.Context, s *log.State, r *record, b index.
 	return found.ReceivedAt, err
 }
 
-// eraseEvents erases the envelopes of the next events that match, and the payloads of approvals of the
-// same actions.
+// eraseEvents erases the envelopes of the next events that match, and the payloads of approvals for the same actions.
 func (e *Erasures) eraseEvents(ctx context.Context, t id.Tenant, s *log.State, r *records.Versioned[record]) error {
 	c := collection{Erasures: e, tenant: t, state: s, record: &r.Value, portion: e.newPortion(r), next: r.Value.Next}
 	if err := c.collectEvents(ctx); err != nil {
 		return err
 	}
-	if r.Value.Agent == "" { // else eraseApprovals had all approvals of the agent
+	if r.Value.Agent == "" { // otherwise eraseApprovals has handled all approvals of the agent
 		var err error
 		if c.portion.approvals, err = c.payloadsOfTools(ctx); err != nil {
 			return err
 		}
 	}
-	if len(c.portion.approvals) > maxApprovals { // the envelopes come when the payloads are gone
+	if len(c.portion.approvals) > maxApprovals { // the envelopes follow after the payloads
 		c.portion.approvals, c.portion.ranges = c.portion.approvals[:maxApprovals], nil
 		c.matched, c.already, c.next, c.end = 0, 0, r.Value.Next, false
 	}
 	if c.next == r.Value.Next && !c.end && len(c.portion.approvals) == 0 {
 		return errLag
 	}
-	return e.land(ctx, t, r.Value.AskedBy, &c.portion, func(envelopes, payloads int) (storage.Change, error) {
+	return e.appendPortion(ctx, t, r.Value.AskedBy, &c.portion, func(envelopes, payloads int) (storage.Change, error) {
 		moved := r.Value
-		already := c.already + uint64(c.portion.count()-envelopes) // some since the list was read
+		already := c.already + uint64(c.portion.count()-envelopes) // some were erased since the list was read
 		moved.Next, moved.Matched, moved.Already = c.next, r.Value.Matched+c.matched, r.Value.Already+already
 		moved.Erased += uint64(envelopes)
 		moved.Approvals += uint64(payloads)
@@ -206,7 +206,7 @@ func (e *Erasures) eraseEvents(ctx context.Context, t id.Tenant, s *log.State, r
 	})
 }
 
-// collection gathers the events of one portion.
+// collection collects the events of one portion.
 type collection struct {
 	*Erasures
 	tenant           id.Tenant
@@ -214,12 +214,12 @@ type collection struct {
 	record           *record
 	portion          portion
 	matched, already uint64
-	next             id.Index   // events below it are collected, or don't match
-	end              bool       // there are no others below the end of the erasure
-	tools            []id.Index // events that name a tool
+	next             id.Index   // events below it were collected or do not match
+	end              bool       // no further events before the end of the erasure
+	tools            []id.Index // events with a tool
 }
 
-// collectEvents collects the next events that match, as far as the index reaches.
+// collectEvents collects the next events that match, as far as they are indexed.
 func (c *collection) collectEvents(ctx context.Context) error {
 	q := index.Query{Filter: c.record.filter(), Ascending: true, Limit: pageEvents}
 	if c.next > 0 {
@@ -268,7 +268,7 @@ func (c *collection) addRow(row *index.Row) (full bool) {
 	return c.portion.count() >= MaxEvents || len(c.portion.ranges) == MaxRanges
 }
 
-// gone tells which texts were erased (webhook.Gone).
+// gone reports which texts were erased. It implements webhook.Gone.
 type gone struct{ *Erasures }
 
 func (g gone) EventErased(ctx context.Context, t id.Tenant, at id.Index) (bool, error) {

@@ -7,23 +7,23 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Reason is a code that says why something is erased. Events hold the code and no text.
+// Reason is a code for why something is erased. Events contain the code and no text.
 type Reason string
 
-// The reasons. Only the service itself erases for ByRetention.
+// The reasons. Only the service itself uses ByRetention.
 const (
-	ByRequest     Reason = "data_subject_request" // a person asked for it
+	ByRequest     Reason = "data_subject_request" // a data subject requested it
 	ByConsent     Reason = "consent_withdrawn"
 	ByPurpose     Reason = "no_longer_needed"
-	ByLaw         Reason = "legal_obligation" // a law or an authority demands it
+	ByLaw         Reason = "legal_obligation" // required by a law or an authority
 	ByMistake     Reason = "sent_by_mistake"
-	BySecret      Reason = "secret_disclosed" // a password or key was in a payload
+	BySecret      Reason = "secret_disclosed" // a payload contained a password or key
 	ByTest        Reason = "test_data"
 	ByOtherReason Reason = "other"
 	ByRetention   Reason = "retention"
 )
 
-// Reasons returns the reasons that people may give.
+// Reasons returns the reasons that a request may have.
 func Reasons() []Reason {
 	return []Reason{ByRequest, ByConsent, ByPurpose, ByLaw, ByMistake, BySecret, ByTest, ByOtherReason}
 }

@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// kindErasure has one record for each erasure, by records.ReverseKey of its id: the newest comes first.
+	// kindErasure has one record for each erasure, under records.ReverseKey of its ID: the latest comes first.
 	kindErasure storage.Kind = "erasure"
-	// kindTally has one under key "": how many erasures have not ended.
+	// kindTally has one record under key "": the number of erasures that have not ended.
 	kindTally storage.Kind = "erasure_tally"
-	// kindRetention has one under key "" once the organization has had a retention.
+	// kindRetention has one record under key "" once the organization has had a retention.
 	kindRetention storage.Kind = "retention"
-	// kindDue has an entry (package schedule) for each erasure that has not ended, by its id, and one for
-	// each retention, by retentionName.
+	// kindDue has an entry (package schedule) for each erasure that has not ended, by its ID, and one for each
+	// retention, by retentionName.
 	kindDue storage.Kind = "erasure_due"
 )
 
-// retentionName names the due entry of a retention.
+// retentionName is the name of the due entry of a retention.
 const retentionName = "retention"
 
-// OfLog reports whether records of a kind are about one log: erasures name its indices, so they don't go
-// over to the log that succeeds it.
+// OfLog reports whether records of a kind belong to one log: erasures contain indices of the log, so they are not
+// copied to its successor.
 func OfLog(kind storage.Kind) bool { return kind == kindErasure || kind == kindTally }
 
-// phase is the step that an erasure is at.
+// phase is the current step of an erasure.
 type phase int
 
-// The phases in their order. Their numbers are part of the stored form.
+// The phases, in order. Their numbers are stored.
 const (
-	phaseApprovals phase = iota // payloads of approvals, by the agent, trace or principal of the question
+	phaseApprovals phase = iota // payloads of approvals, by the agent, trace or principal of the request
 	phaseEvents                 // envelopes, and payloads of approvals for the same actions
 	phaseTexts                  // texts in deliveries
 	phaseDone
 )
 
-// bound is index.Bound as it is stored.
+// bound is the stored form of index.Bound.
 type bound struct {
 	Given bool       `json:"given,omitzero"`
 	At    id.Instant `json:"at,omitzero"`
@@ -51,27 +51,27 @@ type record struct {
 	AskedBy string     `json:"asked_by"` // account
 	AskedAt id.Instant `json:"asked_at"`
 
-	// One of these is wanted, and of events those in [From, To) below End.
+	// Exactly one of these is set. Of the matching events, those in [From, To) below End are erased.
 	Event     id.Event    `json:"event_id,omitzero"`
-	Approval  approval.ID `json:"approval_id,omitzero"` // of Event, when that is the service's own about an approval
+	Approval  approval.ID `json:"approval_id,omitzero"` // of Event, if it is the service's own event about an approval
 	Agent     id.Agent    `json:"agent_id,omitzero"`
 	Trace     id.Trace    `json:"trace_id,omitzero"`
-	Principal string      `json:"principal,omitzero"` // forgotten at the end
-	By        string      `json:"by"`                 // the name of the member above
+	Principal string      `json:"principal,omitzero"` // deleted at the end
+	By        string      `json:"by"`                 // name of the member above
 	From      bound       `json:"from,omitzero"`
 	To        bound       `json:"to,omitzero"`
-	End       id.Index    `json:"end"` // the size of the log when it was asked for
+	End       id.Index    `json:"end"` // size of the log at the request
 
 	Phase     phase       `json:"phase"`
-	Held      bool        `json:"held,omitzero"`       // by a legal hold, when it was last tried
-	Next      id.Index    `json:"next"`                // events below are done
+	Held      bool        `json:"held,omitzero"`       // by a legal hold at the last attempt
+	Next      id.Index    `json:"next"`                // events below it are done
 	Before    approval.ID `json:"before,omitzero"`     // approvals from here on are done
 	Matched   uint64      `json:"matched"`             // events
 	Erased    uint64      `json:"erased"`              // by this erasure
-	Already   uint64      `json:"already"`             // whose envelope was gone before
-	Approvals uint64      `json:"approvals"`           // payloads that this erasure took away
+	Already   uint64      `json:"already"`             // whose envelope was already erased
+	Approvals uint64      `json:"approvals"`           // payloads erased by this erasure
 	Texts     uint64      `json:"deliveries"`          // that were changed
-	TextsGone bool        `json:"texts_gone,omitzero"` // deliveries were changed, objects are not all
+	TextsGone bool        `json:"texts_gone,omitzero"` // deliveries were changed, but not all objects
 	EndedAt   id.Instant  `json:"ended_at,omitzero"`
 }
 
@@ -86,17 +86,17 @@ type tallyRecord struct {
 	Open int `json:"open"`
 }
 
-// retentionRecord is how far the envelopes of an organization are erased because of their age.
+// retentionRecord tracks how far the envelopes of an organization are erased because of their age.
 type retentionRecord struct {
 	Origin   id.Origin   `json:"origin"`
 	Next     id.Index    `json:"next"` // events of that log below it are done
 	Approval approval.ID `json:"approval_id,omitzero"`
-	Texts    bool        `json:"texts,omitzero"` // deliveries are to be looked at
-	NextAt   id.Instant  `json:"next_at"`        // of the next look, at the latest
+	Texts    bool        `json:"texts,omitzero"` // deliveries must be examined
+	NextAt   id.Instant  `json:"next_at"`        // latest time of the next run
 }
 
-// ServiceRecords returns the due entry of an organization's record in the service's own partition, for
-// code that copies an organization. One that is not there is no damage.
+// ServiceRecords returns the due entry for an organization's record in the service's own partition, for code that
+// copies an organization. A missing entry is not damage.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	switch r.Kind {
 	case kindErasure:
@@ -117,7 +117,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return nil, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindErasure:   records.Check[record],

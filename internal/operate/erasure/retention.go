@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	retentionPause id.Instant = 3_600_000  // between two looks at an organization
+	retentionPause id.Instant = 3_600_000  // between two runs for an organization
 	dayLong        id.Instant = 86_400_000 // in milliseconds
 )
 
-// BeginRetention returns the changes by which an organization's retention is looked at from now on. They
-// MUST be written with the setting. The due entry comes first.
+// BeginRetention returns the changes that schedule an organization's retention. They must be written with the
+// setting. The due entry is written first.
 func (e *Erasures) BeginRetention(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	r, err := e.retentions.Get(ctx, t, "")
 	if err != nil {
@@ -40,8 +40,8 @@ func (e *Erasures) noteRetention(ctx context.Context, t id.Tenant, at id.Instant
 	return nil
 }
 
-// lookAtRetention erases the next envelopes that are too old.
-func (w *sweep) lookAtRetention(ctx context.Context, entry schedule.Entry) (schedule.Outcome, error) {
+// runRetention erases the next envelopes that are too old.
+func (w *sweep) runRetention(ctx context.Context, entry schedule.Entry) (schedule.Outcome, error) {
 	t := entry.Tenant
 	r, err := w.retentions.Get(ctx, t, "")
 	switch {
@@ -49,19 +49,19 @@ func (w *sweep) lookAtRetention(ctx context.Context, entry schedule.Entry) (sche
 		return schedule.Keep(), err
 	case !r.Exists():
 		return schedule.Absent(entry, w.currentTime()), nil
-	case r.Value.NextAt > entry.At: // it has another entry
+	case r.Value.NextAt > entry.At: // there is another entry
 		return schedule.Done(), nil
 	}
 	w.served[t] = struct{}{}
 	s, err := w.Ledgers.State(ctx, t)
 	if err != nil {
-		return w.putOff(err)
+		return w.postpone(err)
 	}
 	keeping, err := w.Settings.Keeping(ctx, s)
 	switch {
 	case err != nil:
 		return schedule.Keep(), err
-	case keeping.Days == 0: // another setting notes another entry
+	case keeping.Days == 0: // the next change of the setting adds another entry
 		return schedule.Done(), nil
 	case keeping.Hold:
 		return w.nextRetention(ctx, t, r, holdPause)
@@ -71,7 +71,7 @@ func (w *sweep) lookAtRetention(ctx context.Context, entry schedule.Entry) (sche
 	case err != nil && fault.Of(err).Code == holdCode:
 		return w.nextRetention(ctx, t, r, holdPause)
 	case err != nil:
-		return w.putOff(err)
+		return w.postpone(err)
 	case more:
 		w.more = true
 		return schedule.Until(w.currentTime()), nil
@@ -80,8 +80,8 @@ func (w *sweep) lookAtRetention(ctx context.Context, entry schedule.Entry) (sche
 	return w.nextRetention(ctx, t, r, retentionPause)
 }
 
-// nextRetention notes the next look, and writes it before the entry of this one is dropped: so there is one
-// entry, however often the setting changes.
+// nextRetention schedules the next run before the entry of this one is dropped, so there is one entry, however often
+// the setting changes.
 func (w *sweep) nextRetention(
 	ctx context.Context, t id.Tenant, r records.Versioned[retentionRecord], pause id.Instant,
 ) (schedule.Outcome, error) {
@@ -96,14 +96,13 @@ func (w *sweep) nextRetention(
 	return schedule.Done(), err
 }
 
-// retain erases the envelopes that were received before an instant, as far as one append takes them, and
-// reports whether
-// there may be more.
+// retain erases the envelopes that were received before an instant, as many as fit into one append, and reports
+// whether there may be more.
 func (e *Erasures) retain(
 	ctx context.Context, t id.Tenant, s *log.State, r records.Versioned[retentionRecord], before id.Instant,
 ) (more bool, err error) {
 	v := &r.Value
-	if v.Origin != s.Identity().Origin { // a first one, or a successor's
+	if v.Origin != s.Identity().Origin { // the first log or a successor
 		v.Origin, v.Next = s.Identity().Origin, 0
 	}
 	p := portion{reason: ByRetention}
@@ -111,7 +110,7 @@ func (e *Erasures) retain(
 	if err != nil {
 		return false, err
 	}
-	if next > v.Next { // the service's own events among them stay
+	if next > v.Next { // the service's own events among them are kept
 		p.ranges = []id.Range{{Begin: v.Next, End: next}}
 	}
 	last := approval.ID("")
@@ -121,7 +120,7 @@ func (e *Erasures) retain(
 	if next == v.Next && last == v.Approval {
 		return false, e.correctTexts(ctx, t, r)
 	}
-	err = e.land(ctx, t, sysevent.Operator, &p, func(envelopes, payloads int) (storage.Change, error) {
+	err = e.appendPortion(ctx, t, sysevent.Operator, &p, func(envelopes, payloads int) (storage.Change, error) {
 		moved := r
 		moved.Value.Next, moved.Value.Approval = next, last
 		moved.Value.Texts = v.Texts || envelopes+payloads > 0
@@ -130,8 +129,8 @@ func (e *Erasures) retain(
 	return true, err
 }
 
-// findOld returns the index behind the last event from begin on that was received before an instant, at most
-// as many as one append takes.
+// findOld returns the index after the last event, starting at begin, that was received before an instant. It examines
+// at most as many events as fit into one append.
 func (e *Erasures) findOld(ctx context.Context, s *log.State, begin id.Index, before id.Instant) (id.Index, error) {
 	next, end := begin, min(begin+MaxEvents, s.Size())
 	for stored, err := range e.Ledgers.Events(ctx, s, begin, end, storage.FieldColumns) {
@@ -146,7 +145,7 @@ func (e *Erasures) findOld(ctx context.Context, s *log.State, begin id.Index, be
 	return next, nil
 }
 
-// correctTexts takes erased texts out of the deliveries, once the retention has erased all.
+// correctTexts removes erased texts from the deliveries when the retention has erased everything that is due.
 func (e *Erasures) correctTexts(ctx context.Context, t id.Tenant, r records.Versioned[retentionRecord]) error {
 	if !r.Value.Texts {
 		return nil

@@ -13,17 +13,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The pauses before another look, in milliseconds.
+// The pauses before the next attempt, in milliseconds.
 const (
 	holdPause   id.Instant = 60_000
 	lagPause    id.Instant = 1000
-	closedPause id.Instant = 3_600_000 // of a ledger that takes no events
+	closedPause id.Instant = 3_600_000 // for a ledger that accepts no events
 )
 
-// errObjects: archived objects still hold envelopes that were erased.
+// errObjects means that archived objects still contain erased envelopes.
 var errObjects = errors.New("the archive is behind the erasure")
 
-// errLag: the index does not reach the events yet.
+// errLag means that the events are not yet indexed.
 var errLag = errors.New("the index is behind the erasure")
 
 // Run calls Sweep each second, and again as long as there is more to do, until ctx ends. It pauses while Options.Held
@@ -45,32 +45,31 @@ func (e *Erasures) Run(ctx context.Context, logger *slog.Logger) {
 	schedule.Every(ctx, nil, sweepAll, report)
 }
 
-// Sweep makes one append for each organization with erasures that are due, and reports whether there may
-// be more to do at once.
+// Sweep makes one append for each organization with due erasures, and reports whether there may be more to do at once.
 func (e *Erasures) Sweep(ctx context.Context) (more bool, err error) {
 	w := &sweep{Erasures: e, served: make(map[id.Tenant]struct{})}
-	err = e.due.Sweep(ctx, e.currentTime, w.lookAt)
+	err = e.due.Sweep(ctx, e.currentTime, w.handleEntry)
 	if err != nil {
 		err = errUnreadable("sweep erasures", err)
 	}
 	return w.more, err
 }
 
-// sweep is one walk through the due entries.
+// sweep is one pass over the due entries.
 type sweep struct {
 	*Erasures
 	served map[id.Tenant]struct{} // organizations that had their append
 	more   bool
 }
 
-// lookAt does one step of an erasure or of a retention.
-func (w *sweep) lookAt(ctx context.Context, entry schedule.Entry) (schedule.Outcome, error) {
+// handleEntry does one step of an erasure or of a retention.
+func (w *sweep) handleEntry(ctx context.Context, entry schedule.Entry) (schedule.Outcome, error) {
 	if _, served := w.served[entry.Tenant]; served {
 		w.more = true
 		return schedule.OrganizationFull(), nil
 	}
 	if entry.Name == retentionName {
-		return w.lookAtRetention(ctx, entry)
+		return w.runRetention(ctx, entry)
 	}
 	r, err := w.erasures.Get(ctx, entry.Tenant, records.ReverseKey(entry.Name))
 	switch {
@@ -93,23 +92,23 @@ func (w *sweep) lookAt(ctx context.Context, entry schedule.Entry) (schedule.Outc
 	if fault.Of(err).Code == holdCode {
 		return schedule.Until(w.currentTime() + holdPause), w.noteHold(ctx, entry.Tenant, &r)
 	}
-	return w.putOff(err)
+	return w.postpone(err)
 }
 
-// putOff returns when to look again after an error.
-func (w *sweep) putOff(err error) (schedule.Outcome, error) {
+// postpone returns when to try again after an error.
+func (w *sweep) postpone(err error) (schedule.Outcome, error) {
 	switch fault.Of(err).Code {
 	case "frozen", "moved", "read_only", "held", clock.Code: // until an operator acts
 		return schedule.Until(w.currentTime() + closedPause), nil
 	}
-	// ErrStale: a record moved, such as that of a new erasure.
+	// ErrStale: a record was changed concurrently, for example by a new erasure.
 	if errors.Is(err, errLag) || errors.Is(err, errObjects) || errors.Is(err, storage.ErrStale) {
 		return schedule.Until(w.currentTime() + lagPause), nil
 	}
 	return schedule.Keep(), err
 }
 
-// noteHold writes that an erasure waits for the end of a legal hold.
+// noteHold records that an erasure waits for the end of a legal hold.
 func (w *sweep) noteHold(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
 	stored, err := w.erasures.Get(ctx, t, r.Key)
 	if err != nil || stored.Value.Held {
@@ -123,7 +122,7 @@ func (w *sweep) noteHold(ctx context.Context, t id.Tenant, r *records.Versioned[
 	return w.write(ctx, t, change)
 }
 
-// write writes records that no event stands for.
+// write writes records that no event states.
 func (e *Erasures) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
 	if err := e.Records.Write(ctx, t, changes); err != nil {
 		return errUnreadable("write progress of erasure", err)
@@ -131,8 +130,8 @@ func (e *Erasures) write(ctx context.Context, t id.Tenant, changes ...storage.Ch
 	return nil
 }
 
-// step does the next step of an erasure and moves its record. With an error nothing is done, unless it is
-// that the outcome is unknown.
+// step does the next step of an erasure and updates its record. If it returns an error, nothing was done, unless the
+// outcome is unknown.
 func (e *Erasures) step(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
 	s, err := e.Ledgers.State(ctx, t)
 	if err == nil {
@@ -151,7 +150,7 @@ func (e *Erasures) step(ctx context.Context, t id.Tenant, r *records.Versioned[r
 	return e.finish(ctx, t, r)
 }
 
-// finish corrects the deliveries and ends an erasure.
+// finish removes the erased texts from the deliveries and ends an erasure.
 func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
 	v := &r.Value
 	if v.Erased+v.Approvals > 0 && !v.TextsGone {
@@ -183,15 +182,15 @@ func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned
 	return e.write(ctx, t, counted, ended)
 }
 
-// checkObjects returns errObjects while the archive is behind an erasure of the organization. The texts in deliveries
-// are gone then.
+// checkObjects returns errObjects while the archive still contains erased envelopes of the organization. The
+// deliveries have been corrected before.
 func (e *Erasures) checkObjects(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
 	if e.Archive == nil {
 		return nil
 	}
 	waiting, err := e.Archive.ErasuresWaiting(ctx, t)
 	if err != nil {
-		return errUnreadable("look at the archive", err)
+		return errUnreadable("read the archive", err)
 	}
 	if !waiting {
 		return nil

@@ -1,21 +1,19 @@
-// Package loglist keeps the list of the logs of a service in the form of C2SP
-// tlog-list, so that witnesses follow new logs automatically.
+// Package loglist maintains the list of the logs of a service in the format of C2SP tlog-list, so that witnesses
+// discover new logs automatically. It hides how changes are detected and when the list is rendered; callers read
+// Current.
 //
 // Invariants:
 //
-//   - A log is listed once, under its origin, with its newest key. For example, a log
-//     whose key is being rotated has the newer key, because the older one ends.
-//   - A log that shows no newer tree here, because it is frozen or was moved, is not
-//     listed.
-//   - The list has origins and keys. It has no slug, name or address of an
-//     organization.
-//   - The first list is made after all logs were found. So a new process never shows a
-//     list with missing logs.
-//   - The list is made again only after a log came, went, or got another key. That
-//     takes at most a fiftieth of a processor. For example, 100,000 logs take 0.6 s, so
-//     the next list is made half a minute later. Requests get the finished list.
-//   - The same logs and settings give the same bytes in every process. Each node makes its own list, and hears of the
-//     changes on other nodes.
+//   - A log is listed once, under its origin, with its latest key. For example, a log whose key is being rotated is
+//     listed with the new key, because the old one ends.
+//   - A log that publishes no further trees here, because it is frozen or was moved, is not listed.
+//   - The list contains origins and keys, but no slug, name or address of an organization.
+//   - The first list is rendered after all logs were found, so a new process never serves an incomplete list.
+//   - The list is rendered again only after a log was added, removed, or got another key. That takes at most a
+//     fiftieth of a processor. For example, 100,000 logs take 0.6 s, so the next list is rendered half a minute
+//     later. Requests get the rendered list.
+//   - The same logs and settings give the same bytes in every process. Each node renders its own list, and is
+//     notified of changes on other nodes.
 package loglist
 
 import (
@@ -47,31 +45,30 @@ type Store interface {
 type Options struct {
 	Ledgers Ledgers
 	Store   Store
-	Contact string // how people reach the operator: one line, not empty
-	PerDay  int    // how often a log asks a witness in a day, 1 to 2^31 - 1
+	Contact string // how to contact the operator: one line, not empty
+	PerDay  int    // requests of a log to a witness in a day, 1 to 2^31 - 1
 
-	Others *cluster.Inbox // logs that came, ended or got another key on other nodes; nil: there are none
+	Others *cluster.Inbox // logs that were added, removed or got another key on other nodes; nil if there are none
 
-	Interval time.Duration         // between two lists, at least; default 1 s
+	Interval time.Duration         // minimum time between two lists; default: 1 s
 	Logger   *slog.Logger          // default: discards
-	Metrics  prometheus.Registerer // default: none
+	Metrics  prometheus.Registerer // default: not registered
 }
 
-// List is the list of a service. Current may be called concurrently with all else. Run
-// MUST be called once only.
+// List is the list of a service. Current may be called concurrently with everything else. Run must be called only once.
 type List struct {
 	Options
 	relisted *log.Moves
-	found    bool                 // all logs were found; false again when news of other nodes were missed
-	changed  bool                 // keys are not those of the current list
-	keys     map[id.Tenant]string // vkeys of the logs that are listed
+	found    bool                 // all logs were found; false again after missed notifications of other nodes
+	changed  bool                 // keys differ from the current list
+	keys     map[id.Tenant]string // vkeys of the listed logs
 	pending  map[id.Tenant]struct{}
 	current  atomic.Pointer[Made]
 	logs     prometheus.Gauge
 }
 
-// New returns a list that follows each log that comes, goes or gets another key from
-// now on. Run finds the others.
+// New returns a list that follows each log that is added, removed or gets another key from now on. Run finds the
+// others.
 func New(o Options) *List {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
@@ -92,5 +89,5 @@ func New(o Options) *List {
 	return l
 }
 
-// Current returns the newest list, nil before the first one was made.
+// Current returns the latest list, or nil if none was rendered yet.
 func (l *List) Current() *Made { return l.current.Load() }

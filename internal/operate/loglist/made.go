@@ -11,8 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Made is one finished list, in both codings. It never changes, so callers MUST NOT
-// write to it.
+// Made is one rendered list, in both codings. It is immutable: callers must not modify it.
 type Made struct {
 	Text, Gzip       []byte
 	TextTag, GzipTag string // strong entity tags
@@ -22,9 +21,8 @@ type Made struct {
 
 const gzipLevel = 1 // higher levels save little, because keys do not compress
 
-// renderList makes the list of all keys: a header, and for each log its vkey, the
-// number of requests in a day and the contact. The order is ascending by vkey, which
-// begins with the origin.
+// renderList renders the list of all keys: a header, and for each log its vkey, the number of requests in a day and
+// the contact, in ascending order of the vkeys, which begin with the origin.
 func (l *List) renderList() (*Made, error) {
 	end := "\nqpd " + strconv.Itoa(l.PerDay) + "\ncontact " + l.Contact + "\n"
 	var text bytes.Buffer
@@ -49,13 +47,13 @@ func (l *List) renderList() (*Made, error) {
 		return nil, fmt.Errorf("render log list: %w", err)
 	}
 	m.Gzip = bytes.Clone(packed.Bytes())
-	m.TextTag, m.GzipTag = entityTagOf(m.Text), entityTagOf(m.Gzip)
+	m.TextTag, m.GzipTag = entityTag(m.Text), entityTag(m.Gzip)
 	return m, nil
 }
 
-const usualKey = 128 // bytes of a vkey
+const usualKey = 128 // typical length of a vkey in bytes
 
-func entityTagOf(b []byte) string {
+func entityTag(b []byte) string {
 	sum := sha256.Sum256(b)
 	return fmt.Sprintf("\"%x\"", sum[:16])
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Run finds all logs, and then follows changes, until ctx ends. A log that can't be
-// read is read again after the interval.
+// Run finds all logs, and then follows changes, until ctx ends. A log that can't be read is retried after the interval.
 func (l *List) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		var err error
@@ -26,16 +25,16 @@ func (l *List) Run(ctx context.Context) {
 			err = l.updateChanged(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			l.Logger.Error("log list not made", "err", err)
+			l.Logger.Error("log list not rendered", "err", err)
 		}
 		l.waitForChange(ctx, l.restAfterList(time.Since(began)), err != nil)
 	}
 }
 
-// share bounds the time for following changes: one part in so many of a processor.
+// share bounds the processor time for following changes to 1/share of a processor.
 const share = 50
 
-// restAfterList returns the pause after work that took so long.
+// restAfterList returns the pause after work of that duration.
 func (l *List) restAfterList(took time.Duration) time.Duration { return max(l.Interval, share*took) }
 
 // waitForChange waits for d, and then until a log changes.
@@ -57,19 +56,18 @@ func (l *List) waitForChange(ctx context.Context, d time.Duration, failed bool) 
 	}
 }
 
-// findAllLogs reads the listing of every ledger of the store, with half of one
-// processor.
+// findAllLogs reads the listing of every ledger of the store, using half of one processor.
 func (l *List) findAllLogs(ctx context.Context) error {
 	for t, err := range l.Store.Tenants(ctx) {
 		if err != nil {
 			return fmt.Errorf("list ledgers: %w", err)
 		}
 		began := time.Now()
-		news, err := l.readListing(ctx, t)
+		changed, err := l.readListing(ctx, t)
 		if err != nil {
 			return err
 		}
-		l.changed = l.changed || news
+		l.changed = l.changed || changed
 		if err := syncs.Sleep(ctx, time.Since(began)); err != nil {
 			return err
 		}
@@ -77,7 +75,7 @@ func (l *List) findAllLogs(ctx context.Context) error {
 	return nil
 }
 
-// updateChanged reads the listings that changed, and makes the list again if needed.
+// updateChanged reads the listings that changed, and renders the list again if needed.
 func (l *List) updateChanged(ctx context.Context) (err error) {
 	others, missed := l.Others.Take()
 	for _, t := range slices.Concat(l.relisted.Take(), others) {
@@ -85,12 +83,12 @@ func (l *List) updateChanged(ctx context.Context) (err error) {
 	}
 	l.found = !missed
 	for t := range l.pending {
-		news, failed := l.readListing(ctx, t)
+		changed, failed := l.readListing(ctx, t)
 		if failed != nil {
 			err = failed // the others are still read
 			continue
 		}
-		l.changed = l.changed || news
+		l.changed = l.changed || changed
 		delete(l.pending, t)
 	}
 	if !l.changed && l.Current() != nil {
@@ -106,13 +104,12 @@ func (l *List) updateChanged(ctx context.Context) (err error) {
 	return err
 }
 
-// readListing adds a log to the list or removes it. It reports whether that is a
-// change.
-func (l *List) readListing(ctx context.Context, t id.Tenant) (news bool, err error) {
+// readListing adds a log to the list or removes it, and reports whether that changed the list.
+func (l *List) readListing(ctx context.Context, t id.Tenant) (changed bool, err error) {
 	listing, ok, err := l.Ledgers.Listing(ctx, t)
 	switch {
 	case fault.Is(err, fault.Unavailable) || ctx.Err() != nil:
-		return false, fmt.Errorf("look at ledger %d: %w", t, err)
+		return false, fmt.Errorf("read ledger %d: %w", t, err)
 	case err != nil: // an error of one log does not stop the others from being listed
 		l.Logger.Error("log not listed", "tenant", t, "err", err)
 		ok = false

@@ -14,11 +14,11 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// FirstAgent is what the operator gives to a new organization's first agent: the file of its private key, which only
-// its owner can read and which never replaces another file, and the settings of aps, which contain the ingest key, shown
-// this once, and no private key.
+// FirstAgent is what the operator hands to the first agent of a new organization: the file of its private key, which
+// only its owner can read and which never replaces another file, and the settings of aps, which contain the ingest
+// key but not the private key. The ingest key is shown only once.
 type FirstAgent struct {
-	URL          string // by which the agent reaches the service
+	URL          string // of the service, as the agent reaches it
 	Organization id.Organization
 	Agent        id.Agent
 	Key          id.Key
@@ -26,8 +26,7 @@ type FirstAgent struct {
 	KeyFile      string
 }
 
-// CheckKeyFile returns an error when there is something at the key file's path already. No path is
-// no file.
+// CheckKeyFile returns an error if a file already exists at KeyFile. An empty KeyFile is valid.
 func (a FirstAgent) CheckKeyFile() error {
 	if a.KeyFile == "" {
 		return nil
@@ -39,10 +38,10 @@ func (a FirstAgent) CheckKeyFile() error {
 	case err != nil:
 		return fmt.Errorf("key file: %w", err)
 	}
-	return fmt.Errorf("key file: %s exists already: name another one by --key-file", a.KeyFile)
+	return fmt.Errorf("key file: %s already exists: choose another one with --key-file", a.KeyFile)
 }
 
-// WriteKeyFile makes the key file in the form that aps reads.
+// WriteKeyFile writes the key file in the format that aps reads.
 func (a FirstAgent) WriteKeyFile(private edkey.Private) error {
 	seed := private.Seed()
 	text := base64.StdEncoding.EncodeToString(seed[:]) + "\n"
@@ -52,7 +51,7 @@ func (a FirstAgent) WriteKeyFile(private edkey.Private) error {
 	return nil
 }
 
-// Exports returns the settings of aps as lines for a shell.
+// Exports returns the settings of aps as export commands for a shell.
 func (a FirstAgent) Exports() string {
 	if absolute, err := filepath.Abs(a.KeyFile); err == nil {
 		a.KeyFile = absolute
@@ -67,7 +66,7 @@ func (a FirstAgent) Exports() string {
 	return b.String()
 }
 
-// quoteForShell returns a word that a POSIX shell reads as s.
+// quoteForShell quotes s as a word for a POSIX shell.
 func quoteForShell(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -1,16 +1,18 @@
-// Package provision makes an organization ready to work: ledger and log key, system key, an owner, a
-// first agent with its key and a first ingest key.
+// Package provision creates organizations that are ready to use: with a ledger and its log key, a system key, an
+// owner, a first agent with its key, and a first ingest key. It also sets up an empty service with its first
+// organization (Setup). Callers see one operation that either succeeds or leaves nothing behind that a reader could
+// see.
 //
 // Invariants:
 //
-//   - All records of the organization come to be with its empty ledger, in one durable step.
-//     Before it there are only claims, which show nothing.
-//   - A call that failed or died before that step can be repeated with the same names. Of several
-//     calls for one name at most one succeeds.
-//   - Nothing is written to the new log: its first event is number 1.
-//   - The only members are an account that is made with the organization and accounts that accept
-//     by signing in.
-//   - Private key and ingest key are in the result and nowhere else.
+//   - All records of the organization are committed together with its empty ledger, in one durable step. Before it
+//     there are only claims, which readers never see.
+//   - A call that failed before that step can be repeated with the same names. Of several calls for one name, at most
+//     one succeeds.
+//   - Nothing is written to the new log: its first event gets number 1.
+//   - The only members are an account that is created with the organization, and accounts that accept an offer by
+//     signing in.
+//   - The private key and the ingest key are in the result and nowhere else.
 package provision
 
 import (
@@ -30,10 +32,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Provisioner makes organizations. All fields but NewTenant are required; its methods may be
-// called concurrently.
+// Provisioner creates organizations. All fields except NewTenant are required. Its methods may be called concurrently.
 type Provisioner struct {
-	// NewTenant returns a random handle, of an organization that this process will own. Default: id.NewTenant.
+	// NewTenant returns a random handle for an organization that this process will own. Default: id.NewTenant.
 	NewTenant func() (id.Tenant, error)
 
 	Ledgers       *log.Ledgers
@@ -48,35 +49,33 @@ type Provisioner struct {
 type Request struct {
 	Name         string
 	Slug         id.Slug
-	Plan         string          // "": org.DefaultPlan
-	Organization id.Organization // zero: a random one
-	Disclosure   id.Disclosure   // 0: record
+	Plan         string          // if "", org.DefaultPlan
+	Organization id.Organization // if zero, a random one
+	Disclosure   id.Disclosure   // if 0, record
 
-	// Owner. A known account is offered to become owner, which it accepts by signing in;
-	// no password may be given for it, and it keeps its own, or its having none. An
-	// unknown one is made, without a password when none is given: it can't sign in before
-	// it is given one (account.SetPassword).
+	// Owner. An existing account is offered the ownership, which it accepts by signing in. AdminPassword must then be
+	// empty; the account keeps its password, if it has one. Otherwise an account is created. If AdminPassword is
+	// empty, the account cannot sign in until it gets a password (account.SetPassword).
 	AdminEmail    string
 	AdminPassword string
 
-	// Owner is the account that makes the organization for itself, in place of AdminEmail.
+	// Owner is an account that creates the organization for itself, instead of AdminEmail.
 	Owner account.ID
 }
 
-// Result is a new organization. Agent and Token hold secrets that are shown to the caller once and
-// not kept.
+// Result is a new organization. Agent and Token contain secrets that are shown to the caller once and not stored.
 type Result struct {
 	Tenant     id.Tenant
 	State      *log.State
 	Slug       id.Slug
 	Membership account.Membership
-	Known      bool // the owner's account: the membership is an offer
+	Known      bool // the owner's account existed: the membership is an offer
 	Agent      agent.Credentials
 	IngestKey  org.IngestKey
 	Token      org.Token
 }
 
-// Account says whether the owner's account was made with the organization: created or known.
+// Account describes the owner's account: "created" with the organization, or already "known".
 func (r *Result) Account() string {
 	if r.Known {
 		return "known"
@@ -91,12 +90,11 @@ func (p *Provisioner) newTenant() (id.Tenant, error) {
 	return p.NewTenant()
 }
 
-// CreateOrganization makes an organization; it goes on when ctx is cancelled, until its deadline.
+// CreateOrganization creates an organization. It continues until its deadline if ctx is canceled.
 //
-// fault.Invalid for a request that can't be, fault.Conflict when its slug or
-// organization id is taken and, with code account_known, for a password that is given for
-// a known account, fault.OutcomeUnknown when the organization may exist
-// and its secrets are lost.
+// It returns fault.Invalid for an invalid request, fault.Conflict if the slug or the organization ID is taken,
+// fault.Conflict with code account_known if a password is given for an existing account, and fault.OutcomeUnknown if
+// the organization may exist but its secrets are lost.
 func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Result, error) {
 	if r.Organization == (id.Organization{}) {
 		r.Organization = id.NewOrganization()
@@ -113,7 +111,7 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 		return nil, err
 	}
 	origin := p.Host.Origin(f.ID)
-	if p.Ledgers.SlugTaken(f.Slug, origin) { // by one that the store may have lost
+	if p.Ledgers.SlugTaken(f.Slug, origin) { // by an organization that the store may have lost
 		return nil, fault.New(fault.Conflict, "slug is taken")
 	}
 	ctx, cancel := listener.DetachedContext(ctx)
@@ -159,8 +157,7 @@ func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	return password.Check(r.AdminPassword, r.AdminEmail, r.Name)
 }
 
-// step makes some of the first records of an organization, and puts the members for the caller into
-// the result.
+// step returns some of the first records of an organization, and sets the corresponding members of the result.
 type step func(ctx context.Context, r Request, result *Result) ([]storage.Change, error)
 
 func (p *Provisioner) addOwner(ctx context.Context, r Request, result *Result) ([]storage.Change, error) {
@@ -197,8 +194,8 @@ func (p *Provisioner) addSystemKey(_ context.Context, r Request, _ *Result) ([]s
 	return []storage.Change{record}, err
 }
 
-// createLedger takes the durable step. When its outcome is unknown, an existing ledger proves that
-// the step was taken.
+// createLedger performs the durable step. If its outcome is unknown, an existing ledger proves that the step was
+// committed.
 func (p *Provisioner) createLedger(ctx context.Context, t id.Tenant, g log.Genesis) (*log.State, error) {
 	s, err := p.Ledgers.Create(ctx, t, g)
 	if !fault.Is(err, fault.OutcomeUnknown) {
@@ -208,6 +205,6 @@ func (p *Provisioner) createLedger(ctx context.Context, t id.Tenant, g log.Genes
 	if readErr == nil {
 		return s, nil
 	}
-	return nil, fault.Wrap(fault.OutcomeUnknown, "The organization may exist; if the same call is refused now, it does",
+	return nil, fault.Wrap(fault.OutcomeUnknown, "The organization may exist: if the same call is now rejected, it does",
 		errors.Join(err, readErr))
 }

@@ -24,38 +24,38 @@ const SetupLife = 30 * time.Minute
 // tokenSize is the number of random bytes of a token.
 const tokenSize = 32
 
-// SetupStore tells the ledgers that exist, and has the record of tokens (package storage).
+// SetupStore lists the existing ledgers and stores the record of tokens.
 type SetupStore interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 	storage.RecordStore
 }
 
-// OrganizationCreator makes organizations.
+// OrganizationCreator creates organizations.
 type OrganizationCreator interface {
 	CreateOrganization(ctx context.Context, r Request) (*Result, error)
 }
 
-// Setup makes the first organization of an empty service and its owner, for a person who holds a token that only the
-// operator has seen. So no stranger can set the service up, however early they come. Store and Provisioner are required;
-// the methods may be called concurrently.
+// Setup creates the first organization of an empty service and its owner, for a caller with a token that only the
+// operator has seen. So no stranger can set up the service, however early they connect. Store and Provisioner are
+// required. Its methods may be called concurrently.
 //
-//   - There is a token only while no organization exists. It ends after SetupLife, with a newer token of the same
-//     process, with a restart of that process, and when a setup succeeds. The store has its hash, so every process of
-//     the service accepts it. A refused request, for example one with a common password, leaves it valid.
-//   - Of several calls, in several processes and with several tokens, at most one makes an organization. The exception
-//     is a process that stands still for a minute in the middle of a call.
+//   - A token exists only while there is no organization. It expires after SetupLife, when the same process creates a
+//     newer one or restarts, and when a setup succeeds. The store contains its hash, so every process of the service
+//     accepts it. A rejected request, for example with a common password, leaves it valid.
+//   - Of several calls, in several processes and with several tokens, at most one creates an organization. The
+//     exception is a process that hangs for a minute in the middle of a call.
 type Setup struct {
 	Store       SetupStore
 	Provisioner OrganizationCreator
-	Process     string           // a name among the processes of the service; "": it serves alone
+	Process     string           // name of this process among the processes of the service; "" if it is the only one
 	Clock       func() time.Time // default: time.Now
-	ReadOnly    bool             // nothing can be written: there is no token
+	ReadOnly    bool             // nothing can be written, so there is no token
 
-	mu sync.Mutex // held while a token or an organization is made
+	mu sync.Mutex // held while a token or an organization is created
 }
 
-// NewToken returns a new token in place of that of this process, and "" when there is an organization or nothing can
-// be written. In a process that serves alone it takes the place of all tokens.
+// NewToken creates a token that replaces the previous one of this process. In a process that is the only one, it
+// replaces all tokens. It returns "" if an organization exists or nothing can be written.
 func (s *Setup) NewToken(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,14 +66,14 @@ func (s *Setup) NewToken(ctx context.Context) (string, error) {
 	var secret [tokenSize]byte
 	rand.Read(secret[:]) // never fails since Go 1.24
 	token := base64.RawURLEncoding.EncodeToString(secret[:])
-	if err := s.keepToken(ctx, token); err != nil {
+	if err := s.storeToken(ctx, token); err != nil {
 		return "", err
 	}
 	return token, nil
 }
 
-// PrintURL prints the URL by which the operator sets up a service without organizations, with a
-// new token. The token is in no log.
+// PrintURL prints the URL with which the operator sets up a service without organizations, with a new token. The
+// token is never logged.
 func (s *Setup) PrintURL(ctx context.Context, out io.Writer, logger *slog.Logger, publicURL string) {
 	token, err := s.NewToken(ctx)
 	if err != nil {
@@ -86,13 +86,12 @@ func (s *Setup) PrintURL(ctx context.Context, out io.Writer, logger *slog.Logger
 		strings.TrimRight(publicURL, "/"), token)
 }
 
-// foundingTime bounds a call that makes the organization.
+// foundingTime bounds a call that creates the organization.
 const foundingTime = 30 * time.Second
 
-// FoundOrganization makes the organization of the holder of the token. fault.Conflict with
-// code set_up when there is an organization, fault.Unauthorized for another
-// token, fault.Overloaded while another process makes the organization, and the errors of
-// provision.CreateOrganization.
+// FoundOrganization creates the organization for the holder of the token. It returns fault.Conflict with code set_up
+// if an organization exists, fault.Unauthorized for an invalid token, fault.Overloaded while another process creates
+// the organization, and the errors of CreateOrganization.
 func (s *Setup) FoundOrganization(
 	ctx context.Context, token string, r Request,
 ) (*Result, error) {
@@ -109,8 +108,8 @@ func (s *Setup) FoundOrganization(
 	return result, err
 }
 
-// begin checks the token and that there is no organization, and excludes other processes. The record is read first:
-// an organization that another process makes later changes the record, and one made before is seen.
+// begin checks the token, checks that there is no organization, and excludes other processes. It reads the record
+// first: an organization that another process creates later changes the record, and one created before is seen.
 func (s *Setup) begin(ctx context.Context, token string) (begun found, err error) {
 	record, err := s.records().Get(ctx, id.Service, "")
 	if err != nil {
@@ -121,7 +120,7 @@ func (s *Setup) begin(ctx context.Context, token string) (begun found, err error
 		return record, err
 	}
 	if !empty {
-		return record, &fault.Error{Kind: fault.Conflict, Code: "set_up", Message: "The service is set up already"}
+		return record, &fault.Error{Kind: fault.Conflict, Code: "set_up", Message: "The service is already set up"}
 	}
 	now := s.currentTime()
 	if !record.Value.accepts(token, now) {
@@ -147,11 +146,11 @@ func errFounding() error {
 		Message: "The service is being set up; try again"}
 }
 
-// endTime bounds the write after the organization was made or refused.
+// endTime bounds the write after the organization was created or rejected.
 const endTime = 5 * time.Second
 
-// end lets other processes go on. After an unknown outcome and a failed write they wait until the founding is over
-// by its time.
+// end allows other processes to continue. After an unknown outcome or a failed write they wait until the founding has
+// expired.
 func (s *Setup) end(ctx context.Context, begun found, err error) {
 	if fault.Is(err, fault.OutcomeUnknown) {
 		return
@@ -162,11 +161,11 @@ func (s *Setup) end(ctx context.Context, begun found, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	_ = s.write(ctx, begun) // the organization, or its refusal, holds all the same
+	_ = s.write(ctx, begun) // without it, the founding expires
 }
 
-// storeIsEmpty reports whether there is no organization. An account alone is the leftover of
-// a call that failed, because each account is made with an organization.
+// storeIsEmpty reports whether there is no organization. An account without one is left over from a failed call,
+// because each account is created with an organization.
 func (s *Setup) storeIsEmpty(ctx context.Context) (bool, error) {
 	for _, err := range s.Store.Tenants(ctx) {
 		if err != nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindSetup is one record of the service's own partition, under the key "".
+// kindSetup is the only record of its kind, in the service's own partition under the key "".
 const kindSetup storage.Kind = "setup"
 
 // tokens is the record of the setup.
 type tokens struct {
 	Tokens   []stored   `json:"tokens"`
-	Founding id.Instant `json:"founding,omitzero"` // when a process began to make the organization; 0: none does
+	Founding id.Instant `json:"founding,omitzero"` // when a process started to create the organization; 0 if none does
 }
 
-// stored is a token as the store has it.
+// stored is a stored token.
 type stored struct {
 	Process string     `json:"process,omitzero"` // that printed it
 	Hash    id.Hash    `json:"hash"`             // SHA-256 of the token
@@ -35,7 +35,7 @@ func (s *Setup) records() records.Store[tokens] {
 	return records.New[tokens](s.Store, kindSetup, "The setup can't be read")
 }
 
-// write writes the record on the condition that it is as it was read; storage.ErrStale else.
+// write writes the record if it has not changed since it was read. Otherwise it returns storage.ErrStale.
 func (s *Setup) write(ctx context.Context, record found) error {
 	change, err := s.records().Put(record)
 	if err != nil {
@@ -53,8 +53,8 @@ const (
 	maxAttempts = 16 // of processes that start together
 )
 
-// keepToken adds a token to the record, in place of those that are void from now on.
-func (s *Setup) keepToken(ctx context.Context, token string) (err error) {
+// storeToken adds a token to the record and removes the tokens that are no longer valid.
+func (s *Setup) storeToken(ctx context.Context, token string) (err error) {
 	now := s.currentTime()
 	for range maxAttempts {
 		var record found
@@ -62,7 +62,7 @@ func (s *Setup) keepToken(ctx context.Context, token string) (err error) {
 			return err
 		}
 		if s.Process == "" {
-			record.Value = tokens{} // also of a founding in which this process died
+			record.Value = tokens{} // also removes a founding during which this process died
 		}
 		record.Value.Tokens = append(slices.DeleteFunc(record.Value.Tokens, func(t stored) bool {
 			return t.Process == s.Process || !now.Before(t.Until.Time())
@@ -75,16 +75,16 @@ func (s *Setup) keepToken(ctx context.Context, token string) (err error) {
 	return err
 }
 
-// accepts reports whether a token is good. Hashes of random tokens are compared, so that the time tells nothing.
+// accepts reports whether a token is valid. It compares hashes of random tokens, so its timing reveals nothing.
 func (t tokens) accepts(token string, now time.Time) bool {
 	hash := id.Hash(sha256.Sum256([]byte(token)))
 	return slices.ContainsFunc(t.Tokens, func(s stored) bool { return s.Hash == hash && now.Before(s.Until.Time()) })
 }
 
-// foundingLife is how long a founding excludes others at most. It is longer than foundingTime and endTime together.
+// foundingLife is how long a founding excludes others. It is longer than foundingTime and endTime together.
 const foundingLife = time.Minute
 
-// isFounding reports whether a process makes the organization.
+// isFounding reports whether a process is creating the organization.
 func (t tokens) isFounding(now time.Time) bool {
 	return t.Founding != 0 && now.Before(t.Founding.Time().Add(foundingLife))
 }

@@ -1,11 +1,14 @@
-// Package recordcheck checks the records that stand next to a log, which nobody has signed.
+// Package recordcheck checks the records of an organization, which are not signed, against its log, which is. Callers
+// learn whether a record can be decoded, and whether records contradict what the log states; the owners of the record
+// kinds stay hidden.
 //
 // Invariants:
 //
-//   - Decode knows each kind of record that an export may contain, and asks the package that owns the kind.
-//   - Statements is only what the log itself states. What was never changed since the organization was founded is not in it.
-//   - An organization is held for a contradiction that was found with events and records of one moment.
-//   - A number that could overflow when it is counted up is refused, wherever it is in a record.
+//   - Decode knows each kind of record that an export may contain, and calls the package that owns the kind.
+//   - Statements contains only what the log itself states. What never changed since the organization was founded is
+//     not part of it.
+//   - An organization is held only for a contradiction between events and records of the same moment.
+//   - A number that could overflow when it is incremented is rejected, wherever it is in a record.
 package recordcheck
 
 import (
@@ -41,10 +44,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Check reports why a record can't be read, as its owner reads it.
+// Check returns an error if the owner of a record cannot decode it.
 type Check = func(storage.Record) error
 
-// checks returns the check of each kind.
+// checks returns the checks of all kinds.
 var checks = sync.OnceValue(func() map[storage.Kind]Check {
 	all := map[storage.Kind]Check{}
 	for _, owned := range []func() map[storage.Kind]Check{
@@ -58,19 +61,19 @@ var checks = sync.OnceValue(func() map[storage.Kind]Check {
 	return all
 })
 
-// Knows reports whether a record of that kind can be decoded.
+// Knows reports whether records of that kind can be decoded.
 func Knows(k storage.Kind) bool { return checks()[k] != nil }
 
-// MaxNumber bounds versions of records and the integers in them. They are counted up by one, so no honest record comes near
-// it, and none overflows.
+// MaxNumber bounds versions of records and the integers in them. They are incremented by one, so no honest record
+// comes near it, and none overflows.
 const MaxNumber = 1 << 53
 
-// Decode returns an error that wraps storage.ErrCorrupt if the owner of a record can't read it, or if a number in it could
-// overflow.
+// Decode returns an error that wraps storage.ErrCorrupt if the owner of a record cannot decode it, or if a number in
+// it could overflow.
 func Decode(r storage.Record) error {
 	check := checks()[r.Kind]
 	if check == nil {
-		return fmt.Errorf("%w: %s is no kind of record that this program knows", storage.ErrCorrupt, r.Kind)
+		return fmt.Errorf("%w: unknown kind of record %s", storage.ErrCorrupt, r.Kind)
 	}
 	if r.Version == 0 || r.Version > MaxNumber {
 		return fmt.Errorf("%w: %s %q has version %d", storage.ErrCorrupt, r.Kind, r.Key, r.Version)
@@ -84,10 +87,10 @@ func Decode(r storage.Record) error {
 	return nil
 }
 
-// tenantMembers have the handle of an organization as their number, which is a random one of 63 bits and never counted up.
+// tenantMembers contain an organization's handle, which is a random number of 63 bits and is never incremented.
 var tenantMembers = map[string]bool{"tenant": true, "home": true}
 
-// checkNumbers refuses integers beyond MaxNumber in a JSON text. Values that are no JSON have none.
+// checkNumbers rejects integers beyond MaxNumber in a JSON text. It accepts values that are not JSON.
 func checkNumbers(value []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(value))
 	name := ""
@@ -97,7 +100,7 @@ func checkNumbers(value []byte) error {
 			return nil
 		}
 		if err != nil {
-			return nil // the owner has read it in another way
+			return nil // the owner decodes another format
 		}
 		kind, count := d.StackIndex(d.StackDepth())
 		isName := kind == '{' && count%2 == 1
@@ -110,7 +113,7 @@ func checkNumbers(value []byte) error {
 	}
 }
 
-// isSmall reports whether a JSON number is no integer or one within the bound.
+// isSmall reports whether a JSON number is not an integer or is within the limit.
 func isSmall(text string) bool {
 	for i, c := range text {
 		if (c < '0' || c > '9') && (i > 0 || c != '-') {

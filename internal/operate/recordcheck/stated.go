@@ -26,43 +26,43 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// fact is the value that an event states. The value "" means that there is no such record.
+// fact is a value that an event states. If the value is "", the record must not exist.
 type fact struct {
 	Value string   `json:"value,omitzero"`
 	At    id.Index `json:"at"` // of the event
-	// Lenient means that a record that is absent is no contradiction.
+	// Lenient means that a missing record is not a contradiction.
 	Lenient bool `json:"lenient,omitzero"`
-	// Accepted means that any record, or none, is right (sysevent.RecordsAccepted).
+	// Accepted means that any record, or none, is valid (sysevent.RecordsAccepted).
 	Accepted bool `json:"accepted,omitzero"`
-	// Time means that the value is a time in milliseconds, from which the record may differ by at most maxApart.
+	// Time means that the value is a time in milliseconds, which may differ from the record by at most maxApart.
 	Time bool `json:"time,omitzero"`
 }
 
-// maxApart is how far apart the time of an event and the time in its record may be. Both are read from the clock while the
-// same append is prepared.
+// maxApart is the maximum difference between the time of an event and the time in its record. Both are read from the
+// clock while the same append is prepared.
 const maxApart = id.Instant(time.Hour / time.Millisecond)
 
-// agrees reports whether a record with a value is as the event states.
+// agrees reports whether the value of a record agrees with the fact.
 func (f fact) agrees(value string) bool {
 	if f.Accepted || f.Value == value {
 		return true
 	}
 	stated, err := strconv.ParseInt(f.Value, 10, 64)
-	has, errHas := strconv.ParseInt(value, 10, 64)
-	return f.Time && err == nil && errHas == nil && max(stated, has)-min(stated, has) <= int64(maxApart)
+	recorded, recordedErr := strconv.ParseInt(value, 10, 64)
+	return f.Time && err == nil && recordedErr == nil && max(stated, recorded)-min(stated, recorded) <= int64(maxApart)
 }
 
-// Statements is what the events of a log state about the records of its organization: agents and their keys, the active
-// policy with its digest, members with their roles, the digest of the settings, ingest keys, and voter keys. Provisioning
-// states nothing, so what was never changed since is not compared, with two exceptions: the record of each event states the
-// public key that it was signed with, and a voter key never exists without an event. The zero value is that of an empty
-// log. Memory grows with the number of these things, not with the number of events.
+// Statements is what the events of a log state about the records of its organization: agents and their keys, the
+// active policy with its digest, members with their roles, the digest of the settings, ingest keys, and voter keys.
+// Provisioning states nothing, so what never changed since then is not compared, with two exceptions: the record of
+// each event states the public key that signed it, and a voter key never exists without an event. The zero value
+// represents an empty log. Memory grows with the number of these objects, not with the number of events.
 type Statements struct {
-	Size  id.Index        `json:"size"` // events so far
+	Size  id.Index        `json:"size"` // number of events read
 	Facts map[string]fact `json:"facts"`
 }
 
-// stated has the members of the payloads of all statements that Note reads.
+// stated has the members of all payloads that Note reads.
 type stated struct {
 	AgentID         string    `json:"agent_id"`
 	KeyID           string    `json:"key_id"`
@@ -90,7 +90,7 @@ type stated struct {
 	Subjects []string `json:"subjects"`
 }
 
-// Note takes the next event of the log. After an error, the event has not been taken.
+// Note processes the next event of the log. If it returns an error, the event was not processed.
 func (s *Statements) Note(e *storage.Event) error {
 	if s.Facts == nil {
 		s.Facts = map[string]fact{}
@@ -99,7 +99,7 @@ func (s *Statements) Note(e *storage.Event) error {
 	switch {
 	case !event.ReservedAgent(string(e.Agent)):
 		err = s.noteKey(e)
-	case e.Envelope != nil: // the audit of the log reports an envelope that is missing
+	case e.Envelope != nil: // the audit of the log reports a missing envelope
 		err = s.noteEnvelope(e)
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Statements) Note(e *storage.Event) error {
 	return nil
 }
 
-// noteEnvelope takes an event of the service.
+// noteEnvelope processes an event of the service.
 func (s *Statements) noteEnvelope(e *storage.Event) error {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1})
 	if err != nil {
@@ -130,8 +130,8 @@ func (s *Statements) noteEnvelope(e *storage.Event) error {
 	return nil
 }
 
-// noteVoterKey takes the registration or the retirement of a voter key. Whether verifiers accept its signatures makes no
-// difference here.
+// noteVoterKey processes the registration or retirement of a voter key. It does not matter whether verifiers accept
+// its signatures.
 func (s *Statements) noteVoterKey(at id.Index, envelope *event.Envelope) error {
 	var registered signedvote.Registration
 	if err := json.Unmarshal(envelope.Payload, &registered); err != nil {
@@ -139,8 +139,8 @@ func (s *Statements) noteVoterKey(at id.Index, envelope *event.Envelope) error {
 	}
 	key := voterkey.FactName(account.ID(registered.AccountID), registered.CredentialID)
 	if registered.Transition == signedvote.Retired {
-		for _, of := range []string{"/rp_id", "/web_origin", "/registered_at", "/consent_by"} {
-			delete(s.Facts, key+of)
+		for _, member := range []string{"/rp_id", "/web_origin", "/registered_at", "/consent_by"} {
+			delete(s.Facts, key+member)
 		}
 		s.Facts[key] = fact{At: at}
 		return nil
@@ -158,7 +158,7 @@ func (s *Statements) noteVoterKey(at id.Index, envelope *event.Envelope) error {
 	return nil
 }
 
-// noteKey takes the public key from the record of an event that an agent or a bridge signed.
+// noteKey records the public key from the record of an event that an agent or a bridge signed.
 func (s *Statements) noteKey(e *storage.Event) error {
 	r, err := event.ParseRecord(e.Record)
 	if err != nil {
@@ -243,22 +243,22 @@ func (s *Statements) noteStatement(at id.Index, kind sysevent.Kind, p *stated) {
 	}
 }
 
-// Contradiction is a record that is not as an event of the log states.
+// Contradiction is a record that differs from what an event of the log states.
 type Contradiction struct {
-	Subject string   // what the event is about: "agent_key/AGENT/KEY/status"
-	Event   id.Index // that states it
-	Missing bool     // the record is not there
-	Extra   bool     // the record is there, and no event states it
+	Subject string   // for example "agent_key/AGENT/KEY/status"
+	Event   id.Index // that states the subject
+	Missing bool     // there is no record
+	Extra   bool     // there is a record that no event states
 }
 
 func (c Contradiction) String() string {
 	switch {
 	case c.Extra:
-		return c.Subject + ": is there, and no event states it"
+		return c.Subject + ": no event states this record"
 	case c.Missing:
-		return fmt.Sprintf("%s: is not there, and event %d states it", c.Subject, c.Event)
+		return fmt.Sprintf("%s: the record that event %d states is missing", c.Subject, c.Event)
 	}
-	return fmt.Sprintf("%s: is not as event %d states", c.Subject, c.Event)
+	return fmt.Sprintf("%s: the record differs from event %d", c.Subject, c.Event)
 }
 
 // Comparison compares records with Statements.
@@ -269,18 +269,18 @@ type Comparison struct {
 	found []Contradiction
 }
 
-// Compare begins a comparison with the records next to a log, which has that origin. All records of the organization have
-// to be seen, or those of FactKinds.
+// Compare starts a comparison with the records of the organization of a log with that origin. The caller must call
+// See with all records of the organization, or at least with those of FactKinds.
 func (s *Statements) Compare(origin id.Origin) *Comparison {
 	return &Comparison{with: s, log: origin, seen: map[string]bool{}}
 }
 
-// FactKinds are the kinds of records that events state.
+// FactKinds returns the kinds of records that events state.
 func FactKinds() []storage.Kind {
 	return slices.Concat(agent.FactKinds, account.FactKinds, org.FactKinds, policystore.FactKinds, voterkey.FactKinds)
 }
 
-// See takes a record. It returns an error that wraps storage.ErrCorrupt if the record can't be read.
+// See processes a record. It returns an error that wraps storage.ErrCorrupt if the record cannot be decoded.
 func (c *Comparison) See(r storage.Record) error {
 	for _, facts := range []func(storage.Record) (map[string]string, error){
 		agent.Facts, account.Facts, org.Facts, policystore.Facts, c.voterKeyFacts,
@@ -310,7 +310,7 @@ func (c *Comparison) voterKeyFacts(r storage.Record) (map[string]string, error) 
 	return voterkey.Facts(r, c.log)
 }
 
-// End returns the contradictions, by subject.
+// End returns the contradictions, sorted by subject.
 func (c *Comparison) End() []Contradiction {
 	for name, want := range c.with.Facts {
 		if !c.seen[name] && want.Value != "" && !want.Lenient {
@@ -334,13 +334,13 @@ func factRecords(ctx context.Context, store storage.RecordStore, t id.Tenant) it
 	}
 }
 
-// Store is what CompareStore reads.
+// Store is the part of a storage engine that CompareStore reads.
 type Store interface {
 	storage.Ledgers
 	storage.RecordStore
 }
 
-// follow takes the events up to end.
+// follow processes the events up to end.
 func (s *Statements) follow(ctx context.Context, store Store, t id.Tenant, end id.Index) error {
 	for e, err := range store.Events(ctx, t, s.Size, end, storage.FieldRecord|storage.FieldEnvelope|storage.FieldColumns) {
 		if err == nil {
@@ -356,8 +356,8 @@ func (s *Statements) follow(ctx context.Context, store Store, t id.Tenant, end i
 // tries bounds the comparisons with records that change while they are read.
 const tries = 20
 
-// CompareStore takes the new events of a log and compares what it states with the records of its organization in a store,
-// which may be written at the same time.
+// CompareStore processes the new events of a log and compares what the log states with the records of its
+// organization in a store, which may change at the same time.
 func (s *Statements) CompareStore(ctx context.Context, store Store, of *log.Identity) ([]Contradiction, error) {
 	if err := s.followAll(ctx, store, of.Tenant); err != nil {
 		return nil, err
@@ -376,7 +376,7 @@ func (s *Statements) CompareStore(ctx context.Context, store Store, of *log.Iden
 		if len(found) == 0 {
 			return nil, nil
 		}
-		// A record may have changed after the events were read. The append that changed it stated that.
+		// A record may have changed after the events were read. The append that changed it also stated the change.
 		if err := s.followAll(ctx, store, of.Tenant); err != nil {
 			return nil, err
 		}
@@ -388,10 +388,10 @@ func (s *Statements) CompareStore(ctx context.Context, store Store, of *log.Iden
 			return found, nil
 		}
 	}
-	return nil, nil // it is compared again later
+	return nil, nil // it will be compared again later
 }
 
-// followAll takes the events that the log has now.
+// followAll processes all events that the log has now.
 func (s *Statements) followAll(ctx context.Context, store Store, t id.Tenant) error {
 	head, err := store.Head(ctx, t)
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package rekey moves the private keys of a store from older master keys to the newest one, while
-// the service serves.
+// Package rekey re-encrypts the private keys of a store from older master keys to the current one while the service
+// runs. Callers need not know which records contain keys.
 //
 // Invariants:
 //
-//   - A record is replaced only as it was read, with the same keys sealed anew. A concurrent
-//     change wins, and the record is examined again.
-//   - Nothing else in a record changes, and no key is ever written unsealed.
-//   - The set of master keys that may still be needed is on record from before the first key is
-//     sealed anew until nothing is left to seal (BeginRekeying, CheckMasterKeys). So a store with
-//     some keys on an older master key never starts without that key.
-//   - A key that cannot be opened stays as it is and is reported.
+//   - A record is replaced only if it has not changed since it was read, and then contains the same keys, encrypted
+//     again. A concurrent change wins, and the record is examined again.
+//   - Nothing else in a record changes, and no key is ever written unencrypted.
+//   - The set of master keys that may still be needed is recorded before the first key is re-encrypted, and until no
+//     key is left to re-encrypt (BeginRekeying, CheckMasterKeys). So a store with some keys under an older master key
+//     never starts without that master key.
+//   - A key that cannot be decrypted stays as it is and is reported.
 package rekey
 
 import (
@@ -25,27 +25,27 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Store is the part of an engine that rekeying needs.
+// Store is the part of a storage engine that rekeying needs.
 type Store interface {
 	storage.RecordStore
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Rekeyer moves all keys of a store.
+// Rekeyer re-encrypts all keys of a store.
 type Rekeyer struct {
 	Store   Store
 	Ledgers *log.Ledgers
-	Keyring *seal.Keyring // active: the newest master key
-	Sealed  []seal.Record // every kind of record that holds keys
-	Texts   []seal.Texts  // every kind of record that holds other sealed texts
+	Keyring *seal.Keyring // its active key is the current master key
+	Sealed  []seal.Record // every kind of record that contains keys
+	Texts   []seal.Texts  // every kind of record that contains other sealed texts
 }
 
-// tries bounds how often one record is looked at that others change meanwhile.
+// tries bounds how often a record is read again because others change it at the same time.
 const tries = 16
 
-// Run goes through all organizations once and returns the number of records it has written. Its
-// error joins the failures of single records. Without an error the older master keys open nothing in
-// the store any more, and the note of BeginRekeying is gone.
+// Run examines all organizations once and returns the number of records it has written. Its error joins the failures
+// of single records. If it returns no error, no record of the store needs an older master key, and the note of
+// BeginRekeying is removed.
 func (r *Rekeyer) Run(ctx context.Context) (written int, err error) {
 	note, err := notes(r.Store).Get(ctx, id.Service, "")
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Rekeyer) rekeyPartition(ctx context.Context) (written int, err error) {
 	return written + more, errors.Join(failed...)
 }
 
-// rekeyTexts seals the texts of a partition anew.
+// rekeyTexts re-encrypts the sealed texts of a partition.
 func (r *Rekeyer) rekeyTexts(ctx context.Context, t id.Tenant) (written int, err error) {
 	var failed []error
 	for _, s := range r.Texts {
@@ -119,14 +119,15 @@ func (r *Rekeyer) rekeyText(ctx context.Context, t id.Tenant, s seal.Texts, key 
 	})
 }
 
-// rekeyRecord moves the keys of one record.
+// rekeyRecord re-encrypts the keys of one record.
 func (r *Rekeyer) rekeyRecord(ctx context.Context, identity *log.Identity, s seal.Record) (changed bool, err error) {
 	return r.replaceRecord(ctx, identity.Tenant, s.Kind, "", func(value []byte) ([]byte, bool, error) {
 		return s.Reseal(r.Keyring, identity.KeyOwner(), value)
 	})
 }
 
-// replaceRecord writes a record as reseal has it, unless there is none or reseal changes nothing.
+// replaceRecord replaces the value of a record by the result of reseal, unless there is no record or reseal changes
+// nothing.
 func (r *Rekeyer) replaceRecord(ctx context.Context, t id.Tenant, kind storage.Kind, key string,
 	reseal func([]byte) ([]byte, bool, error)) (changed bool, err error) {
 	for range tries {

@@ -11,10 +11,10 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// SealedTexts returns every kind of record that holds sealed texts under many keys.
+// SealedTexts returns every kind of record that contains sealed texts under many keys.
 func SealedTexts() []seal.Texts { return []seal.Texts{mail.SealedMessages()} }
 
-// SealedRecords returns every kind of record that holds private keys or other sealed texts.
+// SealedRecords returns every kind of record that contains private keys or other sealed texts.
 func SealedRecords() []seal.Record {
 	return []seal.Record{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(),
 		approval.SealedGrantKey(), webhook.SealedKey(), webhook.SealedEndpoints(),

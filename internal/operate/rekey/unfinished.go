@@ -12,23 +12,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindUnfinished is the record of the service that says which master keys may still be
-// needed, under key "". There is none while one key opens everything.
+// kindUnfinished is the record of the service that lists the master keys that may still be needed, under key "". It
+// does not exist while one key decrypts everything.
 const kindUnfinished storage.Kind = "resealing"
 
-// unfinished is a change of master keys that has not ended.
+// unfinished is a change of master keys that is not complete.
 type unfinished struct {
-	Keys []string `json:"keys"` // fingerprints of all that may have sealed something
+	Keys []string `json:"keys"` // fingerprints of all keys that may have sealed something
 }
 
 func notes(r storage.RecordStore) records.Store[unfinished] {
 	return records.New[unfinished](r, kindUnfinished, "")
 }
 
-// BeginRekeying notes that from now on some keys of the store may be sealed under each of the ring's
-// master keys. It MUST be called before the first key is sealed anew or made, so that a process that
-// ends at any moment leaves the note. Only a Run that found nothing left removes the note. A ring of
-// one key has nothing to note.
+// BeginRekeying records that from now on some keys of the store may be sealed under each of the ring's master keys.
+// It must be called before the first key is re-encrypted or generated, so that the note survives a process that ends
+// at any moment. Only a Run that found nothing left removes the note. If the ring has only one key, BeginRekeying
+// does nothing.
 func BeginRekeying(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
 	if len(ring.Fingerprints()) == 1 {
 		return nil
@@ -55,7 +55,7 @@ func BeginRekeying(ctx context.Context, store storage.RecordStore, ring *seal.Ke
 	return errors.New("begin to reseal: the note changes too often")
 }
 
-// CheckMasterKeys refuses a ring without a master key that may still be needed.
+// CheckMasterKeys returns an error if the ring lacks a master key that may still be needed.
 func CheckMasterKeys(ctx context.Context, store storage.RecordStore, ring *seal.Keyring) error {
 	note, err := notes(store).Get(ctx, id.Service, "")
 	if err != nil {
@@ -72,7 +72,7 @@ func CheckMasterKeys(ctx context.Context, store storage.RecordStore, ring *seal.
 	return nil
 }
 
-// deleteNote takes the note away that was read before a whole Run.
+// deleteNote deletes the note that was read before a complete Run.
 func (r *Rekeyer) deleteNote(ctx context.Context, note records.Versioned[unfinished]) error {
 	if !note.Exists() {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// counters are the counters of limits during a simulation: all that was added in a
-// window that ends with the event at hand.
+// counters are the counters of limits during a simulation: everything that was added in a window that ends with the
+// current event.
 type counters struct {
 	added map[id.Hash][]addition
 }
@@ -19,20 +19,20 @@ type addition struct {
 
 func newCounters() *counters { return &counters{added: make(map[id.Hash][]addition)} }
 
-// exceedsLimit reports whether a claim exceeds its limit at a time.
+// exceedsLimit reports whether a claim exceeds its limit at the given time.
 func (c *counters) exceedsLimit(claim *policy.Claim, now id.Instant) bool {
 	counter := claim.Counter()
 	begin := now - id.Instant(claim.Limit.WindowSeconds*1000)
-	kept := c.added[counter]
-	for i := len(kept) - 1; i >= 0 && kept[i].at > now; i-- { // its ledger came back from a clock that was ahead
-		kept[i].at = now
+	additions := c.added[counter]
+	for i := len(additions) - 1; i >= 0 && additions[i].at > now; i-- { // the ledger's clock was ahead and was set back
+		additions[i].at = now
 	}
-	for len(kept) > 0 && kept[0].at <= begin {
-		kept = kept[1:]
+	for len(additions) > 0 && additions[0].at <= begin {
+		additions = additions[1:]
 	}
-	c.added[counter] = kept
+	c.added[counter] = additions
 	var sum decimal.Decimal
-	for _, a := range kept {
+	for _, a := range additions {
 		var err error
 		if sum, err = sum.Add(a.amount); err != nil {
 			return true
@@ -41,7 +41,7 @@ func (c *counters) exceedsLimit(claim *policy.Claim, now id.Instant) bool {
 	return claim.Exceeds(sum)
 }
 
-// addClaims counts the claims of an event that is not refused.
+// addClaims counts the claims of an event that is not denied.
 func (c *counters) addClaims(claims []policy.Claim, now id.Instant) {
 	for i := range claims {
 		counter := claims[i].Counter()

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Difference is a member of a record beside the value that follows from the documents.
+// Difference is a member of a record that differs from the value that follows from the documents.
 type Difference struct {
 	Member    string `json:"member"` // of the record, such as policy.rule_id
 	Record    string `json:"record"`
@@ -18,19 +18,19 @@ type Difference struct {
 
 // Replayed is the result of a replay.
 type Replayed struct {
-	Differences []Difference // none when record and documents agree
+	Differences []Difference // empty if record and documents agree
 
-	// Formerly says that the record agrees only as records did before limits were about
-	// events of every kind: policy.Compiled.EvaluateFormerly.
+	// Formerly means that the record agrees only with the former rules, by which limits did not apply to events of
+	// every kind: policy.Compiled.EvaluateFormerly.
 	Formerly bool
 }
 
-// Replay decides an event again. Record, envelope and policy agree when the same input leads to the
-// same decision. Differences of inputs come first; decisions are compared only when there are none.
-// p may be nil for a record without an active policy.
+// Replay decides an event again. Record, envelope and policy agree if the same input leads to the same decision.
+// Differences of inputs come first; decisions are compared only if there are none. p may be nil for a record without
+// an active policy.
 //
-// Replay takes the record's word for the time and for the amounts that limits held before the event.
-// A record that names an intent is for ReplayResult.
+// Replay relies on the record for the time and for the amounts that limits had before the event. For a record with an
+// intent, use ReplayResult.
 func Replay(p *policy.Policy, record *event.Record, e *event.Envelope) (Replayed, error) {
 	found, err := replayEvent(p, record, e, (*policy.Compiled).Evaluate)
 	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
@@ -48,28 +48,28 @@ func replayEvent(
 	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation,
 ) ([]Difference, error) {
 	d := differences{evaluate: evaluate}
-	said := &record.Policy
+	recorded := &record.Policy
 	d.compareEnvelope(record, e)
-	d.compareValues("policy.intent", string(said.Intent), "")
-	d.compareValues("policy.evaluated", fmt.Sprint(said.Evaluated), fmt.Sprint(e.Tool != ""))
-	if !said.Evaluated {
-		d.compareValues("policy.effective", said.Effective.String(), said.Declared.String())
+	d.compareValues("policy.intent", string(recorded.Intent), "")
+	d.compareValues("policy.evaluated", fmt.Sprint(recorded.Evaluated), fmt.Sprint(e.Tool != ""))
+	if !recorded.Evaluated {
+		d.compareValues("policy.effective", recorded.Effective.String(), recorded.Declared.String())
 		return d.all, nil
 	}
 	in := inputOfEvent(record, e)
-	d.compareValues("policy.input_digest", said.InputDigest.String(), policy.InputDigest(in).String())
-	evaluation, err := d.compareEvaluation(p, said, in)
+	d.compareValues("policy.input_digest", recorded.InputDigest.String(), policy.InputDigest(in).String())
+	evaluation, err := d.compareEvaluation(p, recorded, in)
 	if err != nil || len(d.all) > 0 {
 		return d.all, err
 	}
-	before, err := d.compareLimits(said, evaluation.Claims)
+	before, err := d.compareLimits(recorded, evaluation.Claims)
 	if err != nil || len(d.all) > 0 {
 		return d.all, err
 	}
 	o := evaluation.Settle(func(c *policy.Claim) bool { return c.Exceeds(before[c.Limit.ID]) })
-	d.compareValues("policy.engine", said.Engine, o.Engine)
-	d.compareValues("policy.rule_id", said.RuleID, o.RuleID)
-	d.compareValues("policy.effective", said.Effective.String(), o.Effective(e.Decision).String())
+	d.compareValues("policy.engine", recorded.Engine, o.Engine)
+	d.compareValues("policy.rule_id", recorded.RuleID, o.RuleID)
+	d.compareValues("policy.effective", recorded.Effective.String(), o.Effective(e.Decision).String())
 	return d.all, nil
 }
 
@@ -78,7 +78,7 @@ type differences struct {
 	evaluate func(*policy.Compiled, policy.Input) policy.Evaluation
 }
 
-// compareEnvelope compares a record's statements about its envelope with the envelope.
+// compareEnvelope compares what a record states about its envelope with the envelope.
 func (d *differences) compareEnvelope(record *event.Record, e *event.Envelope) {
 	d.compareValues("event_digest", record.EventDigest.String(), e.Digest.String())
 	d.compareValues("agent_id", string(record.AgentID), string(e.AgentID))
@@ -91,25 +91,24 @@ func (d *differences) compareValues(member, record, documents string) {
 	}
 }
 
-// compareEvaluation evaluates the policy that the record names, or says that p is
-// another one.
+// compareEvaluation evaluates the policy that the record refers to, or records a difference if p is another policy.
 func (d *differences) compareEvaluation(
-	p *policy.Policy, said *event.Policy, in policy.Input,
+	p *policy.Policy, recorded *event.Policy, in policy.Input,
 ) (policy.Evaluation, error) {
 	if p == nil {
-		d.compareValues("policy.policy_id", said.PolicyID, policy.None)
+		d.compareValues("policy.policy_id", recorded.PolicyID, policy.None)
 		return policy.NoPolicy(), nil
 	}
 	named := *p
-	if named.ID == "" && said.PolicyID != policy.None {
-		named.ID = said.PolicyID // as a document for the service may leave them out
+	if named.ID == "" && recorded.PolicyID != policy.None {
+		named.ID = recorded.PolicyID // a policy document may omit ID and version
 	}
 	if named.Version == 0 {
-		named.Version = said.PolicyVersion
+		named.Version = recorded.PolicyVersion
 	}
-	d.compareValues("policy.policy_id", said.PolicyID, named.ID)
-	d.compareValues("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(named.Version))
-	d.compareValues("policy.policy_digest", said.PolicyDigest.String(), named.Digest().String())
+	d.compareValues("policy.policy_id", recorded.PolicyID, named.ID)
+	d.compareValues("policy.policy_version", fmt.Sprint(recorded.PolicyVersion), fmt.Sprint(named.Version))
+	d.compareValues("policy.policy_digest", recorded.PolicyDigest.String(), named.Digest().String())
 	if len(d.all) > 0 {
 		return policy.Evaluation{}, nil
 	}
@@ -120,10 +119,10 @@ func (d *differences) compareEvaluation(
 	return d.evaluate(compiled, in), nil
 }
 
-// compareLimits compares the limits in the record with the claims of the event and returns the
-// amounts that the limits held before.
-func (d *differences) compareLimits(said *event.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
-	tallies, err := policy.ParseTallies(said.Limits)
+// compareLimits compares the limits in the record with the claims of the event, and returns the amounts of the limits
+// before the event.
+func (d *differences) compareLimits(recorded *event.Policy, claims []policy.Claim) (map[string]decimal.Decimal, error) {
+	tallies, err := policy.ParseTallies(recorded.Limits)
 	if err != nil {
 		return nil, err
 	}

@@ -9,13 +9,12 @@ import (
 // Documents are the disclosed documents of an event.
 type Documents struct {
 	Record   *event.Record
-	Envelope *event.Envelope // nil where it is not disclosed or erased
+	Envelope *event.Envelope // nil if it is not disclosed or was erased
 }
 
-// ReplayResult compares the record of a result with that of its intent: a result is not
-// judged again, so its decision follows from the intent's. The result's envelope is
-// required. Tool and call_id are only compared with the intent's envelope. Nothing is
-// returned when all agree.
+// ReplayResult compares the record of a result with the record of its intent: a result is not evaluated again, so its
+// decision follows from the intent. The envelope of the result is required. Tool and call_id are compared only if the
+// envelope of the intent is given. It returns nil if everything agrees.
 func ReplayResult(result, intent Documents) []Difference {
 	var d differences
 	r, i := result.Record, intent.Record
@@ -33,7 +32,7 @@ func ReplayResult(result, intent Documents) []Difference {
 	return d.all
 }
 
-// compareCall compares the statements of both envelopes about the call.
+// compareCall compares what both envelopes state about the call.
 func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 	call, ok := result.SaysResult()
 	d.compareValues("payload.phase", event.PhaseResult, call.Phase)
@@ -41,21 +40,21 @@ func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 	if e := intent.Envelope; ok && e != nil {
 		d.compareValues("event_digest of the intent", intent.Record.EventDigest.String(), e.Digest.String())
 		d.compareValues("tool_name", string(result.Tool), string(e.Tool))
-		if of := e.Call().ID; of != "" && call.ID != "" {
-			d.compareValues("payload.call_id", call.ID, of)
+		if callID := e.Call().ID; callID != "" && call.ID != "" {
+			d.compareValues("payload.call_id", call.ID, callID)
 		}
 	}
 }
 
-// comparePolicy compares the decision in a record with the decision that follows.
-func (d *differences) comparePolicy(said, follows *event.Policy) {
-	d.compareValues("policy.policy_id", said.PolicyID, follows.PolicyID)
-	d.compareValues("policy.policy_version", fmt.Sprint(said.PolicyVersion), fmt.Sprint(follows.PolicyVersion))
-	d.compareValues("policy.policy_digest", said.PolicyDigest.String(), follows.PolicyDigest.String())
-	d.compareValues("policy.rule_id", said.RuleID, follows.RuleID)
-	d.compareValues("policy.engine", said.Engine, follows.Engine)
-	d.compareValues("policy.effective", said.Effective.String(), follows.Effective.String())
-	if len(d.all) == 0 && !said.Same(follows) {
+// comparePolicy compares the decision in a record with the expected decision.
+func (d *differences) comparePolicy(recorded, want *event.Policy) {
+	d.compareValues("policy.policy_id", recorded.PolicyID, want.PolicyID)
+	d.compareValues("policy.policy_version", fmt.Sprint(recorded.PolicyVersion), fmt.Sprint(want.PolicyVersion))
+	d.compareValues("policy.policy_digest", recorded.PolicyDigest.String(), want.PolicyDigest.String())
+	d.compareValues("policy.rule_id", recorded.RuleID, want.RuleID)
+	d.compareValues("policy.engine", recorded.Engine, want.Engine)
+	d.compareValues("policy.effective", recorded.Effective.String(), want.Effective.String())
+	if len(d.all) == 0 && !recorded.Same(want) {
 		d.compareValues("policy", "members of an evaluation", "null, because a result is not judged")
 	}
 }

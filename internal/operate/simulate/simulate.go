@@ -1,14 +1,13 @@
-// Package simulate tries a policy before it is active, and decides stored events again: on the
-// events of a ledger, or on the documents of one event.
+// Package simulate tries a policy before it is active, and decides stored events again: on the events of a ledger, or
+// on the documents of one event. It hides how events are read and how a simulation shares the processor with other
+// requests.
 //
 // Invariants:
 //
-//   - Package policy decides, with the very inputs that the service gave it. There is no second
-//     evaluator.
-//   - Nothing is written, and no state above the one published at the begin of a simulation is
-//     read.
-//   - A simulation is bounded in events and in time, takes turns with the other work of the
-//     server, ends with its request, and few run at a time.
+//   - Package policy decides, with exactly the inputs that the service would give it. There is no second evaluator.
+//   - Nothing is written, and no state newer than the published one at the start of a simulation is read.
+//   - A simulation is bounded in events and in time, shares the processors fairly with other requests, ends with its
+//     request, and only a few run concurrently.
 package simulate
 
 import (
@@ -26,14 +25,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of a simulation.
+// Limits of a simulation.
 const (
 	MaxEvents  = 10_000
 	maxTime    = 5 * time.Second
-	maxChanges = 100                   // that are told one by one
+	maxChanges = 100                   // listed individually
 	perTurn    = 32                    // events
-	turnTime   = 20 * time.Millisecond // after which no further event is decided in a turn
-	atATime    = 2                     // simulations of all organizations; one of each
+	turnTime   = 20 * time.Millisecond // after which a turn ends
+	atATime    = 2                     // concurrent simulations, one for each organization
 )
 
 // Ledgers is the part of package log that simulations need.
@@ -73,24 +72,24 @@ func New(o Options) *Simulator {
 	}
 }
 
-// Report says what a policy would have done.
+// Report describes what a policy would have done.
 type Report struct {
-	Begin, End id.Index // the events that were looked at, [Begin, End)
-	Complete   bool     // all that were wanted; false when the time was over
+	Begin, End id.Index // the examined events, [Begin, End)
+	Complete   bool     // false if the time ran out
 
-	Evaluated   int // that name a tool and have an envelope
-	WithoutTool int // to which no policy applies, those of the service itself among them
-	Erased      int // whose envelope is gone
-	Results     int // which take the decision of their intent, and are not judged
+	Evaluated   int // events with a tool and an envelope
+	WithoutTool int // events to which no policy applies, including the service's own
+	Erased      int // events whose envelope was erased
+	Results     int // results, which inherit the decision of their intent and are not evaluated
 
 	Shadow map[string]int // how often each shadow rule would have matched
 
-	Changed             int // whose effective decision would be another one
-	Tightened, Loosened int // parts of Changed
+	Changed             int // events with a different effective decision
+	Tightened, Loosened int // subsets of Changed
 	Changes             []Change
 }
 
-// Change is an event that would be decided otherwise.
+// Change is an event that would be decided differently.
 type Change struct {
 	Sequence       uint64
 	Event          id.Event
@@ -105,17 +104,17 @@ type Change struct {
 	ReceivedAt     id.Instant
 }
 
-// Range is the events of a simulation: the newest ones below To, at most Last.
+// Range selects the events of a simulation: the last ones before To, at most Last.
 type Range struct {
 	Last int      // from 1
-	To   id.Index // 0, and an index beyond the end: the end of the ledger
+	To   id.Index // 0 or an index beyond the end means the end of the ledger
 }
 
-// SimulateEvents decides a range of a ledger's events again by another policy: as if it had been active
-// at each, with the declared decision tightened as it was then. Limits begin at 0 with the first event.
+// SimulateEvents decides a range of a ledger's events again with another policy, as if it had been active at each of
+// them, and tightens each declared decision as it was then. Limits start at 0 with the first event.
 //
-// Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while other simulations
-// use all slots.
+// It returns the errors of policy.Compile and log.State.Trusted, and fault.Overloaded while other simulations use all
+// slots.
 func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Policy, of Range) (Report, error) {
 	if err := r.limit.Acquire(t, 1); err != nil {
 		return Report{}, err
@@ -141,7 +140,7 @@ func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Po
 	return run.report, nil
 }
 
-// within returns the events of a ledger of a size, [begin, end).
+// within returns the range [begin, end) of the events of a ledger with the given size.
 func (r Range) within(size id.Index) (begin, end id.Index) {
 	if end = size; r.To != 0 {
 		end = min(end, r.To)
@@ -152,7 +151,7 @@ func (r Range) within(size id.Index) (begin, end id.Index) {
 	return begin, end
 }
 
-// trustedState returns the state of a ledger whose policies and events are those that hold.
+// trustedState returns the state of a ledger if its policies and events can be trusted.
 func (r *Simulator) trustedState(ctx context.Context, t id.Tenant) (*log.State, error) {
 	s, err := r.ledgers.State(ctx, t)
 	if err == nil {
@@ -161,7 +160,7 @@ func (r *Simulator) trustedState(ctx context.Context, t id.Tenant) (*log.State, 
 	return s, err
 }
 
-// compilePolicy takes a processor too, because it is as long as many events.
+// compilePolicy compiles a policy. It acquires a processor, because it takes as long as many events.
 func (r *Simulator) compilePolicy(ctx context.Context, t id.Tenant, p policy.Policy) (*policy.Compiled, error) {
 	tenant := admission.TenantOf(t)
 	if err := r.processors.Acquire(ctx, tenant, 1); err != nil {
@@ -178,7 +177,7 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 		return err
 	}
 	defer r.processors.Release(tenant, 1)
-	var until time.Time // from the first event on: before, the store is waited for
+	var until time.Time // starts at the first event, because before it the store is slow
 	end := min(run.report.End+perTurn, run.end)
 	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.FieldRecord|storage.FieldEnvelope) {
 		if err == nil {
@@ -200,7 +199,7 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 
 // run is one simulation.
 type run struct {
-	end      id.Index // no event from there on
+	end      id.Index // index after the last event
 	policy   *policy.Compiled
 	counters *counters
 	report   Report
@@ -264,7 +263,7 @@ func (r *run) noteChange(record *event.Record, envelope *event.Envelope, effecti
 	})
 }
 
-// inputOfEvent is the input of the policy for an event, also for an event that no policy decided.
+// inputOfEvent returns the policy input for an event, even if no policy decided it.
 func inputOfEvent(record *event.Record, e *event.Envelope) policy.Input {
 	in := policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,

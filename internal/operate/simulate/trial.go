@@ -8,11 +8,11 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// EvaluateTrial explains what a policy of an organization says to one input, at the time
-// of the trial or else now.
+// EvaluateTrial explains what a policy of an organization decides for one input, at the time of the trial or, if it
+// has none, now.
 //
-// Errors are those of log.State.Trusted, because a policy is tried that may have been
-// replaced; fault.Overloaded while others are at it.
+// It returns the errors of log.State.Trusted, because the policy may have been replaced, and fault.Overloaded while
+// other simulations use all slots.
 func (r *Simulator) EvaluateTrial(
 	ctx context.Context, t id.Tenant, p policy.Policy, trial *policy.Trial,
 ) (policy.Explanation, error) {

@@ -284,31 +284,31 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 		edit func(map[string]any) bool
 		says string
 	}{
-		"public key of the agent, which only its events state": {"agent_key", set("public_key", thief), "agent_key/" + string(red.Agent.Agent) + "/" + string(red.Agent.Key) + ": is not as event"},
-		"a revoked key is active":                              {"agent_key", set("status", "active"), "/status: is not as event"},
-		"a compromise begins later":                            {"agent_key", set("compromised_from", 1000), "/compromised_from: is not as event"},
-		"a key is gone":                                        {"agent_key", gone, "is not there"},
-		"an inactive agent is active":                          {"agent", set("inactive", false), "/inactive: is not as event"},
-		"the name of an agent":                                 {"agent", set("display_name", "other"), "/name: is not as event"},
-		"no policy is active":                                  {"policy_active", gone, "policy: is not there"},
-		"another version is active":                            {"policy_active", set("version", 7), "policy: is not as event"},
+		"public key of the agent, which only its events state": {"agent_key", set("public_key", thief), "agent_key/" + string(red.Agent.Agent) + "/" + string(red.Agent.Key) + ": the record differs from event"},
+		"a revoked key is active":                              {"agent_key", set("status", "active"), "/status: the record differs from event"},
+		"a compromise begins later":                            {"agent_key", set("compromised_from", 1000), "/compromised_from: the record differs from event"},
+		"a key is gone":                                        {"agent_key", gone, "states is missing"},
+		"an inactive agent is active":                          {"agent", set("inactive", false), "/inactive: the record differs from event"},
+		"the name of an agent":                                 {"agent", set("display_name", "other"), "/name: the record differs from event"},
+		"no policy is active":                                  {"policy_active", gone, "policy: the record that event"},
+		"another version is active":                            {"policy_active", set("version", 7), "policy: the record differs from event"},
 		"the text of a policy": {"policy_version", func(v map[string]any) bool {
 			v["document"].(map[string]any)["rules"] = []any{}
 			return true
-		}, "is not as event"},
-		"the role of a member":    {"membership", set("role", "owner"), "member/" + string(bob.Account) + "/role: is not as event"},
-		"a suspended member acts": {"membership", set("suspended", false), "/suspended: is not as event"},
-		"a setting":               {"org", set("self_review", true), "settings: is not as event"},
-		"a revoked ingest key":    {"ingest_key", set("revoked_at", nil), "/revoked: is not as event"},
+		}, "the record differs from event"},
+		"the role of a member":    {"membership", set("role", "owner"), "member/" + string(bob.Account) + "/role: the record differs from event"},
+		"a suspended member acts": {"membership", set("suspended", false), "/suspended: the record differs from event"},
+		"a setting":               {"org", set("self_review", true), "settings: the record differs from event"},
+		"a revoked ingest key":    {"ingest_key", set("revoked_at", nil), "/revoked: the record differs from event"},
 		"the public key of a voter": {"voter_key", set("public_key", map[string]any{"crv": "Ed25519", "kty": "OKP",
 			"x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}), "voter_key/" + string(ann.Account)},
-		"the page of a voter key":         {"voter_key", set("web_origin", "https://evil.example"), "/web_origin: is not as event"},
-		"the relying party of a key":      {"voter_key", set("rp_id", "evil.example"), "/rp_id: is not as event"},
-		"a registration that looks older": {"voter_key", set("registered_at", "2025-10-20T12:00:00.000Z"), "/registered_at: is not as event"},
-		"nobody consented to a voter key": {"voter_key", set("consent_by", ""), "/consent_by: is not as event"},
-		"a voter key of another log":      {"voter_key", set("log", "log.example/o/another"), "is not there"},
-		"a voter key is gone":             {"voter_key", gone, "is not there"},
-		"the scopes of a key":             {"ingest_key", set("scopes", []any{"evaluate"}), "/scopes: is not as event"},
+		"the page of a voter key":         {"voter_key", set("web_origin", "https://evil.example"), "/web_origin: the record differs from event"},
+		"the relying party of a key":      {"voter_key", set("rp_id", "evil.example"), "/rp_id: the record differs from event"},
+		"a registration that looks older": {"voter_key", set("registered_at", "2025-10-20T12:00:00.000Z"), "/registered_at: the record differs from event"},
+		"nobody consented to a voter key": {"voter_key", set("consent_by", ""), "/consent_by: the record differs from event"},
+		"a voter key of another log":      {"voter_key", set("log", "log.example/o/another"), "states is missing"},
+		"a voter key is gone":             {"voter_key", gone, "states is missing"},
+		"the scopes of a key":             {"ingest_key", set("scopes", []any{"evaluate"}), "/scopes: the record differs from event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := filepath.Join(t.TempDir(), "export")

@@ -228,7 +228,7 @@ func TestForgedVoterKeyIsNotImported(t *testing.T) {
 	here.export(dir, "")
 	there := newHouse(t, model(t), here.keyring)
 	_, err := there.tryImport(dir, "")
-	if err == nil || !strings.Contains(err.Error(), "voter_key/acc_eve/") || !strings.Contains(err.Error(), "is there, and no event states it") {
+	if err == nil || !strings.Contains(err.Error(), "voter_key/acc_eve/") || !strings.Contains(err.Error(), "no event states this record") {
 		t.Errorf("got %v", err)
 	}
 	if tenants := collect(t, there.engine.Tenants(t.Context())); len(tenants) > 0 {
