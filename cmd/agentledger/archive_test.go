@@ -182,7 +182,7 @@ func TestArchiveAwayAtStart(t *testing.T) {
 	data := t.TempDir()
 	start := func() *server {
 		t.Helper()
-		c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
+		c := testSettings(data)
 		c.MetricsListen, c.Archive = "127.0.0.1:0", archive
 		s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
 		if err != nil {

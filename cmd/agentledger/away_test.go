@@ -52,7 +52,7 @@ func newAwayWorld(t *testing.T) *awayWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := demoCommand{}.demoSettings(t.TempDir())
+	c := testSettings(t.TempDir())
 	watch := logOnlyObservation(slog.New(slog.DiscardHandler))
 	s, err := newService(t.Context(), c, &datadir.Store{Engine: awayEngine{w.store}, Anchors: anchors, Keyring: keyring}, watch, func(err error) { t.Errorf("fatal: %v", err) })
 	if err != nil {

@@ -49,7 +49,7 @@ func newTimed(t *testing.T) *timed {
 
 func (s *timed) start(change func(*config.Serve)) {
 	s.t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(s.data)
+	c := testSettings(s.data)
 	c.MetricsListen, c.ClockMaxGap = "127.0.0.1:0", 31*24*time.Hour
 	if change != nil {
 		change(&c)

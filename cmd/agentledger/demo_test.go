@@ -68,7 +68,7 @@ func TestDemoWorksOn(t *testing.T) {
 		return head
 	}
 	before := size()
-	if err := person.signIn(t.Context(), demoEmail, demoPassword); err != nil {
+	if err := person.signIn(t.Context(), "ops@acme.example", "correct horse battery staple"); err != nil {
 		t.Fatal(err)
 	}
 	var waiting struct {

@@ -43,7 +43,7 @@ func opened(t *testing.T, c config.Serve) error {
 // Between the first start with a new master key and the end of resealing some keys are
 // under each of them: a start with one alone is refused, whichever it is.
 func TestHalfChangedMasterKey(t *testing.T) {
-	c := demoCommand{}.demoSettings(t.TempDir())
+	c := testSettings(t.TempDir())
 	foundIn(t, c, "red", "blue")
 	key := filepath.Join(c.Data, "master.key")
 	if err := os.Rename(key, key+".old"); err != nil {

@@ -71,7 +71,7 @@ func (f *hangingFile) SyncTo(n int64) (bool, error) {
 
 // newDiskServer is a whole service in this process, on a disk that can hang.
 func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
+	c := testSettings(t.TempDir())
 	engine, err := pebblestore.Open(pebblestore.Options{Dir: c.DatabaseDir(), FS: disk})
 	if err != nil {
 		t.Fatal(err)

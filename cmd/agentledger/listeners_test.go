@@ -16,7 +16,7 @@ import (
 // startLogged is startHere with a log that the test reads.
 func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuffer) {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
+	c := testSettings(t.TempDir())
 	change(&c)
 	out := new(lockedBuffer)
 	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(out))

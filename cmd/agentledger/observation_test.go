@@ -26,7 +26,7 @@ import (
 // startHere starts a server in this process. It is stopped with the test.
 func startHere(t *testing.T, change func(*config.Serve)) *server {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
+	c := testSettings(t.TempDir())
 	c.MetricsListen = "127.0.0.1:0"
 	if change != nil {
 		change(&c)
@@ -113,7 +113,7 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 // startWithOptions starts a server with the parts that an operator has to ask for.
 func startWithOptions(t *testing.T) *server {
 	t.Helper()
-	first, err := startServer(t.Context(), demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir()), slog.New(slog.DiscardHandler))
+	first, err := startServer(t.Context(), testSettings(t.TempDir()), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
@@ -27,48 +26,6 @@ func newOperator(main, identity string) (*operator, error) {
 	}
 	identity, transport := serving.Reach(identity)
 	return &operator{main: main, identity: identity, http: &http.Client{Jar: jar, Transport: transport}}, nil
-}
-
-// foundedOrganization is the answer of the platform call.
-type foundedOrganization struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Origin         id.Origin       `json:"origin"`
-	LogKey         string          `json:"log_key"`
-	MembershipID   string          `json:"membership_id"`
-	Account        string          `json:"account"`
-	Agent          credentials     `json:"agent"`
-	IngestKey      struct {
-		KeyID  string `json:"key_id"`
-		Secret string `json:"secret"`
-	} `json:"ingest_key"`
-}
-
-type credentials struct {
-	AgentID    id.Agent `json:"agent_id"`
-	KeyID      id.Key   `json:"key_id"`
-	PrivateB64 string   `json:"private_key_b64"`
-	PublicB64  string   `json:"public_key_b64"`
-}
-
-// foundOrganization makes an organization.
-func (o *operator) foundOrganization(ctx context.Context, secret string,
-	request map[string]any) (foundedOrganization, error) {
-	var f foundedOrganization
-	err := o.callJSON(ctx, "POST", o.identity+"/v1/id/platform/organizations",
-		http.Header{"X-Platform-Secret": {secret}}, request, &f)
-	return f, err
-}
-
-// signIn begins a session, which the later console calls use.
-func (o *operator) signIn(ctx context.Context, email, password string) error {
-	return o.callJSON(ctx, "POST", o.identity+"/v1/id/auth/login", nil,
-		map[string]any{"email": email, "password": password}, nil)
-}
-
-// callConsole makes one call of the console.
-func (o *operator) callConsole(ctx context.Context, method, path string, body, answer any) error {
-	return o.callJSON(ctx, method, o.main+"/v1/console"+path, nil, body, answer)
 }
 
 // maxAnswer bounds an answer that is read whole.

@@ -308,7 +308,7 @@ func TestVolumeComesBack(t *testing.T) {
 				}
 				return nil
 			}}
-			c := demoCommand{}.demoSettings(h.dir)
+			c := testSettings(h.dir)
 			c.Listen.Listen, c.IDListen, c.MetricsListen = h.main[len("http://"):], h.identity[len("http://"):], h.metrics
 			c.PublicURL = "http://log.test"
 			ctx, stop := context.WithCancel(t.Context())
@@ -368,7 +368,7 @@ func TestNoReadOnlyStart(t *testing.T) {
 		there bool
 	}{"permission": {syscall.EACCES, true}, "first start": {syscall.ENOSPC, false}} {
 		dir := t.TempDir()
-		settings := demoCommand{}.demoSettings(dir)
+		settings := testSettings(dir)
 		if c.there {
 			foundIn(t, settings, "red")
 		}

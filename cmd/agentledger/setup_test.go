@@ -13,7 +13,7 @@ import (
 // setupServer starts a server on a folder and returns what it prints about the setup.
 func setupServer(t *testing.T, dir string, logs *lockedBuffer) (s *server, printed string) {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(dir)
+	c := testSettings(dir)
 	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "debug"}.NewLogger(logs))
 	if err != nil {
 		t.Fatal(err)

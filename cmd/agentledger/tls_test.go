@@ -124,7 +124,7 @@ func TestSettingsOfTLS(t *testing.T) {
 		}, "choose one"},
 		"acme": {func(c *config.Serve) { c.PublicURL, c.ACME.Directory = "https://log.test", "https://acme.test/dir" }, ""},
 	} {
-		c := demoCommand{}.demoSettings(t.TempDir())
+		c := testSettings(t.TempDir())
 		tc.change(&c)
 		err := c.Validate()
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
@@ -165,7 +165,7 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 	if got := s.listeners.Describe(); !strings.Contains(got, path+" (identity)") || !strings.Contains(got, "only this machine") {
 		t.Errorf("got %s", got)
 	}
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
+	c := testSettings(t.TempDir())
 	c.IDListen = "unix:" + path
 	for _, address := range []string{"", "unix:"} {
 		none := c

@@ -66,7 +66,7 @@ func TestWitnessHangs(t *testing.T) {
 	})
 	set := witnessedBy(t, x.PolicyLine("x")+"quorum x\n")
 	data := t.TempDir()
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
+	c := testSettings(data)
 	set(&c)
 	witnessed, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
 	if err != nil {
@@ -126,7 +126,7 @@ func TestWitnessPolicyFileIsRefused(t *testing.T) {
 		"a log":             {"log log.example+00000000+x\nquorum none\n", "line 1"},
 		"threshold of zero": {x.PolicyLine("x") + "group g 0 x\nquorum g\n", "line 2"},
 	} {
-		c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
+		c := testSettings(t.TempDir())
 		witnessedBy(t, row.policy)(&c)
 		s, err := startServer(t.Context(), c, config.Logging{LogLevel: "error"}.NewLogger(t.Output()))
 		if err == nil {

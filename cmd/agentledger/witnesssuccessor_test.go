@@ -28,7 +28,7 @@ func until(t *testing.T, what string, is func() bool) {
 // runOn starts a service on a data directory and returns what ends it.
 func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func()) {
 	t.Helper()
-	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
+	c := testSettings(data)
 	set(&c)
 	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
 	if err != nil {

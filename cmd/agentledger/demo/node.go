@@ -2,10 +2,10 @@ package demo
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -14,130 +14,96 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
-// node is one process of the service, over its restarts. Its addresses stay the same.
+// node is a process of the service, over its restarts. Its addresses do not change.
 type node struct {
-	name           string // node 1
-	storage, dir   string
-	main, identity string // URLs
-	metrics        string // URL
-	internal       string // address
-	secrets        []string
-	id             string   // of this run; "" before it
-	process        *process // nil before the first start
-	log            tail
+	name                    string   // node 1
+	main, identity, metrics string   // URLs
+	store, serve            []string // flags
+	*process                         // nil before the first start
 }
 
-// nodeHeader names the header of each answer that holds the id of the node that answered.
-const nodeHeader = "X-Agentledger-Node"
-
-// publicURL is the address of the service, which no name server knows.
+// publicURL is the address of a service of several nodes. No name server knows it.
 const publicURL = "http://log.example"
 
-// newNode returns a node that does not run. number counts from 1.
-func newNode(number int, storage, dir string, secrets []string) (*node, error) {
-	n := &node{name: fmt.Sprintf("node %d", number), storage: storage, secrets: secrets,
-		dir: filepath.Join(dir, fmt.Sprintf("node-%d", number))}
-	addresses := make([]string, 4)
-	for i := range addresses {
-		l, err := listenSomewhere()
+// addNode adds a node that is not yet running.
+func (s *stage) addNode() *node {
+	a := freeAddresses(4)
+	n := &node{name: fmt.Sprintf("node %d", len(s.nodes)+1), identity: "http://" + a[1], metrics: "http://" + a[2]}
+	n.store = []string{"--data", filepath.Join(s.dir, n.name)}
+	if s.database != nil {
+		n.store = append(n.store, "--storage", s.database.url())
+		n.serve = []string{"--public-url", publicURL, "--node-listen", a[3], "--node-url", "https://" + a[3]}
+	} else {
+		host, port, err := net.SplitHostPort(s.Listen)
+		try(err)
+		if port == "0" {
+			_, port, _ = net.SplitHostPort(a[0])
+		}
+		a[0] = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
+		// Browsers have passkeys on localhost without TLS.
+		n.serve = []string{"--public-url", "http://localhost:" + port, "--environment", "demo"}
+	}
+	n.main = "http://" + a[0]
+	n.serve = append(n.serve, "--listen", a[0], "--id-listen", a[1], "--metrics-listen", a[2], "--log-level", s.LogLevel,
+		"--log-format", s.LogFormat)
+	s.nodes = append(s.nodes, n)
+	return n
+}
+
+// freeAddresses returns addresses on ports below those that systems give to connections, so that they stay free while a
+// node is restarted.
+func freeAddresses(count int) (all []string) {
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000)))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close()
-		addresses[i] = l.Addr().String()
-	}
-	n.main, n.identity, n.metrics = "http://"+addresses[0], "http://"+addresses[1], "http://"+addresses[2]
-	n.internal = addresses[3]
-	return n, nil
-}
-
-// listenSomewhere returns a listener on a port below those that systems give to connections. So the port stays free
-// while a node is started again.
-func listenSomewhere() (l net.Listener, err error) {
-	for range 1000 {
-		port := 15_000 + rand.IntN(15_000)
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return l, nil
+		if all = append(all, l.Addr().String()); len(all) == count {
+			return all
 		}
 	}
-	return nil, fmt.Errorf("find free ports: %w", err)
+	try(errors.New("find free ports: all are in use"))
+	return nil
 }
 
-func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
-
-// storeFlags name the database and the folder of the node, which has its anchors.
-func (n *node) storeFlags() []string { return []string{"--storage", n.storage, "--data", n.dir} }
-
-// command returns a run of this program with the secrets of the service.
-func (n *node) command(args ...string) (*exec.Cmd, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := exec.Command(program, args...)
-	c.Env = environment(n.secrets...)
-	c.SysProcAttr = attributes(syscall.SIGKILL)
-	return c, nil
+// command returns a command of this program with the secrets of the service.
+func (s *stage) command(args ...string) *exec.Cmd {
+	c := exec.Command(must(os.Executable()), args...)
+	c.Env, c.SysProcAttr = environment(s.secrets...), attributes(syscall.SIGKILL)
+	return c
 }
 
-// startTime bounds the start of a node.
-const startTime = time.Minute
-
-// start starts the process and returns when it serves.
-func (n *node) start(ctx context.Context) error {
-	args := append([]string{"serve"}, n.storeFlags()...)
-	c, err := n.command(append(args, "--listen", addressOf(n.main), "--id-listen", addressOf(n.identity),
-		"--metrics-listen", addressOf(n.metrics), "--public-url", publicURL, "--log-level", "warn",
-		"--node-listen", n.internal, "--node-url", "https://"+n.internal)...)
-	if err != nil {
-		return err
-	}
-	out, in, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	c.Stdout, c.Stderr = in, &n.log
-	if n.process, err = startProcess(c); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", n.name, err), out.Close())
-	}
-	serves := make(chan bool, 1)
-	go func() {
-		defer out.Close()
-		lines := bufio.NewScanner(out)
-		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving ") {
+// start starts a node and returns when it serves.
+func (s *stage) start(ctx context.Context, n *node) {
+	log := s.openLog(n.name)
+	defer log.Close()
+	c := s.command(append(append([]string{"serve"}, n.store...), n.serve...)...)
+	c.Stdout, c.Stderr = log, log
+	n.process = must(startProcess(c))
+	serves := await(ctx, func() bool {
+		answer, err := get(ctx, n.main+"/livez")
+		if err == nil {
+			_ = answer.Body.Close()
 		}
-		serves <- strings.HasPrefix(lines.Text(), "serving ")
-		_, _ = io.Copy(io.Discard, out) // to the end of the process
-	}()
-	select {
-	case ok := <-serves:
-		if !ok {
-			return fmt.Errorf("start %s: it ended", n.name)
-		}
-	case <-time.After(startTime):
-		return fmt.Errorf("start %s: it does not serve", n.name)
-	case <-ctx.Done():
-		return ctx.Err()
+		return err == nil || !n.runs()
+	})
+	if !serves || !n.runs() {
+		try(errors.Join(fmt.Errorf("start %s: it does not serve", n.name), ctx.Err()))
 	}
-	n.id, err = n.askID(ctx)
-	return err
 }
 
-// askID returns the id of this run.
-func (n *node) askID(ctx context.Context) (string, error) {
-	answer, err := fetch(ctx, n.main+"/livez")
-	if err != nil {
-		return "", err
-	}
-	return answer.Header.Get(nodeHeader), answer.Body.Close()
+// answering makes a GET request to a node and returns the ID of the node that answered.
+func (n *node) answering(ctx context.Context, path string) string {
+	answer := must(get(ctx, n.main+path))
+	_ = answer.Body.Close()
+	return answer.Header.Get("X-Agentledger-Node")
 }
 
-// fetch makes a GET request. The caller closes the body.
-func fetch(ctx context.Context, url string) (*http.Response, error) {
+// get makes a GET request. The caller closes the body.
+func get(ctx context.Context, url string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -145,9 +111,9 @@ func fetch(ctx context.Context, url string) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// view reads from the metrics how many nodes this one sees, and how many shards it owns.
+// view reads from the metrics how many nodes this node sees, and how many shards it owns.
 func (n *node) view(ctx context.Context) (nodes, shards int, err error) {
-	answer, err := fetch(ctx, n.metrics+"/metrics")
+	answer, err := get(ctx, n.metrics+"/metrics")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -159,27 +125,17 @@ func (n *node) view(ctx context.Context) (nodes, shards int, err error) {
 	return nodes, shards, nil
 }
 
-// runs reports whether the process was started and has not ended.
-func (n *node) runs() bool { return n.process != nil && n.process.runs() }
-
 // kill ends the process at once.
 func (n *node) kill() {
 	if n.runs() {
-		_ = n.process.signal(syscall.SIGKILL)
+		_ = n.end(syscall.SIGKILL)
 	}
 }
 
-// terminate stops the process as an operator does.
-func (n *node) terminate() error { return n.process.signal(syscall.SIGTERM) }
-
-// fsck re-verifies the database beside the anchors of this node, and returns the last line of the output.
-func (n *node) fsck() (said string, err error) {
-	c, err := n.command(append([]string{"fsck"}, n.storeFlags()...)...)
-	if err != nil {
-		return "", err
-	}
-	c.Stderr = &n.log
+// fsck checks that the stored ledgers match the anchors of a node that has stopped.
+func (s *stage) fsck(n *node, name string) {
+	c := s.command(append([]string{"fsck"}, n.store...)...)
 	out, err := c.Output()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return lines[len(lines)-1], err
+	s.check(err == nil, "%sfsck: %s%s", name, lines[len(lines)-1], because(err))
 }

@@ -1,9 +1,8 @@
-package demo_test
+package demo
 
 import (
 	"bufio"
 	"bytes"
-
 	"os"
 	"os/exec"
 	"path/filepath"

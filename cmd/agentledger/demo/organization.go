@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,31 +15,34 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// organization is one customer of the service: its agent, and its log as a stranger sees it.
+// organization is one customer of the service: its agent, and its log as the public sees it.
 type organization struct {
-	name   string
-	slug   id.Slug
-	key    tlog.VerifierKey
-	client *client.Client // of any node
-	signer *client.Signer
+	name string
+	founded
+	client *client.Client // with the agent's ingest key
+	signer *client.Signer // with the agent's key
+	log    *client.Log    // under the key that the operator received
 
 	mu       sync.Mutex
-	receipts map[id.Event]client.Result
-	longest  time.Duration // until an event was acknowledged, since the last reset
-	heads    map[id.Index]id.Hash
-	shown    map[*node]int // heads that a node showed
-	faults   []string      // that the reader found
+	receipts map[id.Event]client.Result // of acknowledged events
+	longest  time.Duration              // until an event was acknowledged, since takeLongest
+	heads    map[id.Index]id.Hash       // that nodes have shown
+	shown    map[*node]bool             // nodes that have shown heads
+	faults   []string                   // in these heads
 }
 
-// founded is the part of the platform call's answer that the demo needs.
+// founded is the part of the answer of the platform call that the demo needs.
 type founded struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	LogKey         string          `json:"log_key"`
-	Agent          struct {
-		AgentID    id.Agent `json:"agent_id"`
+	ID     id.Organization `json:"organization_id"`
+	Slug   id.Slug         `json:"slug"`
+	Origin id.Origin       `json:"origin"`
+	LogKey string          `json:"log_key"`
+	Agent  struct {
+		ID         id.Agent `json:"agent_id"`
 		KeyID      id.Key   `json:"key_id"`
 		PrivateB64 string   `json:"private_key_b64"`
 	} `json:"agent"`
@@ -47,98 +51,59 @@ type founded struct {
 	} `json:"ingest_key"`
 }
 
+// password is the password of every owner.
+const password = "correct horse battery staple"
+
+// owner returns the e-mail address of the organization's owner.
+func (o *organization) owner() string { return "ops@" + strings.ToLower(o.name) + ".example" }
+
 // found makes an organization through one node.
-func (s *stage) found(ctx context.Context, n *node, name string, slug id.Slug) (*organization, error) {
-	body, err := json.Marshal(map[string]any{"name": name, "slug": slug, "disclosure": "full",
-		"admin_email": "ops@" + string(slug) + ".example", "admin_password": "correct horse battery staple"})
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.identity+"/v1/id/platform/organizations",
-		bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
+func (s *stage) found(ctx context.Context, n *node, name string) *organization {
+	o := &organization{name: name, receipts: map[id.Event]client.Result{}, heads: map[id.Index]id.Hash{},
+		shown: map[*node]bool{}}
+	s.post(ctx, n.identity+"/v1/id/platform/organizations", map[string]any{"name": name, "slug": strings.ToLower(name),
+		"disclosure": "full", "admin_email": o.owner(), "admin_password": password}, &o.founded)
+	// The client sends a request again until a node answers it.
+	o.client = must(client.New(client.Config{BaseURL: s.url, Token: o.IngestKey.Secret,
+		HTTP: &http.Client{Transport: s.transport}, Timeout: 10 * time.Second,
+		Retry: client.Retry{Attempts: 200, Base: 20 * time.Millisecond, Max: 250 * time.Millisecond}}))
+	o.signer = o.newSigner(o.Agent.KeyID)
+	o.log = o.logAt(o.client)
+	return o
+}
+
+// newSigner returns a signer with the agent's private key.
+func (o *organization) newSigner(key id.Key) *client.Signer {
+	seed := must(base64.StdEncoding.DecodeString(o.Agent.PrivateB64))
+	return must(client.NewSigner(client.Identity{Organization: o.ID, Agent: o.Agent.ID, Key: key}, seed))
+}
+
+// logAt returns the log as a client sees it.
+func (o *organization) logAt(c *client.Client) *client.Log {
+	return c.Log(o.Slug, must(tlog.ParseVerifierKey(o.LogKey)))
+}
+
+// head fetches and checks the latest head.
+func (o *organization) head(ctx context.Context) tlog.Checkpoint {
+	_, head, err := o.log.Head(ctx)
+	try(err)
+	return head
+}
+
+func leaves(size id.Index) string { return textcheck.Count(size, "leaf", "leaves") }
+
+// post makes a call of the operator. It stores the JSON of the answer in answer unless that is nil.
+func (s *stage) post(ctx context.Context, url string, body, answer any) {
+	r := must(http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(must(json.Marshal(body)))))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Platform-Secret", platformSecret)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
+	response := must(s.operator.Do(r))
+	defer response.Body.Close()
+	text := must(io.ReadAll(io.LimitReader(response.Body, 1<<20)))
+	if response.StatusCode/100 != 2 {
+		try(fmt.Errorf("POST %s: %d %s", r.URL.Path, response.StatusCode, text))
 	}
-	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if err == nil && answer.StatusCode/100 != 2 {
-		err = fmt.Errorf("status %d: %s", answer.StatusCode, said)
+	if answer != nil {
+		try(json.Unmarshal(text, answer))
 	}
-	var f founded
-	if err == nil {
-		err = json.Unmarshal(said, &f)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make the organization %s: %w", name, err)
-	}
-	return s.newOrganization(name, slug, f)
-}
-
-// newOrganization returns the clients of an organization. A request is sent again until a node takes it.
-func (s *stage) newOrganization(name string, slug id.Slug, f founded) (*organization, error) {
-	o := &organization{name: name, slug: slug, receipts: map[id.Event]client.Result{}, heads: map[id.Index]id.Hash{},
-		shown: map[*node]int{}}
-	var err error
-	if o.key, err = tlog.ParseVerifierKey(f.LogKey); err != nil {
-		return nil, err
-	}
-	if o.client, err = client.New(client.Config{BaseURL: publicURL, Token: f.IngestKey.Secret,
-		HTTP: &http.Client{Transport: s.balancer}, Timeout: 10 * time.Second,
-		Retry: client.Retry{Attempts: 200, Base: 20 * time.Millisecond, Max: 250 * time.Millisecond}}); err != nil {
-		return nil, err
-	}
-	seed, err := base64.StdEncoding.DecodeString(f.Agent.PrivateB64)
-	if err != nil {
-		return nil, err
-	}
-	o.signer, err = client.NewSigner(client.Identity{Organization: f.OrganizationID, Agent: f.Agent.AgentID,
-		Key: f.Agent.KeyID}, seed)
-	return o, err
-}
-
-// log returns the log as any node shows it.
-func (o *organization) log() *client.Log { return o.client.Log(o.slug, o.key) }
-
-// owner returns the node that answers for the organization now.
-func (s *stage) owner(ctx context.Context, o *organization) (*node, error) {
-	for _, n := range s.nodes {
-		if !n.runs() {
-			continue
-		}
-		answer, err := fetch(ctx, n.main+"/v1/public/orgs/"+string(o.slug)+"/transparency/head")
-		if err != nil {
-			return nil, err
-		}
-		if err := answer.Body.Close(); err != nil {
-			return nil, err
-		}
-		for _, owner := range s.nodes {
-			if owner.id == answer.Header.Get(nodeHeader) {
-				return owner, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("no node owns %s", o.name)
-}
-
-// acknowledged returns how many events were acknowledged.
-func (o *organization) acknowledged() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.receipts)
-}
-
-// takeLongest returns the longest time until an event was acknowledged since the last call.
-func (o *organization) takeLongest() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	longest := o.longest
-	o.longest = 0
-	return longest
 }

@@ -7,30 +7,23 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Printer prints a demo: its scenes, notes and conclusions, and its checks, which it counts. Each check is one line that
-// begins with ok or FAIL, and a demo without a check has not passed. The calls of its methods must come one after the
-// other.
-type Printer struct {
-	Out io.Writer
-
-	scenes int
-	passed int
-	failed int
+// printer prints the scenes, notes, checks and conclusions of a demo, and counts the checks. It must not be used
+// concurrently, except for note.
+type printer struct {
+	out                    io.Writer
+	scenes, passed, failed int
 }
 
-// BeginScene begins a part of the story.
-func (p *Printer) BeginScene(title string) {
+func (p *printer) scene(title string) {
 	p.scenes++
-	fmt.Fprintf(p.Out, "\n%d. %s\n", p.scenes, title)
+	fmt.Fprintf(p.out, "\n%d. %s\n", p.scenes, title)
 }
 
-// PrintNote tells something that is not a check.
-func (p *Printer) PrintNote(format string, args ...any) {
-	fmt.Fprintf(p.Out, "   "+format+"\n", args...)
+func (p *printer) note(format string, args ...any) {
+	fmt.Fprintf(p.out, "   "+format+"\n", args...)
 }
 
-// CountCheck tells whether something holds.
-func (p *Printer) CountCheck(ok bool, format string, args ...any) {
+func (p *printer) check(ok bool, format string, args ...any) {
 	mark := "ok  "
 	if ok {
 		p.passed++
@@ -38,17 +31,23 @@ func (p *Printer) CountCheck(ok bool, format string, args ...any) {
 		p.failed++
 		mark = "FAIL"
 	}
-	fmt.Fprintf(p.Out, "   "+mark+" "+format+"\n", args...)
+	p.note(mark+" "+format, args...)
 }
 
-// PrintConclusion prints the conclusion from the checks before it.
-func (p *Printer) PrintConclusion(text string) { fmt.Fprintf(p.Out, "   => %s\n", text) }
-
-// Counts returns how many checks have passed and failed so far.
-func (p *Printer) Counts() (passed, failed int) { return p.passed, p.failed }
-
-// PrintVerdict prints the result of the demo, and reports whether every check has passed.
-func (p *Printer) PrintVerdict() (good bool) {
-	fmt.Fprintf(p.Out, "\n%s passed, %d failed\n", textcheck.Count(p.passed, "check"), p.failed)
-	return p.failed == 0 && p.passed > 0
+// checkNone is a check that passes if there are no faults, and otherwise lists them.
+func (p *printer) checkNone(faults []string, format string, args ...any) {
+	p.check(len(faults) == 0, format, args...)
+	for _, fault := range faults {
+		p.note("%s", fault)
+	}
 }
+
+func (p *printer) conclude(text string) { p.note("=> %s", text) }
+
+// counts returns the result so far, in words.
+func (p *printer) counts() string {
+	return fmt.Sprintf("%s passed, %d failed", textcheck.Count(p.passed, "check"), p.failed)
+}
+
+// passedAll reports whether there were checks and all of them passed.
+func (p *printer) passedAll() bool { return p.failed == 0 && p.passed > 0 }

@@ -1,24 +1,26 @@
 package demo
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"sync"
 )
 
-// process is a program that the demo started.
+// process is a program that the demo has started.
 type process struct {
-	command *exec.Cmd
-	ended   chan struct{}
-	err     error // how it ended; read it after ended
+	*exec.Cmd
+	ended chan struct{}
+	err   error // how it ended; valid after ended is closed
 }
 
-// startProcess starts a program that ends with this one, where the system can do that. The system ends a process
-// together with the thread that started it (prctl(2), PR_SET_PDEATHSIG), so that thread waits for the end.
+// startProcess starts a program that ends with this one if the system supports it. Linux ends a process together with the
+// thread that started it (prctl(2), PR_SET_PDEATHSIG), so that thread waits for the process.
 func startProcess(command *exec.Cmd) (*process, error) {
-	p := &process{command: command, ended: make(chan struct{})}
+	p := &process{Cmd: command, ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -35,8 +37,11 @@ func startProcess(command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// runs reports whether the program has not ended.
+// runs reports whether the program was started and has not ended.
 func (p *process) runs() bool {
+	if p == nil {
+		return false
+	}
 	select {
 	case <-p.ended:
 		return false
@@ -45,46 +50,24 @@ func (p *process) runs() bool {
 	}
 }
 
-// signal sends a signal to a program that may have ended, and waits for the end.
-func (p *process) signal(s os.Signal) error {
-	_ = p.command.Process.Signal(s)
+// end sends a signal, unless the program has ended, and returns how the program ended.
+func (p *process) end(signal os.Signal) error {
+	_ = p.Process.Signal(signal) // an error means that it has ended
+	return p.wait()
+}
+
+// wait waits for the end of the program and returns how it ended, with the name of the program.
+func (p *process) wait() error {
 	<-p.ended
-	return p.err
-}
-
-// tail keeps the end of a log. It may be used concurrently.
-type tail struct {
-	mu   sync.Mutex
-	text string
-}
-
-const tailBytes = 16 << 10
-
-// Write implements io.Writer.
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text += string(b)
-	if over := len(t.text) - tailBytes; over > 0 {
-		t.text = t.text[over:]
+	if p.err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(p.Path), p.err)
 	}
-	return len(b), nil
+	return nil
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text
-}
-
-// environment returns the environment for programs of the demo, without the settings that are meant for other
-// services and databases.
+// environment returns the environment for programs of the demo, without the settings of other services and databases.
 func environment(more ...string) []string {
-	var kept []string
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "AGENTLEDGER_") && !strings.HasPrefix(variable, "PG") {
-			kept = append(kept, variable)
-		}
-	}
-	return append(kept, more...)
+	return append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "AGENTLEDGER_") || strings.HasPrefix(variable, "PG")
+	}), more...)
 }
