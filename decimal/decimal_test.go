@@ -12,7 +12,7 @@ import (
 
 var scale = new(big.Int).Exp(big.NewInt(10), big.NewInt(decimal.FractionDigits), nil)
 
-// exact is the oracle: the value as a fraction.
+// exact is the oracle: the value as an exact fraction.
 func exact(t testing.TB, s string) *big.Rat {
 	t.Helper()
 	r, ok := new(big.Rat).SetString(s)
@@ -84,8 +84,8 @@ func TestFromInt(t *testing.T) {
 	}
 }
 
-// Sums, differences and comparisons are those of exact fractions, and an error
-// stands for exactly the results that do not fit.
+// Sums, differences and comparisons agree with exact fractions, and an operation fails exactly if
+// its result does not fit.
 func FuzzArithmetic(f *testing.F) {
 	for _, a := range []string{"0", "0.1", "-0.2", "99999999999999999999.999999999999999999", "-99999999999999999999", "18446744073709551616.5"} {
 		f.Add(a, "0.000000000000000001")
@@ -103,7 +103,7 @@ func FuzzArithmetic(f *testing.F) {
 		}
 		p, q := exact(t, a), exact(t, b)
 		if got := exact(t, x.String()); got.Cmp(p) != 0 || parse(t, x.String()) != x {
-			t.Fatalf("%q comes back as %s", a, x)
+			t.Fatalf("%q is parsed as %s", a, x)
 		}
 		if got, want := x.Cmp(y), p.Cmp(q); got != want || x.Sign() != p.Sign() {
 			t.Fatalf("%s against %s: got %d, want %d", x, y, got, want)

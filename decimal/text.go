@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Parse reads `-?digits[.digits]` without an exponent: at least one digit on each
-// side of a point, zeros in front and at the end allowed. ErrSyntax, ErrRange.
+// Parse parses `-?digits[.digits]`, without an exponent. A point needs at least one digit on each
+// side; leading and trailing zeros are allowed. It returns ErrSyntax or ErrRange.
 func Parse(s string) (Decimal, error) {
 	rest, negative := s, false
 	if rest != "" && rest[0] == '-' {
@@ -32,7 +32,7 @@ func Parse(s string) (Decimal, error) {
 	return d.Neg(), nil
 }
 
-// assembleDigits puts the digits of both sides together.
+// assembleDigits returns the decimal with the given digits before and after the point.
 func assembleDigits(whole, fraction string) (Decimal, error) {
 	if len(whole) > WholeDigits || len(fraction) > FractionDigits {
 		return Decimal{}, ErrRange
@@ -51,23 +51,23 @@ func assembleDigits(whole, fraction string) (Decimal, error) {
 	return d, nil
 }
 
-// appendDigit returns 10d + digit for a d that is not negative.
+// appendDigit returns 10d + digit. d must not be negative.
 func (d Decimal) appendDigit(digit byte) Decimal {
 	carry, lo := bits.Mul64(d.lo, 10)
 	lo, more := bits.Add64(lo, uint64(digit), 0)
 	return Decimal{d.hi*10 + int64(carry) + int64(more), lo}
 }
 
-// String returns the shortest text: no exponent, no zeros that say nothing.
+// String returns the shortest text: without an exponent and without redundant zeros.
 func (d Decimal) String() string { return string(d.Append(nil)) }
 
-// Append appends String to b.
+// Append appends the text of String to b.
 func (d Decimal) Append(b []byte) []byte {
 	if d.hi < 0 {
 		b, d = append(b, '-'), d.Neg()
 	}
 	whole, fraction := bits.Div64(uint64(d.hi%1e18), d.lo, 1e18)
-	if high := uint64(d.hi) / 1e18; high != 0 { // above 2^64
+	if high := uint64(d.hi) / 1e18; high != 0 { // the whole part exceeds 64 bits
 		b = appendLong(b, high, whole)
 	} else {
 		b = strconv.AppendUint(b, whole, 10)
@@ -83,7 +83,7 @@ func (d Decimal) Append(b []byte) []byte {
 	return b
 }
 
-// appendLong appends hi times 2^64 plus lo, which is below 10^20.
+// appendLong appends hi·2^64 + lo, which must be below 10^20.
 func appendLong(b []byte, hi, lo uint64) []byte {
 	high, low := bits.Div64(hi, lo, 1e10)
 	b = strconv.AppendUint(b, high, 10)
@@ -93,10 +93,10 @@ func appendLong(b []byte, hi, lo uint64) []byte {
 	return b
 }
 
-// MarshalText is String; UnmarshalText is Parse.
+// MarshalText returns the text of String.
 func (d Decimal) MarshalText() ([]byte, error) { return d.Append(nil), nil }
 
-// UnmarshalText reads the text of MarshalText. Errors are those of Parse.
+// UnmarshalText parses the text with Parse.
 func (d *Decimal) UnmarshalText(b []byte) (err error) {
 	*d, err = Parse(string(b))
 	return err

@@ -21,9 +21,9 @@ const (
 	contextResolution = "https://w3id.org/did-resolution/v1"
 )
 
-// Document is a DID document. Relationships hold ids of verification methods;
-// an empty one is left out, as DID Core 1.0 section 5.3 wants. Members are
-// written in the order of the fields.
+// Document is a DID document. Relationships contain IDs of verification methods; an empty
+// relationship is omitted, as DID Core 1.0 section 5.3 requires. Members are written in the order
+// of the fields.
 type Document struct {
 	Context              []string `json:"@context"`
 	ID                   string   `json:"id"`
@@ -35,8 +35,8 @@ type Document struct {
 	KeyAgreement         []string `json:"keyAgreement,omitempty"`
 }
 
-// Method is a verification method of type Multikey. Expires and Revoked are
-// dateTimeStamps (id.Instant's form), "" when they do not apply.
+// Method is a verification method of type Multikey. Expires and Revoked are dateTimeStamps (the
+// form of id.Instant), or "" if they do not apply.
 type Method struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"`
@@ -54,7 +54,7 @@ type Resolution struct {
 	DocumentMetadata struct{}           `json:"didDocumentMetadata"`
 }
 
-// ResolutionMetadata names the representation inside of a Resolution.
+// ResolutionMetadata names the representation in a Resolution.
 type ResolutionMetadata struct {
 	ContentType string `json:"contentType"`
 }
@@ -68,9 +68,9 @@ func Resolved(d Document) Resolution {
 	}
 }
 
-// KeyDocument expands the did:key of an Ed25519 public key, with the derived X25519 key
-// for key agreement. The error wraps ErrMalformed for bytes that are no point of the
-// curve. A registered key never fails.
+// KeyDocument expands the did:key of an Ed25519 public key, with the derived X25519 key for key
+// agreement. The error wraps ErrMalformed if the bytes are not a point of the curve. It never fails
+// for a registered key.
 func KeyDocument(pub [32]byte) (Document, error) {
 	agreement, err := agreementMultikey(pub)
 	if err != nil {
@@ -91,12 +91,12 @@ type State uint8
 
 const (
 	Active  State = iota + 1 // signs new events
-	Retired                  // signs none; old ones stay good
+	Retired                  // signs no new events; old ones remain valid
 	Revoked                  // no longer trusted
 )
 
-// Key is one key of an agent. Ended is when it stopped being active, unused for
-// an active one.
+// Key is one key of an agent. Ended is when the key stopped being active; it is unused for an
+// active key.
 type Key struct {
 	Public [32]byte
 	KeyID  id.Key
@@ -104,9 +104,9 @@ type Key struct {
 	Ended  id.Instant
 }
 
-// WebDocument is the document of Web(host, agent): all keys in the order given,
-// named by their key ids. Active ones may authenticate the agent and sign for
-// it; retired ones carry `expires`, all others `revoked`.
+// WebDocument returns the document of Web(host, agent) with all keys in the given order, named by
+// their key IDs. Active keys may authenticate the agent and sign for it; retired keys have
+// `expires`, all others `revoked`.
 func WebDocument(host string, agent id.Agent, keys []Key) Document {
 	d := newDocument(Web(host, agent))
 	for _, k := range keys {
@@ -128,8 +128,8 @@ func newDocument(did string) Document {
 	return Document{Context: []string{contextDID, contextMultikey}, ID: did}
 }
 
-// addVerificationMethod appends a verification method and returns it, for use until the
-// next one is added.
+// addVerificationMethod appends a verification method and returns it. The pointer is valid until
+// the next call.
 func (d *Document) addVerificationMethod(fragment, multikey string) *Method {
 	d.VerificationMethod = append(d.VerificationMethod, Method{
 		ID:         d.ID + "#" + fragment,
@@ -140,6 +140,6 @@ func (d *Document) addVerificationMethod(fragment, multikey string) *Method {
 	return &d.VerificationMethod[len(d.VerificationMethod)-1]
 }
 
-// methodFragment writes a key id as a URL fragment: of its grammar only `#` is not
+// methodFragment returns a key ID as a URL fragment. Of the characters in a key ID, only `#` is not
 // allowed there (RFC 3986 section 3.5).
 func methodFragment(key id.Key) string { return strings.ReplaceAll(string(key), "#", "%23") }

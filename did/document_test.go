@@ -22,7 +22,7 @@ func instant(t *testing.T, s string) id.Instant {
 	return i
 }
 
-// Documents are compared as bytes, with both encoders in use around us.
+// Documents are compared as bytes, written by both JSON encoders that the project uses.
 func TestDocuments(t *testing.T) {
 	vs := vectors(t)
 	key, err := did.KeyDocument(vs[0].Public)
@@ -70,7 +70,7 @@ func TestInactiveKeysHaveNoRelationship(t *testing.T) {
 		}
 		m := d.VerificationMethod[0]
 		if m.Expires == "" && m.Revoked == "" {
-			t.Errorf("state %d: the key carries no end", state)
+			t.Errorf("state %d: the key has no end time", state)
 		}
 	}
 }

@@ -1,21 +1,19 @@
-// Package did writes agents' public keys as decentralized identifiers: did:key
-// and did:web, the documents they resolve to, and the Multikey encoding below
-// both.
+// Package did writes the public keys of agents as decentralized identifiers: did:key and did:web,
+// the documents that they resolve to, and the underlying Multikey encoding.
 //
 // Invariants:
 //
-//   - One key has one text. A Multikey is `z` and 47 base58btc characters, and a Parse
-//     function accepts exactly the bytes that this package writes.
-//   - Only Ed25519 keys. The X25519 key of a did:key document is derived from
-//     the Ed25519 one, never stored.
-//   - A did:web document lists a key that is not active with its end time, and in no
-//     relationship.
+//   - Each key has exactly one text. A Multikey is `z` followed by 47 base58btc characters, and a
+//     Parse function accepts exactly the bytes that this package writes.
+//   - Only Ed25519 keys are supported. The X25519 key in a did:key document is derived from the
+//     Ed25519 key and never stored.
+//   - A did:web document lists an inactive key with its end time and in no relationship.
 //   - Documents are values: the same keys give the same bytes. No I/O, no clock.
 //
-// Sources: W3C DID Core 1.0, W3C Controlled Identifiers 1.0 (Multikey, expires,
-// revoked), the did:key and did:web method specifications of the W3C CCG.
+// Sources: W3C DID Core 1.0, W3C Controlled Identifiers 1.0 (Multikey, expires, revoked), the
+// did:key and did:web method specifications of the W3C CCG.
 //
-// Errors wrap ErrMalformed. All functions may be called concurrently.
+// Errors wrap ErrMalformed. All functions are safe for concurrent use.
 //
 // The package is stable in the sense of README, section Stability.
 package did
@@ -29,8 +27,8 @@ import (
 	"github.com/multiformats/go-multibase"
 )
 
-// ErrMalformed is wrapped by the errors of all Parse functions, for any text that this
-// package would not write.
+// ErrMalformed is wrapped by the errors of all Parse functions if the text is not one that this
+// package would write.
 var ErrMalformed = errors.New("malformed")
 
 const (
@@ -44,12 +42,11 @@ type codec [2]byte
 func ed25519KeyCodec() codec { return codec{0xed, 0x01} }
 func x25519KeyCodec() codec  { return codec{0xec, 0x01} }
 
-// Multikey returns the W3C Multikey of an Ed25519 public key, 48 characters
-// beginning z6Mk.
+// Multikey returns the W3C Multikey of an Ed25519 public key: 48 characters that begin with z6Mk.
 func Multikey(pub [32]byte) string { return ed25519KeyCodec().encodeMultikey(pub) }
 
-// ParseMultikey is the inverse of Multikey. It looks at the encoding only: that
-// the 32 bytes are a good public key is checked where keys are registered.
+// ParseMultikey is the inverse of Multikey. It checks only the encoding. Whether the 32 bytes are a
+// valid public key is checked when a key is registered.
 func ParseMultikey(s string) ([32]byte, error) {
 	if len(s) != multikeyLength || s[0] != multibase.Base58BTC {
 		return [32]byte{}, fmt.Errorf("multikey: %w", ErrMalformed)
@@ -68,8 +65,8 @@ func ParseMultikey(s string) ([32]byte, error) {
 // KeyDID returns the did:key of an Ed25519 public key.
 func KeyDID(pub [32]byte) string { return keyPrefix + Multikey(pub) }
 
-// ParseKey is the inverse of KeyDID. Fragments, version segments, other key
-// types and other multibases are refused.
+// ParseKey is the inverse of KeyDID. It rejects fragments, version segments, other key types and
+// other multibases.
 func ParseKey(did string) ([32]byte, error) {
 	multikey, ok := strings.CutPrefix(did, keyPrefix)
 	if !ok {
@@ -85,7 +82,7 @@ func ParseKey(did string) ([32]byte, error) {
 func (c codec) encodeMultikey(key [32]byte) string {
 	s, err := multibase.Encode(multibase.Base58BTC, append(c[:], key[:]...))
 	if err != nil {
-		panic("did: base58btc is not known to multibase: " + err.Error())
+		panic("did: multibase does not support base58btc: " + err.Error())
 	}
 	return s
 }

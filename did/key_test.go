@@ -65,7 +65,7 @@ func TestKeyVectors(t *testing.T) {
 	}
 }
 
-// Whatever the key, its Multikey has 48 characters: the strict parser rests on it.
+// Every Multikey has 48 characters, which the strict parser relies on.
 func TestMultikeyLength(t *testing.T) {
 	var least, most [32]byte
 	for i := range most {
@@ -107,7 +107,7 @@ func TestParseKeyRefuses(t *testing.T) {
 		"leading space":           " " + good.DID,
 		"one character less":      good.DID[:len(good.DID)-1],
 		"character out of base58": good.DID[:len(good.DID)-1] + "0",
-		"base58 of bitcoin's kin": in(multibase.Base58Flickr, raw),
+		"base58 of Flickr":        in(multibase.Base58Flickr, raw),
 		"base64url":               in(multibase.Base64url, raw),
 		"base64url padded":        in(multibase.Base64urlPad, raw),
 		"hexadecimal":             in(multibase.Base16, raw),
@@ -123,7 +123,7 @@ func TestParseKeyRefuses(t *testing.T) {
 	}
 }
 
-func TestKeyDocumentRefusesWhatIsNoPoint(t *testing.T) {
+func TestKeyDocumentRejectsNonPoints(t *testing.T) {
 	pub := [32]byte{2} // y = 2 has no x on the curve
 	if d, err := did.KeyDocument(pub); err == nil {
 		t.Errorf("got %v, want an error", d)
@@ -139,7 +139,7 @@ func FuzzParseKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		pub, err := did.ParseKey(s)
 		if err == nil && did.KeyDID(pub) != s {
-			t.Errorf("%q is read as %x, which is written %q", s, pub, did.KeyDID(pub))
+			t.Errorf("%q is parsed as %x, which is written %q", s, pub, did.KeyDID(pub))
 		}
 	})
 }
@@ -152,7 +152,7 @@ func FuzzParseMultikey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		pub, err := did.ParseMultikey(s)
 		if err == nil && did.Multikey(pub) != s {
-			t.Errorf("%q is read as %x, which is written %q", s, pub, did.Multikey(pub))
+			t.Errorf("%q is parsed as %x, which is written %q", s, pub, did.Multikey(pub))
 		}
 	})
 }

@@ -12,13 +12,13 @@ const (
 	agentPath = ":v1:public:agents:"
 )
 
-// Web returns the did:web of an agent at host, the lower-case host[:port][/path]
-// of the service's public URL, percent-encoded as URLs are. The document is then
-// found where the method says, at https://<host>/v1/public/agents/<agent>/did.json.
+// Web returns the did:web of an agent at host, which is the lower-case, percent-encoded
+// host[:port][/path] of the service's public URL. The method resolves it to
+// https://<host>/v1/public/agents/<agent>/did.json.
 //
-// The colon before a port becomes %3A and slashes become colons. The method
-// wants a domain name; an IP address, as in a trial on one machine, gives a DID
-// that is well-formed but of no use elsewhere.
+// The colon before a port becomes %3A and slashes become colons. The method requires a domain name.
+// An IP address, as in a trial on one machine, gives a well-formed DID that does not resolve
+// elsewhere.
 func Web(host string, agent id.Agent) string {
 	var b strings.Builder
 	b.WriteString(webPrefix)
@@ -37,8 +37,8 @@ func Web(host string, agent id.Agent) string {
 	return b.String()
 }
 
-// ParseWeb returns the agent of a DID that Web wrote for host, or that is Equal to one.
-// DIDs of other hosts are refused, and so are other spellings of the same one.
+// ParseWeb returns the agent of a DID that is Equal to one that Web wrote for host. It rejects DIDs
+// of other hosts and other spellings of the host.
 func ParseWeb(host, did string) (id.Agent, error) {
 	agent, ok := strings.CutPrefix(upperEscapes(did), upperEscapes(Web(host, "")))
 	if !ok || agent == "" || len(agent) > 128 {
@@ -52,12 +52,12 @@ func ParseWeb(host, did string) (id.Agent, error) {
 	return id.Agent(agent), nil
 }
 
-// Equal reports whether two DIDs are the same one: they differ at most in the case of
-// hex digits of percent-encoded bytes, as RFC 3986 section 6.2.2.1 has it. Example:
-// did:web:localhost%3a8080 is did:web:localhost%3A8080.
+// Equal reports whether two DIDs differ at most in the case of the hex digits of percent-encoded
+// bytes, which makes them equivalent (RFC 3986 section 6.2.2.1). For example,
+// did:web:localhost%3a8080 equals did:web:localhost%3A8080.
 func Equal(a, b string) bool { return upperEscapes(a) == upperEscapes(b) }
 
-// upperEscapes writes the two characters behind each % in upper case.
+// upperEscapes converts the two characters after each % to upper case.
 func upperEscapes(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -72,8 +72,8 @@ func upperEscapes(s string) string {
 	return string(b)
 }
 
-// isIdentifierChar is idchar of DID Core 1.0 section 3.1 without percent-encoding, which
-// is also the alphabet of agent ids.
+// isIdentifierChar reports whether c is an idchar of DID Core 1.0 section 3.1, without
+// percent-encoding. Agent IDs have the same alphabet.
 func isIdentifierChar(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '.' || c == '-' || c == '_'

@@ -42,12 +42,12 @@ func TestEscapesInLowerCase(t *testing.T) {
 			t.Errorf("%s: got %q, %v", s, agent, err)
 		}
 		if !did.Equal(s, did.Web(host, "Agt_1")) || did.Equal(s, did.Web(host, "agt_1")) {
-			t.Errorf("%s: not equal to its own spelling, or equal to another agent's", s)
+			t.Errorf("%s: not equal to the usual spelling, or equal to another agent's DID", s)
 		}
 	}
 	for _, s := range []string{"", "%", "%a", "x%", "%%3a", "did:web:a%"} {
 		if !did.Equal(s, s) || did.Equal(s, s+"x") {
-			t.Errorf("%q: wrong", s)
+			t.Errorf("%q: not equal to itself, or equal to a longer DID", s)
 		}
 	}
 }
@@ -59,21 +59,21 @@ func TestParseWebRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]string{
-		"empty":                "",
-		"host alone":           "did:web:ledger.example%3A8443",
-		"no agent":             strings.TrimSuffix(good, "agt_1"),
-		"agent of 129":         good + strings.Repeat("a", 124),
-		"another host":         strings.Replace(good, "ledger", "other", 1),
-		"another port":         strings.Replace(good, "8443", "8444", 1),
-		"port colon not coded": strings.Replace(good, "%3A", ":", 1),
-		"half an escape":       strings.Replace(good, "%3A", "%3", 1),
-		"upper-case host":      strings.Replace(good, "ledger", "Ledger", 1),
-		"another path":         strings.Replace(good, "public", "console", 1),
-		"fragment":             good + "#key_1",
-		"query":                good + "?service=x",
-		"further path":         good + ":x",
-		"coded agent":          strings.Replace(good, "agt_1", "agt%5F1", 1),
-		"trailing line feed":   good + "\n",
+		"empty":                  "",
+		"host alone":             "did:web:ledger.example%3A8443",
+		"no agent":               strings.TrimSuffix(good, "agt_1"),
+		"agent of 129":           good + strings.Repeat("a", 124),
+		"another host":           strings.Replace(good, "ledger", "other", 1),
+		"another port":           strings.Replace(good, "8443", "8444", 1),
+		"port colon not encoded": strings.Replace(good, "%3A", ":", 1),
+		"half an escape":         strings.Replace(good, "%3A", "%3", 1),
+		"upper-case host":        strings.Replace(good, "ledger", "Ledger", 1),
+		"another path":           strings.Replace(good, "public", "console", 1),
+		"fragment":               good + "#key_1",
+		"query":                  good + "?service=x",
+		"further path":           good + ":x",
+		"encoded agent":          strings.Replace(good, "agt_1", "agt%5F1", 1),
+		"trailing line feed":     good + "\n",
 	} {
 		if agent, err := did.ParseWeb(host, s); !errors.Is(err, did.ErrMalformed) {
 			t.Errorf("%s: got %q, %v, want ErrMalformed", name, agent, err)
@@ -87,7 +87,7 @@ func FuzzParseWeb(f *testing.F) {
 	f.Fuzz(func(t *testing.T, host, s string) {
 		agent, err := did.ParseWeb(host, s)
 		if err == nil && !did.Equal(did.Web(host, agent), s) {
-			t.Errorf("%q is read as %q, which is written %q", s, agent, did.Web(host, agent))
+			t.Errorf("%q is parsed as %q, which is written %q", s, agent, did.Web(host, agent))
 		}
 	})
 }

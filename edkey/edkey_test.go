@@ -24,8 +24,8 @@ func testKey(t testing.TB, fill byte) Private {
 	return k
 }
 
-// torsion returns the eight points of small order, made from the generator of
-// them and not from the package's list.
+// torsion returns the eight points of small order. It computes them from a generator,
+// not from the package's list.
 func torsion(t testing.TB) []*edwards25519.Point {
 	t.Helper()
 	gen := point(t, []byte(yOrder8))
@@ -65,7 +65,7 @@ func TestSmallOrderListIsTheTorsionSubgroup(t *testing.T) {
 	for _, y := range []string{yOrder1, yOrder2, yOrder4, yOrder8, yOrder8Negative, yOrder4Plus, yOrder1Plus} {
 		for _, b := range [][]byte{[]byte(y), withSign(y)} {
 			if !seen[string(point(t, b).Bytes())] {
-				t.Errorf("%x is in the list and not of small order", b)
+				t.Errorf("%x is in the list but not of small order", b)
 			}
 		}
 	}
@@ -137,16 +137,16 @@ func TestSignaturesOfPrivateVerify(t *testing.T) {
 		}
 		sig := k.Sign([]byte("message"))
 		if !pub.Verify([]byte("message"), sig[:]) {
-			t.Error("own signature refused")
+			t.Error("a valid signature was rejected")
 		}
 		seed := k.Seed()
 		if again, _ := PrivateFromSeed(seed[:]); again.Public() != pub {
-			t.Error("the seed gives another key")
+			t.Error("the seed yields another key")
 		}
 	}
 	sig := one.Sign([]byte("message"))
 	if two.Public().Verify([]byte("message"), sig[:]) {
-		t.Error("another key's signature accepted")
+		t.Error("a signature by another key was accepted")
 	}
 	if _, err := PrivateFromSeed(make([]byte, 64)); !errors.Is(err, ErrLength) {
 		t.Errorf("64-byte seed: %v", err)
@@ -167,7 +167,7 @@ func TestSignKnownAnswer(t *testing.T) {
 	}
 }
 
-// forger makes signatures with chosen parts by the key's scalar.
+// forger makes signatures with chosen parts from the key's scalar.
 type forger struct {
 	t      testing.TB
 	scalar *edwards25519.Scalar
@@ -185,7 +185,7 @@ func newForger(t testing.TB, k Private) forger {
 	return forger{t, s, pub[:]}
 }
 
-// sign returns R and the S = nonce + SHA-512(R, A, message)·a.
+// sign returns R and S = nonce + SHA-512(R, A, message)·a.
 func (f forger) sign(r []byte, nonce *edwards25519.Scalar, message string) []byte {
 	h := sha512.Sum512(append(append(bytes.Clone(r), f.public...), message...))
 	k, err := new(edwards25519.Scalar).SetUniformBytes(h[:])
@@ -201,7 +201,7 @@ func TestVerifyRefusesSmallOrderR(t *testing.T) {
 	zero := edwards25519.NewScalar()
 	sig := f.sign([]byte(yOrder1), zero, "message")
 	if !ed25519.Verify(f.public, []byte("message"), sig) {
-		t.Fatal("crypto/ed25519 refuses R = identity: the test no longer bites")
+		t.Fatal("crypto/ed25519 rejects R = identity: the test no longer tests anything")
 	}
 	for _, y := range []string{yOrder1, yOrder2, yOrder4, yOrder8, yOrder8Negative, yOrder4Plus, yOrder1Plus} {
 		for _, r := range [][]byte{[]byte(y), withSign(y)} {
@@ -272,7 +272,7 @@ func addOrder(sig []byte) []byte {
 }
 
 func TestZeroPublicVerifiesNothing(t *testing.T) {
-	// With A of order 4 and S·B = R, one message in four verifies for anybody.
+	// With A of order 4 and S·B = R, one message in four verifies for anyone.
 	one, _ := new(edwards25519.Scalar).SetCanonicalBytes(append([]byte{1}, make([]byte, 31)...))
 	sig := append(edwards25519.NewGeneratorPoint().Bytes(), one.Bytes()...)
 	bites := false
@@ -284,11 +284,11 @@ func TestZeroPublicVerifiesNothing(t *testing.T) {
 		}
 	}
 	if !bites {
-		t.Error("crypto/ed25519 accepted none: the test no longer bites")
+		t.Error("crypto/ed25519 accepted no message: the test no longer tests anything")
 	}
 }
 
-func TestPrivateNeverShows(t *testing.T) {
+func TestPrivateIsNeverPrinted(t *testing.T) {
 	k := testKey(t, 5)
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("key", "key", k)
@@ -298,7 +298,7 @@ func TestPrivateNeverShows(t *testing.T) {
 	seed := k.Seed()
 	for _, secret := range []string{hex.EncodeToString(seed[:]), base64.StdEncoding.EncodeToString(seed[:]), "5 5 5", "0x5"} {
 		if strings.Contains(out.String(), secret) {
-			t.Errorf("the seed shows: %s", out.String())
+			t.Errorf("the output contains the seed: %s", out.String())
 		}
 	}
 }
@@ -315,7 +315,7 @@ func FuzzParsePublic(f *testing.F) {
 		if got := k.Bytes(); !bytes.Equal(got[:], b) {
 			t.Errorf("got %x, want %x", got, b)
 		}
-		// The definition, by another road: eight times the eighth of p is p.
+		// The definition, computed differently: eight times one eighth of p is p.
 		p := point(t, b)
 		inverse, _ := new(edwards25519.Scalar).SetCanonicalBytes(append([]byte{8}, make([]byte, 31)...))
 		inverse.Invert(inverse)
@@ -334,7 +334,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if !pub.Verify(message, sig[:]) {
-			b.Fatal("refused")
+			b.Fatal("rejected")
 		}
 	}
 }

@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// Holder holds a private key, maybe in another process or in a device. Its methods may be used by several goroutines.
+// Holder holds a private key, possibly in another process or in a device. Its methods must be safe
+// for concurrent use.
 type Holder interface {
 	// Public returns the encoding of the public key.
 	Public() [PublicSize]byte
-	// Sign returns the signature of a message (RFC 8032, Ed25519 without a context or a hash of the message).
-	// Equal messages MUST have equal signatures.
+	// Sign returns the signature of a message (RFC 8032, Ed25519 without a context and without
+	// prehashing). Equal messages MUST have equal signatures.
 	Sign(message []byte) ([SignatureSize]byte, error)
 }
 
-// Errors of holders that are out of order.
+// Errors of a faulty Holder.
 var (
-	ErrWrongSignature = errors.New("the key's holder has returned a signature of another message or key")
-	ErrRandomized     = errors.New("the key's holder signs equal messages differently")
+	ErrWrongSignature = errors.New("the key holder returned a signature of another message or key")
+	ErrRandomized     = errors.New("the key holder signs equal messages differently")
 )
 
-// CheckHolder lets a holder sign a message twice. It returns a holder that verifies each signature before returning it,
-// and the signature of the message. Errors are those of ParsePublic and of the holder, ErrWrongSignature and
-// ErrRandomized.
+// CheckHolder makes a holder sign a message twice. It returns the signature and a holder that
+// verifies each signature before returning it. Errors are those of ParsePublic and of the holder,
+// ErrWrongSignature and ErrRandomized.
 func CheckHolder(h Holder, message []byte) (checked Holder, signature [SignatureSize]byte, err error) {
 	encoded := h.Public()
 	public, err := ParsePublic(encoded[:])
@@ -50,7 +51,7 @@ type checkedHolder struct {
 
 // Sign implements Holder.
 func (h *checkedHolder) Sign(message []byte) (signature [SignatureSize]byte, err error) {
-	// The holder gets a copy, because the signature is checked for these bytes.
+	// The holder gets a copy, so that it cannot change the bytes that are verified next.
 	signature, err = h.Holder.Sign(bytes.Clone(message))
 	if err == nil && !h.public.Verify(message, signature[:]) {
 		err = ErrWrongSignature
@@ -58,10 +59,11 @@ func (h *checkedHolder) Sign(message []byte) (signature [SignatureSize]byte, err
 	return signature, err
 }
 
-// Holder returns a holder of the key in this process. Printing it shows no private key. Its Sign returns no error.
+// Holder returns a Holder of the key in this process. Printing it reveals no private key, and its
+// Sign never fails.
 func (k Private) Holder() Holder { return &localHolder{func() Private { return k }} }
 
-// localHolder has the key in a function, because fmt prints the values of fields and of pointers.
+// localHolder keeps the key in a closure, because fmt prints the values of fields and of pointers.
 type localHolder struct{ reveal func() Private }
 
 // Public implements Holder.
@@ -72,8 +74,8 @@ func (h *localHolder) Sign(message []byte) ([SignatureSize]byte, error) {
 	return h.reveal().Sign(message), nil
 }
 
-// ParseSeed reads a 32-byte seed in standard base64 with padding, white space
-// around it ignored. The error never holds the text.
+// ParseSeed parses a 32-byte seed in standard base64 with padding. It ignores white space around
+// the text. The error never contains the text.
 func ParseSeed(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	seed, err := base64.StdEncoding.Strict().DecodeString(text)

@@ -10,23 +10,23 @@ import (
 	"filippo.io/edwards25519"
 )
 
-// brokenHolder signs with a key as change says.
+// brokenHolder passes each signature of a holder through change.
 type brokenHolder struct {
 	Holder
-	change func(signature [SignatureSize]byte, asked int) ([SignatureSize]byte, error)
-	asked  int
+	change func(signature [SignatureSize]byte, calls int) ([SignatureSize]byte, error)
+	calls  int
 }
 
 func (h *brokenHolder) Sign(message []byte) ([SignatureSize]byte, error) {
-	h.asked++
+	h.calls++
 	signature, err := h.Holder.Sign(message)
 	if err != nil {
 		return signature, err
 	}
-	return h.change(signature, h.asked)
+	return h.change(signature, h.calls)
 }
 
-// randomized returns a signature that is valid and new each time.
+// randomized returns a valid signature that differs each time.
 func randomized(t *testing.T, k Private, message string) [SignatureSize]byte {
 	var wide [64]byte
 	rand.Read(wide[:])
@@ -69,7 +69,7 @@ func TestCheckHolder(t *testing.T) {
 	}
 }
 
-func TestHolderNeverShows(t *testing.T) {
+func TestHolderIsNeverPrinted(t *testing.T) {
 	key := testKey(t, 7)
 	seed := key.Seed()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {

@@ -5,7 +5,7 @@ import (
 	"filippo.io/edwards25519/field"
 )
 
-// niels is an affine point in the form in which it is added with the fewest multiplications.
+// niels is an affine point in the form whose addition needs the fewest multiplications.
 type niels struct {
 	sum        field.Element // y+x
 	difference field.Element // y-x
@@ -22,7 +22,7 @@ func (p *extended) setIdentity() {
 	p.t.Zero()
 }
 
-// addSigned adds q, or -q for a negative sign, or nothing for 0.
+// addSigned adds q if sign is positive, -q if sign is negative, and nothing if sign is 0.
 func (p *extended) addSigned(q *niels, sign int) {
 	switch {
 	case sign > 0:
@@ -32,12 +32,13 @@ func (p *extended) addSigned(q *niels, sign int) {
 	}
 }
 
-// addPoint adds an affine point (Hisil, Wong, Carter and Dawson, Twisted Edwards Curves Revisited, 2008, section 3.1,
-// with Z2 = 1).
-// The formula holds for all points of the curve, because a = -1 is a square and d is none.
+// addPoint adds an affine point (Hisil, Wong, Carter and Dawson, Twisted Edwards Curves Revisited,
+// 2008, section 3.1, with Z2 = 1). The formula holds for all points of the curve, because a = -1 is
+// a square and d is not.
 func (p *extended) addPoint(q *niels) { p.addParts(&q.sum, &q.difference, &q.product, false) }
 
-// subtractPoint adds -q, which is (-x, y): its sum and difference change places, and its product changes its sign.
+// subtractPoint adds -q, which is (-x, y): its sum and difference swap, and its product changes its
+// sign.
 func (p *extended) subtractPoint(q *niels) { p.addParts(&q.difference, &q.sum, &q.product, true) }
 
 func (p *extended) addParts(sum, difference, product *field.Element, isNegative bool) {
@@ -84,8 +85,9 @@ func twiceD() *field.Element {
 	return d.Negate(d)
 }
 
-// setMultiples writes the windows of a point's table, one behind the other. A window is step·p, 2·step·p … up to
-// size·step·p, where step is 1 and then grows by 2·size from one window to the next.
+// setMultiples computes the windows of a point's table one after the other. A window is step·p,
+// 2·step·p, ..., size·step·p. step is 1 for the first window and grows by a factor of 2·size from
+// one window to the next.
 func setMultiples(p *edwards25519.Point, multiples []niels, size int) {
 	points := make([]*edwards25519.Point, 0, len(multiples))
 	step := new(edwards25519.Point).Set(p)
@@ -109,11 +111,12 @@ func setMultiples(p *edwards25519.Point, multiples []niels, size int) {
 	}
 }
 
-// affine returns the coordinates of points. It inverts once for all: the inverse of a product gives those of its
-// factors (Montgomery, 1987). Z of a point is never zero.
+// affine returns the affine coordinates of points. It needs one inversion for all of them, because
+// the inverse of a product yields the inverses of its factors (Montgomery, 1987). Z of a point is
+// never zero.
 func affine(points []*edwards25519.Point) (x, y []field.Element) {
 	x, y = make([]field.Element, len(points)), make([]field.Element, len(points))
-	before := make([]field.Element, len(points)) // the product of Z of all points before
+	before := make([]field.Element, len(points)) // the product of Z of all earlier points
 	z := make([]*field.Element, len(points))
 	product := new(field.Element).One()
 	for i, p := range points {

@@ -8,8 +8,7 @@ import (
 	"log/slog"
 )
 
-// Private is an Ed25519 signing key. The zero value holds no key and panics when
-// used.
+// Private is an Ed25519 signing key. The zero value is not a key, and its methods panic.
 type Private struct {
 	key ed25519.PrivateKey // never changed after construction
 }
@@ -21,8 +20,8 @@ func NewPrivate() Private {
 	return Private{key: ed25519.NewKeyFromSeed(seed[:])}
 }
 
-// PrivateFromSeed returns the key of a 32-byte seed (RFC 8032, section 5.1.5). The seed
-// is copied. The error wraps ErrLength.
+// PrivateFromSeed returns the key of a 32-byte seed (RFC 8032, section 5.1.5). It copies the seed.
+// The error wraps ErrLength.
 func PrivateFromSeed(seed []byte) (Private, error) {
 	if len(seed) != SeedSize {
 		return Private{}, fmt.Errorf("parse seed: %w", ErrLength)
@@ -30,14 +29,14 @@ func PrivateFromSeed(seed []byte) (Private, error) {
 	return Private{key: ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// Public returns the verifying half. A key derived from a seed is always in the
-// prime-order subgroup, so it isn't checked again.
+// Public returns the public key. A key derived from a seed is always in the prime-order subgroup,
+// so Public does not check it again.
 func (k Private) Public() Public {
 	return Public{encoded: [PublicSize]byte(k.key[SeedSize:])}
 }
 
-// Sign returns the signature of message. Ed25519 is deterministic: the same
-// message gives the same signature.
+// Sign returns the signature of message. Ed25519 is deterministic: equal messages have equal
+// signatures.
 func (k Private) Sign(message []byte) [SignatureSize]byte {
 	return [SignatureSize]byte(ed25519.Sign(k.key, message))
 }
@@ -45,11 +44,11 @@ func (k Private) Sign(message []byte) [SignatureSize]byte {
 // Seed returns the secret 32 bytes, for storing the key.
 func (k Private) Seed() [SeedSize]byte { return [SeedSize]byte(k.key.Seed()) }
 
-// String says that there is a key and not which.
+// String returns a fixed text that does not identify the key.
 func (Private) String() string { return "[private key]" }
 
-// Format writes String for every verb, also those that print fields.
+// Format writes the text of String for every verb, including those that print fields.
 func (k Private) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// LogValue is String.
+// LogValue returns the text of String.
 func (k Private) LogValue() slog.Value { return slog.StringValue(k.String()) }

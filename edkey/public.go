@@ -1,19 +1,18 @@
-// Package edkey is the strict Ed25519 rule: which public keys and which
-// signatures count. It is the same for agents, logs and witnesses.
+// Package edkey implements the strict Ed25519 rule: which public keys and which signatures count.
+// Agents, logs and witnesses share it.
 //
 // Invariants:
 //
-//   - A Public made by ParsePublic is the canonical encoding of a point of the
-//     prime-order subgroup other than the identity. The zero value verifies nothing.
-//   - Stored makes a Public of bytes that ParsePublic accepted before, unchecked.
-//   - A signature counts when crypto/ed25519 accepts it and its R is not of
-//     small order. Cofactorless and cofactored verifiers, strict and lenient ones,
-//     agree on every signature that counts.
-//   - A Table answers as Public.Verify for every key, message and signature.
-//   - There is no batch verification: it answers differently from single verification.
-//   - A Private never shows itself through fmt or slog.
+//   - A Public from ParsePublic is the canonical encoding of a point of the prime-order subgroup
+//     other than the identity. The zero value verifies nothing.
+//   - Stored returns a Public of bytes that ParsePublic accepted earlier, without checking them.
+//   - A signature counts if crypto/ed25519 accepts it and its R is not of small order. Cofactorless
+//     and cofactored, strict and lenient verifiers agree on every signature that counts.
+//   - A Table gives the same result as Public.Verify for every key, message and signature.
+//   - There is no batch verification, because its results differ from those of single verification.
+//   - fmt and slog never reveal a Private.
 //
-// All functions and methods may be called concurrently.
+// All functions and methods are safe for concurrent use.
 //
 // The package is stable in the sense of README, section Stability.
 package edkey
@@ -35,7 +34,7 @@ const (
 	SignatureSize = 64
 )
 
-// Why ParsePublic refused a key.
+// Reasons why ParsePublic rejects a key.
 var (
 	ErrLength     = errors.New("wrong length")
 	ErrEncoding   = errors.New("not the canonical encoding of a curve point")
@@ -48,10 +47,10 @@ type Public struct {
 	encoded [PublicSize]byte
 }
 
-// ParsePublic reads the 32-byte encoding of RFC 8032, section 5.1.2. It refuses
-// non-canonical encodings and points of small or mixed order. Errors wrap ErrLength,
-// ErrEncoding, ErrSmallOrder or ErrTorsion. It costs about as much as one verification:
-// call it once for each key, for example at its registration.
+// ParsePublic parses the 32-byte encoding of RFC 8032, section 5.1.2. It rejects non-canonical
+// encodings and points of small or mixed order. Errors wrap ErrLength, ErrEncoding, ErrSmallOrder
+// or ErrTorsion. A call costs about as much as one verification, so call it once for each key, for
+// example when it is registered.
 func ParsePublic(b []byte) (Public, error) {
 	if len(b) != PublicSize {
 		return Public{}, fmt.Errorf("parse public key: %w", ErrLength)
@@ -69,13 +68,13 @@ func ParsePublic(b []byte) (Public, error) {
 	return Public{encoded: [PublicSize]byte(b)}, nil
 }
 
-// Stored returns the public key of an encoding that ParsePublic has accepted before. The
-// encoding MUST come from a trusted store, because Stored checks nothing. It exists for
-// long lists of keys, for example those of DID documents.
+// Stored returns the public key of an encoding that ParsePublic accepted earlier. The encoding MUST
+// come from a trusted store, because Stored checks nothing. It is for long lists of keys, for
+// example those in DID documents.
 func Stored(encoded [PublicSize]byte) Public { return Public{encoded: encoded} }
 
-// torsionFree reports whether L·p is the identity, L being the order of the
-// subgroup. Scalars are reduced modulo L, so it asks whether (L-1)·p is -p.
+// torsionFree reports whether L·p is the identity, where L is the order of the subgroup. Scalars
+// are reduced modulo L, so it checks that (L-1)·p is -p.
 func torsionFree(p *edwards25519.Point) bool {
 	var one [32]byte
 	one[0] = 1
@@ -94,12 +93,12 @@ func (k Public) Bytes() [PublicSize]byte { return k.encoded }
 // String returns the encoding in standard base64 with padding.
 func (k Public) String() string { return base64.StdEncoding.EncodeToString(k.encoded[:]) }
 
-// IsZero reports whether k is the zero value, which is no key.
+// IsZero reports whether k is the zero value, which is not a key.
 func (k Public) IsZero() bool { return k == Public{} }
 
 // Verify reports whether sig is 64 bytes that count as k's signature of message.
 func (k Public) Verify(message, sig []byte) bool {
-	// The zero value would be a point of order 4, for which anybody can sign.
+	// The zero value would be a point of order 4, for which anyone can forge signatures.
 	if len(sig) != SignatureSize || k.IsZero() || smallOrder(sig[:32]) {
 		return false
 	}

@@ -1,8 +1,8 @@
 package edkey
 
-// The y coordinates of the eight points whose order divides the cofactor, little
-// endian, and the two that are also written unreduced below 2^255. A point's
-// sign bit tells x from -x, which have the same order.
+// The little-endian y coordinates of the eight points whose order divides the cofactor, and the two
+// that can also be written unreduced below 2^255. The sign bit of a point distinguishes x from -x,
+// which have the same order.
 const (
 	yOrder1 = "\x01" + zeros30 + "\x00"
 	yOrder2 = "\xec" + ones30 + "\x7f" // p-1
@@ -20,9 +20,8 @@ const (
 	ones30  = ones10 + ones10 + ones10
 )
 
-// smallOrder reports whether the 32 bytes encode, canonically or not, a point
-// whose order divides 8. crypto/ed25519 alone takes such an R in its canonical
-// encoding.
+// smallOrder reports whether the 32 bytes encode, canonically or not, a point whose order divides
+// 8. crypto/ed25519 alone accepts such an R in its canonical encoding.
 func smallOrder(b []byte) bool {
 	y := [32]byte(b)
 	y[31] &= 0x7f

@@ -8,40 +8,41 @@ import (
 	"filippo.io/edwards25519"
 )
 
-// Base is multiples of the base point, which all tables share. It is read only after NewBase.
+// Base contains multiples of the base point, which all tables share. It is read-only after NewBase.
 type Base struct{ multiples [32 * wideWindow]niels } // [128i+j] is (j+1)·256^i·B
 
-// Table is multiples of one public key, with which its signatures are verified in a third of the time or less. It
-// answers exactly as Public.Verify. It is read only, and takes variable time, because keys and signatures are public.
+// Table contains multiples of one public key, which make verification at least three times as fast.
+// It gives the same results as Public.Verify. It is read-only. Its running time depends on the
+// input, which is fine because keys and signatures are public.
 type Table struct {
 	key    Public
 	base   *Base
-	narrow *[64 * narrowWindow]niels // [8i+j] is -(j+1)·16^i·A; nil in a wide table
-	wide   *[32 * wideWindow]niels   // [128i+j] is -(j+1)·256^i·A; nil in a narrow one
+	narrow *[64 * narrowWindow]niels // [8i+j] is -(j+1)·16^i·A; nil if the table is wide
+	wide   *[32 * wideWindow]niels   // [128i+j] is -(j+1)·256^i·A; nil if the table is narrow
 }
 
-// Numbers of multiples of a digit, which is in [-8, 8) or in [-128, 128).
+// Numbers of multiples per digit. A digit is in [-8, 8) or in [-128, 128).
 const (
 	narrowWindow = 8
 	wideWindow   = 128
 )
 
-// Sizes in bytes, in memory.
+// Sizes in memory, in bytes.
 const (
 	BaseBytes      = int64(unsafe.Sizeof(Base{}))
 	TableBytes     = int64(unsafe.Sizeof(Table{}) + unsafe.Sizeof(*Table{}.narrow))
 	WideTableBytes = int64(unsafe.Sizeof(Table{}) + unsafe.Sizeof(*Table{}.wide))
 )
 
-// NewBase computes the multiples of the base point, in some milliseconds.
+// NewBase computes the multiples of the base point, which takes some milliseconds.
 func NewBase() *Base {
 	b := new(Base)
 	setMultiples(edwards25519.NewGeneratorPoint(), b.multiples[:], wideWindow)
 	return b
 }
 
-// NewTable computes the table of a key. It takes as long as a few verifications. Errors wrap ErrEncoding, for the zero
-// value and for bytes given to Stored that are no point.
+// NewTable computes the table of a key, which takes as long as a few verifications. The error wraps
+// ErrEncoding if k is the zero value, or if it is from Stored and not a point.
 func (b *Base) NewTable(k Public) (*Table, error) {
 	p, err := negated(k)
 	if err != nil {
@@ -52,8 +53,9 @@ func (b *Base) NewTable(k Public) (*Table, error) {
 	return t, nil
 }
 
-// NewWideTable is NewTable for a key that signs very much. The table saves a third of the additions. It has eight
-// times as many bytes, and takes as long as a few hundred verifications.
+// NewWideTable is NewTable for a key that signs very many messages. A wide table saves a third of
+// the additions, has eight times the size, and takes as long to compute as a few hundred
+// verifications.
 func (b *Base) NewWideTable(k Public) (*Table, error) {
 	p, err := negated(k)
 	if err != nil {
@@ -73,17 +75,18 @@ func negated(k Public) (*edwards25519.Point, error) {
 	return p.Negate(p), nil
 }
 
-// IsWide reports whether the table came from NewWideTable.
+// IsWide reports whether NewWideTable returned the table.
 func (t *Table) IsWide() bool { return t.wide != nil }
 
 // Public returns the key.
 func (t *Table) Public() Public { return t.key }
 
-// Verify is Public.Verify of the table's key.
+// Verify reports the same as Public.Verify for the table's key.
 //
-// RFC 8032, section 5.1.7, without the cofactor, as crypto/ed25519: S must be below L, and R must be the encoding of
-// S·B - k·A. Both scalars are sums of digits times powers of 16 or 256, whose multiples are in the tables: at most 96
-// additions with a narrow table, 64 with a wide one, and no doubling.
+// It follows RFC 8032, section 5.1.7, without the cofactor, as crypto/ed25519 does: S must be below
+// L, and R must be the encoding of S·B - k·A. Both scalars are sums of digits times powers of 16 or
+// 256, whose multiples are in the tables. A narrow table needs at most 96 additions, a wide one 64,
+// and neither needs doublings.
 func (t *Table) Verify(message, sig []byte) bool {
 	if len(sig) != SignatureSize || smallOrder(sig[:32]) {
 		return false
@@ -131,11 +134,12 @@ func (b *Base) addMultiple(p *extended, scalar [32]byte) {
 	addDigits(p, b.multiples[:], wideWindow, digits[:])
 }
 
-// nearby is how many multiples are copied before one is added. Reads from memory that do not wait for an
-// addition overlap, and the tables of many keys are in no cache of the processor.
+// nearby is how many multiples are copied before the first of them is added. The tables of many
+// keys do not fit into the processor's caches, and reads that do not wait for an addition overlap.
 const nearby = 16
 
-// addDigits adds the multiple of a point from its table. The number of digits is a multiple of nearby.
+// addDigits adds the multiple of a point from its table. The number of digits must be a multiple of
+// nearby.
 func addDigits[D int8 | int16](p *extended, multiples []niels, window int, digits []D) {
 	var near [nearby]niels
 	for ; len(digits) > 0; digits, multiples = digits[nearby:], multiples[nearby*window:] {

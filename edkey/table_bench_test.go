@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The tables beside crypto/ed25519, for a message of 32 bytes.
+// The tables compared with crypto/ed25519, for a message of 32 bytes.
 func BenchmarkTable(b *testing.B) {
 	k := testKey(b, 1)
 	message := make([]byte, 32)
@@ -17,7 +17,7 @@ func BenchmarkTable(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if !verify(message, sig[:]) {
-					b.Fatal("refused")
+					b.Fatal("rejected")
 				}
 			}
 		})
@@ -44,8 +44,7 @@ func BenchmarkNewBase(b *testing.B) {
 	}
 }
 
-// Verification in turns with as many keys as one and as many as no cache of a processor has room for, each of another
-// message.
+// Verification with one key, and with more keys than the processor's caches hold in turn, each of another message.
 func BenchmarkTables(b *testing.B) {
 	base := NewBase()
 	for _, n := range []int{1, 1000} {
@@ -58,7 +57,7 @@ func BenchmarkTables(b *testing.B) {
 		b.Run(fmt.Sprint("keys=", n), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				if i %= n; !tables[i].Verify([]byte{byte(i)}, sigs[i][:]) {
-					b.Fatal("refused")
+					b.Fatal("rejected")
 				}
 			}
 		})

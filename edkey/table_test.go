@@ -22,7 +22,7 @@ var (
 	signaturesSeed = flag.Uint64("signatures-seed", 25519, "another number gives other signatures")
 )
 
-// plainVerify is the strict rule by crypto/ed25519 alone, for bytes that need not be a good key.
+// plainVerify is the strict rule by crypto/ed25519 alone, for bytes that may be an invalid key.
 func plainVerify(key, message, sig []byte) bool {
 	return len(sig) == SignatureSize && !smallOrder(sig[:32]) && ed25519.Verify(key, message, sig)
 }
@@ -30,13 +30,14 @@ func plainVerify(key, message, sig []byte) bool {
 // tables are the narrow and the wide table of a key.
 type tables [2]*Table
 
-func tablesOf(base *Base, k Public) (both tables, err error) {
+// newTables returns the narrow and the wide table of a key.
+func newTables(base *Base, k Public) (both tables, err error) {
 	narrow, err := base.NewTable(k)
 	wide, wideErr := base.NewWideTable(k)
 	return tables{narrow, wide}, errors.Join(err, wideErr)
 }
 
-// judge compares the answers of both tables and crypto/ed25519 for one signature, and returns the answer.
+// judge compares the results of both tables and crypto/ed25519 for one signature, and returns the result.
 func judge(t *testing.T, both tables, message, sig []byte) bool {
 	t.Helper()
 	key := both[0].Public().Bytes()
@@ -88,8 +89,8 @@ func randomBytes(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// A table answers as crypto/ed25519 for good signatures and their mutations, of many keys.
-func TestTableAnswersAsTheLibrary(t *testing.T) {
+// A table agrees with crypto/ed25519 on valid signatures and their mutations, for many keys.
+func TestTableAgreesWithLibrary(t *testing.T) {
 	base := NewBase()
 	const parts = 8
 	for part := range uint64(parts) {
@@ -131,14 +132,14 @@ func judgeMany(t *testing.T, base *Base, r *rand.Rand, n int) {
 
 func mustTables(t testing.TB, base *Base, k Public) tables {
 	t.Helper()
-	both, err := tablesOf(base, k)
+	both, err := newTables(base, k)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return both
 }
 
-// Keys that ParsePublic refuses get the library's answers too: of small and mixed order, and not canonical.
+// Tables also agree with the library on keys that ParsePublic rejects: of small and mixed order, and not canonical.
 func TestTablesOfHostileKeys(t *testing.T) {
 	r, base := rand.New(rand.NewPCG(2, 25519)), NewBase()
 	good := testKey(t, 3)
@@ -157,7 +158,7 @@ func TestTablesOfHostileKeys(t *testing.T) {
 		both := mustTables(t, base, public)
 		forge.public = key
 		for range 40 {
-			nonce := scalarOf(t, new(big.Int).SetBytes(randomBytes(r, 31)))
+			nonce := scalarFor(t, new(big.Int).SetBytes(randomBytes(r, 31)))
 			at := new(edwards25519.Point).ScalarBaseMult(nonce)
 			for _, p := range points {
 				message := string(randomBytes(r, 3))
@@ -169,11 +170,11 @@ func TestTablesOfHostileKeys(t *testing.T) {
 		}
 	}
 	if accepted == 0 {
-		t.Error("no signature was accepted: the test no longer bites")
+		t.Error("no signature was accepted: the test no longer tests anything")
 	}
 }
 
-func scalarOf(t testing.TB, n *big.Int) *edwards25519.Scalar {
+func scalarFor(t testing.TB, n *big.Int) *edwards25519.Scalar {
 	t.Helper()
 	b := n.FillBytes(make([]byte, 32))
 	slices.Reverse(b)
@@ -184,7 +185,7 @@ func scalarOf(t testing.TB, n *big.Int) *edwards25519.Scalar {
 	return s
 }
 
-// Scalars at the edges of the digits are multiplied as the library multiplies them.
+// Scalars at the edges of the digits are multiplied as by the library.
 func TestEdgeScalars(t *testing.T) {
 	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10) // L
 	one := big.NewInt(1)
@@ -204,7 +205,7 @@ func TestEdgeScalars(t *testing.T) {
 	both := mustTables(t, base, testKey(t, 5).Public())
 	key := point(t, both[0].key.encoded[:])
 	for _, n := range scalars {
-		s := scalarOf(t, n)
+		s := scalarFor(t, n)
 		for _, table := range both {
 			var ofKey extended
 			ofKey.setIdentity()
@@ -222,7 +223,7 @@ func TestEdgeScalars(t *testing.T) {
 	}
 }
 
-// Digits have the value of their scalar, and lie in their ranges.
+// Digits sum to their scalar and are within their ranges.
 func TestRecodings(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 25519))
 	for i := range 20_000 {
@@ -301,7 +302,7 @@ func TestTableKnownAnswers(t *testing.T) {
 			"6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"},
 	} {
 		if !judge(t, mustTables(t, base, Stored([32]byte(unhex(t, c.key)))), unhex(t, c.message), unhex(t, c.sig)) {
-			t.Errorf("%s: refused", c.name)
+			t.Errorf("%s: rejected", c.name)
 		}
 	}
 }
@@ -337,7 +338,7 @@ func FuzzTable(f *testing.F) {
 		if len(key) != PublicSize {
 			return
 		}
-		both, err := tablesOf(base, Stored([32]byte(key)))
+		both, err := newTables(base, Stored([32]byte(key)))
 		if err != nil {
 			return
 		}

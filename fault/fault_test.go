@@ -18,10 +18,10 @@ func TestOf(t *testing.T) {
 		kind    fault.Kind
 		message string
 	}{
-		{"a plain error says nothing", errors.New("secret cause"), fault.Internal, "Internal error"},
+		{"a plain error is internal", errors.New("secret cause"), fault.Internal, "Internal error"},
 		{"itself", inner, fault.Conflict, "taken"},
 		{"wrapped", fmt.Errorf("step: %w", inner), fault.Conflict, "taken"},
-		{"the outermost counts", outer, fault.Unavailable, "later"},
+		{"the outermost error counts", outer, fault.Unavailable, "later"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -34,14 +34,14 @@ func TestOf(t *testing.T) {
 		})
 	}
 	if !errors.Is(outer, io.EOF) {
-		t.Error("the cause can't be reached")
+		t.Error("errors.Is does not find the cause")
 	}
 	if fault.Is(nil, fault.Internal) {
-		t.Error("no error is of a kind")
+		t.Error("Is(nil, Internal): got true")
 	}
 }
 
-func TestErrorNamesTheCauseForLogs(t *testing.T) {
+func TestErrorIncludesTheCause(t *testing.T) {
 	if got, want := fault.Wrap(fault.Invalid, "bad", io.EOF).Error(), "bad: EOF"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

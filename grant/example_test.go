@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// A tool checks that a grant permits exactly the action that it is asked for.
+// A tool checks that a grant permits exactly the action that it is about to run.
 func Example() {
 	const origin, now = id.Origin("log.example/o/8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11"), id.Instant(1_800_000_000_000)
 	signer, err := tlog.NewSignerKey(grant.KeyName(origin), edkey.NewPrivate())
@@ -43,7 +43,7 @@ func Example() {
 		return
 	}
 	fmt.Println(opened.Check(action.Digest(), now))
-	fmt.Println("later:", errors.Is(opened.Check(action.Digest(), now+grant.Life+1000), grant.ErrOver))
+	fmt.Println("later:", errors.Is(opened.Check(action.Digest(), now+grant.Life+1000), grant.ErrExpired))
 	fmt.Println("another action:", errors.Is(opened.Check(id.Hash{}, now), grant.ErrOtherAction))
 	// Output:
 	// <nil>

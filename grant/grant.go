@@ -1,13 +1,13 @@
-// Package grant is the signed permission that a consumed approval gives: a C2SP
-// signed note by which a tool can check offline that people approved one action.
+// Package grant implements the signed permission that a consumed approval yields: a C2SP signed
+// note by which a tool can check offline that approvers approved one action.
 //
 // Invariants:
 //
-//   - Pure: no I/O, no clock. One grant has one text and one text one grant.
-//   - A grant names one organization's log, one agent, one action, and the policy under
-//     which people were asked. It is valid in [NotBefore, NotAfter).
-//   - A tool can check the whole text offline. The tool MUST accept a grant once only.
-//     For that it keeps the nonces until their NotAfter.
+//   - Pure: no I/O, no clock. Each grant has exactly one text, and each text is exactly one grant.
+//   - A grant names one organization's log, one agent, one action, and the policy under which
+//     approvers were asked. It is valid in [NotBefore, NotAfter).
+//   - A tool can check the whole text offline. The tool MUST accept a grant only once. To do so it
+//     stores each nonce until its NotAfter.
 //
 // The text has nine lines:
 //
@@ -36,15 +36,15 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Life is how long a grant is good, in milliseconds.
+// Life is the maximum lifetime of a grant, in milliseconds.
 const Life id.Instant = 300_000
 
 const header = "agentledger/grant/v1"
 
-// ErrMalformed is wrapped by errors about a text that is no grant.
+// ErrMalformed is wrapped by errors about a text that is not a grant.
 var ErrMalformed = errors.New("malformed")
 
-// Nonce tells two grants apart.
+// Nonce distinguishes two grants.
 type Nonce [16]byte
 
 // Grant is the content of the note.
@@ -59,7 +59,7 @@ type Grant struct {
 	NotAfter     id.Instant // at most Life later
 }
 
-// KeyName returns the name of the key that signs grants of a log.
+// KeyName returns the name of the key that signs the grants of a log.
 func KeyName(o id.Origin) string { return string(o) + "/grant" }
 
 // Text returns the signed text.
@@ -70,8 +70,8 @@ func (g Grant) Text() string {
 	}, "\n") + "\n"
 }
 
-// Sign returns the signed note of a grant. The error wraps ErrMalformed for a key of
-// another origin and for a grant that Open would refuse.
+// Sign returns the signed note of a grant. The error wraps ErrMalformed if the key is of another
+// origin or if Open would reject the grant.
 func Sign(g Grant, key tlog.SignerKey) ([]byte, error) {
 	if key.Verifier().Name() != KeyName(g.Origin) {
 		return nil, fmt.Errorf("sign grant: the key is of another origin: %w", ErrMalformed)
@@ -86,9 +86,9 @@ func Sign(g Grant, key tlog.SignerKey) ([]byte, error) {
 	return n.Bytes(), nil
 }
 
-// Open reads a grant that key signed. The key's name MUST be KeyName of the grant's
-// origin. Grant.Check compares the grant with an action and a time. Errors wrap
-// ErrMalformed, tlog.ErrMalformed or tlog.ErrSignature.
+// Open parses a grant that key signed. The key's name MUST be KeyName of the grant's origin. Use
+// Grant.Check to compare the grant with an action and a time. Errors wrap ErrMalformed,
+// tlog.ErrMalformed or tlog.ErrSignature.
 func Open(note []byte, key tlog.VerifierKey) (Grant, error) {
 	n, err := tlog.ParseNote(note)
 	if err != nil {
@@ -110,12 +110,12 @@ func Open(note []byte, key tlog.VerifierKey) (Grant, error) {
 // Errors of Grant.Check.
 var (
 	ErrOtherAction = errors.New("the grant is for another action")
-	ErrNotYet      = errors.New("the grant is not good yet")
-	ErrOver        = errors.New("the grant is over")
+	ErrNotYet      = errors.New("the grant is not valid yet")
+	ErrExpired     = errors.New("the grant has expired")
 )
 
-// Check returns nil for a grant of the action that is valid at now. Errors are
-// ErrOtherAction, ErrNotYet and ErrOver.
+// Check returns nil if the grant permits the action and is valid at now. It returns ErrOtherAction,
+// ErrNotYet or ErrExpired otherwise.
 func (g Grant) Check(action id.Hash, now id.Instant) error {
 	switch {
 	case g.ActionDigest != action:
@@ -123,12 +123,12 @@ func (g Grant) Check(action id.Hash, now id.Instant) error {
 	case now < g.NotBefore:
 		return ErrNotYet
 	case now >= g.NotAfter:
-		return ErrOver
+		return ErrExpired
 	}
 	return nil
 }
 
-// Action is the action that people decide on.
+// Action is the action that approvers decide on.
 type Action struct {
 	Organization id.Organization
 	Agent        id.Agent
@@ -136,8 +136,8 @@ type Action struct {
 	Payload      []byte // canonical JSON object; nil is {}
 }
 
-// NewAction returns an action with its payload, a JSON object of any spelling or nil, in
-// canonical form. Any other payload is an error.
+// NewAction returns an action with its payload in canonical form. The payload must be a JSON object
+// of any spelling, or nil.
 func NewAction(o id.Organization, agent id.Agent, tool id.Tool, payload []byte) (Action, error) {
 	a := Action{Organization: o, Agent: agent, Tool: tool}
 	if payload == nil {
@@ -151,7 +151,7 @@ func NewAction(o id.Organization, agent id.Agent, tool id.Tool, payload []byte) 
 	return a, nil
 }
 
-// Digest is the action_digest: SHA-256 of the RFC 8785 form of agent_id,
+// Digest returns the action_digest: the SHA-256 of the RFC 8785 form of an object with agent_id,
 // organization_id in lower case, payload, tool_name and v, which is 1.
 func (a Action) Digest() id.Hash {
 	payload := a.Payload

@@ -80,19 +80,19 @@ func TestOpenRefuses(t *testing.T) {
 		return n.Bytes()
 	}
 	for name, text := range map[string]string{
-		"another header":     strings.Replace(sampleText, "/v1", "/v2", 1),
-		"a line less":        strings.Replace(sampleText, "billing-bot\n", "", 1),
-		"a line more":        sampleText + "more\n",
-		"upper-case digest":  strings.Replace(sampleText, "0200", "02AA", 1),
-		"upper-case nonce":   strings.Replace(sampleText, "0300", "03AA", 1),
-		"short nonce":        strings.Replace(sampleText, "\n0300", "\n03", 1),
-		"no milliseconds":    strings.Replace(sampleText, "08:00:00.000Z", "08:00:00Z", 1),
-		"a life of 301 s":    strings.Replace(sampleText, "08:05:00", "08:05:01", 1),
-		"a life of nothing":  strings.Replace(sampleText, "08:05:00", "08:00:00", 1),
-		"approval id":        strings.Replace(sampleText, "apr_", "apr/", 1),
-		"another log's":      strings.Replace(sampleText, "8d0f", "8d0e", 1),
-		"no such day":        strings.ReplaceAll(sampleText, "01-15", "02-30"),
-		"carriage of origin": strings.Replace(sampleText, "log.example", "", 1),
+		"another header":    strings.Replace(sampleText, "/v1", "/v2", 1),
+		"a line less":       strings.Replace(sampleText, "billing-bot\n", "", 1),
+		"a line more":       sampleText + "more\n",
+		"upper-case digest": strings.Replace(sampleText, "0200", "02AA", 1),
+		"upper-case nonce":  strings.Replace(sampleText, "0300", "03AA", 1),
+		"short nonce":       strings.Replace(sampleText, "\n0300", "\n03", 1),
+		"no milliseconds":   strings.Replace(sampleText, "08:00:00.000Z", "08:00:00Z", 1),
+		"a life of 301 s":   strings.Replace(sampleText, "08:05:00", "08:05:01", 1),
+		"a life of 0 s":     strings.Replace(sampleText, "08:05:00", "08:00:00", 1),
+		"approval id":       strings.Replace(sampleText, "apr_", "apr/", 1),
+		"another log's":     strings.Replace(sampleText, "8d0f", "8d0e", 1),
+		"no such day":       strings.ReplaceAll(sampleText, "01-15", "02-30"),
+		"no origin host":    strings.Replace(sampleText, "log.example", "", 1),
 	} {
 		if g, err := grant.Open(signed(text), key.Verifier()); err == nil {
 			t.Errorf("%s: opened %+v", name, g)
@@ -115,10 +115,10 @@ func TestCheck(t *testing.T) {
 		now    id.Instant
 		want   error
 	}{
-		{"first moment", g.ActionDigest, g.NotBefore, nil},
-		{"last moment", g.ActionDigest, g.NotAfter - 1, nil},
+		{"first valid moment", g.ActionDigest, g.NotBefore, nil},
+		{"last valid moment", g.ActionDigest, g.NotAfter - 1, nil},
 		{"too early", g.ActionDigest, g.NotBefore - 1, grant.ErrNotYet},
-		{"too late", g.ActionDigest, g.NotAfter, grant.ErrOver},
+		{"too late", g.ActionDigest, g.NotAfter, grant.ErrExpired},
 		{"another action", id.Hash{9}, g.NotBefore, grant.ErrOtherAction},
 	} {
 		if got := g.Check(tt.action, tt.now); got != tt.want {
@@ -143,7 +143,7 @@ func TestActionDigest(t *testing.T) {
 	absent, empty := a, a
 	absent.Payload, empty.Payload = nil, []byte("{}")
 	if absent.Digest() != empty.Digest() {
-		t.Error("no payload is not the empty one")
+		t.Error("no payload and the empty payload have different digests")
 	}
 	for spelled, ok := range map[string]bool{
 		`{"currency":"USD","amount_usd":2500.50}`: true, "{ \"amount_usd\" : 25005e-1,\n\"currency\":\"\\u0055SD\"}": true,

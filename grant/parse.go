@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// parseGrantText reads the exact form that Text writes.
+// parseGrantText parses exactly the form that Text writes.
 func parseGrantText(text string) (g Grant, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 10 || lines[9] != "" || lines[0] != header {
@@ -40,14 +40,13 @@ func parseGrantText(text string) (g Grant, err error) {
 	if g.NotAfter <= g.NotBefore || g.NotAfter-g.NotBefore > Life {
 		return Grant{}, fmt.Errorf("parse grant: life: %w", ErrMalformed)
 	}
-	if g.Text() != text { // upper-case hex and the like
+	if g.Text() != text { // for example upper-case hex
 		return Grant{}, fmt.Errorf("parse grant: spelling: %w", ErrMalformed)
 	}
 	return g, nil
 }
 
-// isValidApprovalID reports whether s is of the form of an approval_id:
-// [a-z0-9_]{1,64}.
+// isValidApprovalID reports whether s has the form of an approval_id: [a-z0-9_]{1,64}.
 func isValidApprovalID(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {

@@ -2,8 +2,7 @@ package id
 
 import "fmt"
 
-// Decision is a policy decision. Their order is their strictness: a larger
-// one is stricter. The zero value is no decision.
+// Decision is a policy decision. A larger decision is stricter. The zero value is no decision.
 type Decision uint8
 
 const (
@@ -38,10 +37,10 @@ func (d Decision) String() string {
 	return ""
 }
 
-// MarshalText is String; UnmarshalText is ParseDecision.
+// MarshalText returns the text of String.
 func (d Decision) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the text of MarshalText.
+// UnmarshalText parses the text with ParseDecision.
 func (d *Decision) UnmarshalText(b []byte) (err error) {
 	*d, err = ParseDecision(string(b))
 	return err
@@ -50,8 +49,7 @@ func (d *Decision) UnmarshalText(b []byte) (err error) {
 // Tighten returns the stricter of the two: deny > allow_with_obligation > allow.
 func (d Decision) Tighten(other Decision) Decision { return max(d, other) }
 
-// Disclosure says how much of an event its public bundle shows. The zero value is no
-// disclosure.
+// Disclosure is how much of an event its public bundle shows. The zero value is no disclosure.
 type Disclosure uint8
 
 const (
@@ -86,10 +84,10 @@ func (d Disclosure) String() string {
 	return ""
 }
 
-// MarshalText is String; UnmarshalText is ParseDisclosure.
+// MarshalText returns the text of String.
 func (d Disclosure) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the text of MarshalText.
+// UnmarshalText parses the text with ParseDisclosure.
 func (d *Disclosure) UnmarshalText(b []byte) (err error) {
 	*d, err = ParseDisclosure(string(b))
 	return err

@@ -1,14 +1,14 @@
-// Package id is the vocabulary of agentledger: one type for each kind of
-// string, number and hash that crosses a package boundary.
+// Package id is the vocabulary of agentledger: one type for each kind of string, number and hash
+// that crosses a package boundary.
 //
 // Invariants:
 //
-//   - A value made by a Parse function is well-formed; the zero value is not.
-//   - Textual forms are the ones of the wire: lower-case hex for hashes, lower
-//     case 8-4-4-4-12 for UUIDs, tokens as they are.
-//   - Nothing here reads a clock, does I/O or keeps state.
+//   - A value returned by a Parse function is well-formed; the zero value is not.
+//   - Text forms are the wire forms: lower-case hex for hashes, lower-case 8-4-4-4-12 for UUIDs,
+//     tokens unchanged.
+//   - The package reads no clock, does no I/O and keeps no state.
 //
-// All functions and methods may be called concurrently.
+// All functions and methods are safe for concurrent use.
 //
 // The package is stable in the sense of README, section Stability.
 package id
@@ -21,12 +21,11 @@ import (
 	"fmt"
 )
 
-// ErrMalformed is wrapped by the errors of all Parse functions. Such an error never
-// repeats the text.
+// ErrMalformed is wrapped by the errors of all Parse functions. Such an error never contains the
+// rejected text.
 var ErrMalformed = errors.New("malformed")
 
-// Organization is an organization's UUID (16 bytes, any version), the name by
-// which it is known outside.
+// Organization is the UUID of an organization (16 bytes, any version), its public identifier.
 type Organization [16]byte
 
 // ParseOrganization reads the 8-4-4-4-12 form in either case.
@@ -58,11 +57,12 @@ func NewOrganization() Organization {
 
 // String returns the lower-case 8-4-4-4-12 form.
 func (o Organization) String() string {
-	var room [36]byte
-	return string(o.AppendTo(room[:0]))
+	var buf [36]byte
+	return string(o.AppendTo(buf[:0]))
 }
 
-// AppendTo appends the form of String to b, and allocates nothing when b has room for 36 bytes.
+// AppendTo appends the text of String to b. It does not allocate if b has capacity for 36 more
+// bytes.
 func (o Organization) AppendTo(b []byte) []byte {
 	b = append(hex.AppendEncode(b, o[:4]), '-')
 	b = append(hex.AppendEncode(b, o[4:6]), '-')
@@ -71,24 +71,24 @@ func (o Organization) AppendTo(b []byte) []byte {
 	return hex.AppendEncode(b, o[10:])
 }
 
-// MarshalText is String; UnmarshalText is ParseOrganization.
+// MarshalText returns the text of String.
 func (o Organization) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText reads the text of MarshalText.
+// UnmarshalText parses the text with ParseOrganization.
 func (o *Organization) UnmarshalText(b []byte) (err error) {
 	*o, err = ParseOrganization(string(b))
 	return err
 }
 
-// Tenant is the short handle of an organization inside the store: a random
-// number in [1, 2^63). It is never shown. 0 is the service's own partition.
+// Tenant is the short handle of an organization in the store: a random number in [1, 2^63). It is
+// never shown to clients. 0 is the service's own partition.
 type Tenant uint64
 
-// Service is the partition of records that belong to no organization, for example names
-// that are unique in the whole service.
+// Service is the partition of records that belong to no organization, for example names that are
+// unique in the whole service.
 const Service Tenant = 0
 
-// NewTenant returns a random handle; the caller claims it before use.
+// NewTenant returns a random handle. The caller must claim it before use.
 func NewTenant() Tenant {
 	var b [8]byte
 	for {
@@ -99,20 +99,20 @@ func NewTenant() Tenant {
 	}
 }
 
-// Typed strings of the wire. Their grammars are those of the envelope; the
-// packages that accept them from outside check them.
+// Strings of the wire. Their grammars are those of the envelope; the package that accepts one from
+// a client must check it.
 type (
 	Event  string // event_id, unique in one organization
 	Trace  string // trace_id
 	Agent  string // agent_id
-	Key    string // key_id of an agent's, system or bridge key
+	Key    string // key_id of an agent key, a system key or a bridge key
 	Slug   string // public name of an organization
-	Tool   string // dotted tool name; "" means none
+	Tool   string // dotted tool name; "" if there is none
 	Origin string // checkpoint origin and log key name
 )
 
-// Index is the 0-based position of a leaf in its organization's log, and also
-// the type of tree sizes. The sequence number of a leaf is its index + 1.
+// Index is the 0-based position of a leaf in the log of its organization, and also the type of tree
+// sizes. The sequence number of a leaf is its index + 1.
 type Index uint64
 
 // Sequence returns the sequence number of the leaf at i.
@@ -141,10 +141,10 @@ func ParseHash(s string) (Hash, error) {
 // String returns 64 lower-case hex digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// MarshalText is String; UnmarshalText is ParseHash.
+// MarshalText returns the text of String.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads the text of MarshalText.
+// UnmarshalText parses the text with ParseHash.
 func (h *Hash) UnmarshalText(b []byte) (err error) {
 	*h, err = ParseHash(string(b))
 	return err

@@ -101,7 +101,7 @@ func TestInstantAgreesWithTime(t *testing.T) {
 	}
 }
 
-// Texts that are nearly times are read as package time reads them.
+// For texts that are almost times, ParseInstant agrees with package time.
 func TestParseInstantAgreesWithTime(t *testing.T) {
 	const layout = "2006-01-02T15:04:05.000Z"
 	rng := rand.New(rand.NewPCG(3, 4))

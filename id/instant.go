@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Instant is a UTC time in milliseconds since the Unix epoch, the resolution of
-// everything that the server states about time.
+// Instant is a UTC time in milliseconds since the Unix epoch, the resolution of every time that the
+// server reports.
 type Instant int64
 
 const instantLayout = "2006-01-02T15:04:05.000Z"
 
-// InstantOf cuts t to milliseconds.
+// InstantOf truncates t to milliseconds.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli()) }
 
 // ParseInstant reads exactly YYYY-MM-DDThh:mm:ss.sssZ.
@@ -19,7 +19,7 @@ func ParseInstant(s string) (Instant, error) {
 	if len(s) != len(instantLayout) {
 		return 0, fmt.Errorf("time: %w", ErrMalformed)
 	}
-	number := func(begin, end int) (n int) { // of digits; for all else some number
+	number := func(begin, end int) (n int) { // meaningless unless all bytes are digits
 		for _, c := range []byte(s[begin:end]) {
 			n = n*10 + int(c) - '0'
 		}
@@ -28,7 +28,7 @@ func ParseInstant(s string) (Instant, error) {
 	i := InstantOf(time.Date(number(0, 4), time.Month(number(5, 7)), number(8, 10),
 		number(11, 13), number(14, 16), number(17, 19), number(20, 23)*int(time.Millisecond), time.UTC))
 	var written [len(instantLayout)]byte
-	if string(i.AppendTo(written[:0])) != s { // no such time, or no digits
+	if string(i.AppendTo(written[:0])) != s { // not a valid time, or not all digits
 		return 0, fmt.Errorf("time: %w", ErrMalformed)
 	}
 	return i, nil
@@ -40,8 +40,8 @@ func (i Instant) Time() time.Time { return time.UnixMilli(int64(i)).UTC() }
 // String returns YYYY-MM-DDThh:mm:ss.sssZ.
 func (i Instant) String() string { return string(i.AppendTo(make([]byte, 0, len(instantLayout)))) }
 
-// AppendTo appends String() to b. Every record has a time or two, so the digits
-// of years 0 to 9999 are written out here, which takes a fifth of AppendFormat.
+// AppendTo appends the text of String to b. Every record contains a time, so AppendTo formats the
+// years 0 to 9999 itself, in a fifth of the time that AppendFormat takes.
 func (i Instant) AppendTo(b []byte) []byte {
 	t := i.Time()
 	year, month, day := t.Date()
@@ -58,7 +58,7 @@ func (i Instant) AppendTo(b []byte) []byte {
 	return append(appendPadded(b, t.Nanosecond()/1e6, 3), 'Z')
 }
 
-// appendPadded appends n in decimal, with zeros in front up to width.
+// appendPadded appends n in decimal, padded with zeros to width.
 func appendPadded(b []byte, n, width int) []byte {
 	for range width {
 		b = append(b, '0')
@@ -70,10 +70,10 @@ func appendPadded(b []byte, n, width int) []byte {
 	return b
 }
 
-// MarshalText is String; UnmarshalText is ParseInstant.
+// MarshalText returns the text of String.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads the text of MarshalText.
+// UnmarshalText parses the text with ParseInstant.
 func (i *Instant) UnmarshalText(b []byte) (err error) {
 	*i, err = ParseInstant(string(b))
 	return err

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// An origin is <host>/o/<organization_id> for the first log of an organization, and
-// the same with /2, /3, ... behind it for those that succeed a frozen one.
+// An origin is <host>/o/<organization_id> for the first log of an organization. Logs that succeed a
+// frozen log append /2, /3, ... to it.
 
-// Split returns the origin of the first log of the line and the number of this one
-// in it, from 1.
+// Split returns the origin of the organization's first log and the number of this log in the line
+// of logs, starting at 1.
 func (o Origin) Split() (first Origin, number int) {
 	at := strings.LastIndexByte(string(o), '/')
 	if at < 0 {
@@ -29,7 +29,7 @@ func (o Origin) Next() Origin {
 	return Origin(fmt.Sprintf("%s/%d", first, n+1))
 }
 
-// Organization reads the organization that the origin names.
+// Organization parses the organization ID in the origin.
 func (o Origin) Organization() (Organization, error) {
 	first, _ := o.Split()
 	_, name, _ := strings.Cut(string(first), "/o/")
@@ -40,8 +40,8 @@ func (o Origin) Organization() (Organization, error) {
 	return organization, nil
 }
 
-// Below returns the path element behind /o/ of the log's tiles: the organization's id,
-// and from the second log on its number.
+// Below returns the path of the log's tiles after /o/: the organization ID, followed by the number
+// of the log if it is not the first.
 func (o Origin) Below(organization Organization) string {
 	if _, n := o.Split(); n > 1 {
 		return organization.String() + "/" + strconv.Itoa(n)

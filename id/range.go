@@ -1,9 +1,9 @@
 package id
 
-// Range is the indices [Begin, End).
+// Range is the half-open range of indices [Begin, End).
 type Range struct{ Begin, End Index }
 
-// Len returns the number of indices, 0 where Begin is not below End.
+// Len returns the number of indices, or 0 if Begin is not less than End.
 func (r Range) Len() int {
 	if r.Begin >= r.End {
 		return 0
@@ -11,5 +11,5 @@ func (r Range) Len() int {
 	return int(r.End - r.Begin)
 }
 
-// Contains reports whether i is one of the indices.
+// Contains reports whether i is in the range.
 func (r Range) Contains(i Index) bool { return r.Begin <= i && i < r.End }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Rising returns a new name: prefix and 26 characters of 0-9 and a-v, which are 48
-// bits of milliseconds and 80 random ones. Names of one prefix rise with now, which is
-// not negative.
+// Rising returns a new name: prefix followed by 26 characters of 0-9 and a-v, which encode 48 bits
+// of milliseconds and 80 random bits. Names with the same prefix sort by now, which must not be
+// negative.
 func Rising(prefix string, now Instant) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now)<<16)
@@ -17,7 +17,8 @@ func Rising(prefix string, now Instant) string {
 	return prefix + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// RisingTime returns the time of a name that Rising made with a prefix; ok is false for another name.
+// RisingTime returns the time in a name that Rising returned for prefix. ok is false for any other
+// name.
 func RisingTime(prefix, name string) (at Instant, ok bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	if !ok || text != strings.ToLower(text) {

@@ -18,6 +18,6 @@ func TestRising(t *testing.T) {
 		last = got
 	}
 	if first, second := id.Rising("", 7), id.Rising("", 7); first == second {
-		t.Errorf("twice the same name %q", first)
+		t.Errorf("got the name %q twice", first)
 	}
 }

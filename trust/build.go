@@ -10,21 +10,20 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// builder adds the items of a policy one by one, and checks each against those before
-// it.
+// builder adds the items of a policy one by one and checks each against the items before it.
 type builder struct {
 	policy Policy
 	logs   map[edkey.Public]bool
-	keys   map[string]bool // identities of witnesses' keys
-	names  map[string]bool // of witnesses and groups: whether the name is in a group
+	keys   map[string]bool // identities of witness keys
+	names  map[string]bool // of witnesses and groups; the value is whether the name is in a group
 }
 
 func newBuilder() *builder {
 	return &builder{logs: map[edkey.Public]bool{}, keys: map[string]bool{}, names: map[string]bool{}}
 }
 
-// Validate reports whether Parse would read back the policy that Text writes. Callers
-// that build a policy MUST call it. The error wraps ErrMalformed.
+// Validate reports whether Parse would accept the policy that Text writes. Callers that build a
+// policy MUST call it. The error wraps ErrMalformed.
 func (p *Policy) Validate() error {
 	b := newBuilder()
 	for _, l := range p.Logs {
@@ -94,7 +93,7 @@ func (b *builder) appendLog(l Log) error {
 	if l.Key == (tlog.VerifierKey{}) || l.URL != "" && !isSingleItem(l.URL) || len(b.policy.Logs) == MaxItems {
 		return fmt.Errorf("key, URL or number of logs: %w", ErrMalformed)
 	}
-	if !takeUnused(b.logs, l.Key.Public()) {
+	if !addNew(b.logs, l.Key.Public()) {
 		return fmt.Errorf("the key of another log: %w", ErrMalformed)
 	}
 	b.policy.Logs = append(b.policy.Logs, l)
@@ -105,7 +104,7 @@ func (b *builder) appendWitness(w Witness) error {
 	if w.Key == (tlog.WitnessKey{}) || w.URL != "" && !isSingleItem(w.URL) || len(b.policy.Witnesses) == MaxItems {
 		return fmt.Errorf("key, URL or number of witnesses: %w", ErrMalformed)
 	}
-	if !takeUnused(b.keys, w.Key.Identity()) {
+	if !addNew(b.keys, w.Key.Identity()) {
 		return fmt.Errorf("the key of another witness: %w", ErrMalformed)
 	}
 	if err := b.defineName(w.Name); err != nil {
@@ -132,7 +131,7 @@ func (b *builder) appendGroup(g Group) error {
 	return nil
 }
 
-// defineName defines the name of a witness or group.
+// defineName defines the name of a witness or a group.
 func (b *builder) defineName(name string) error {
 	if _, defined := b.names[name]; defined || name == None || !isSingleItem(name) {
 		return fmt.Errorf("name: %w", ErrMalformed)
@@ -154,8 +153,8 @@ func isSingleItem(s string) bool {
 	return s != "" && !slices.ContainsFunc([]byte(s), isForbidden) && !strings.ContainsAny(s, " \t\n")
 }
 
-// takeUnused adds a key, and reports whether it is new.
-func takeUnused[K comparable](keys map[K]bool, k K) bool {
+// addNew adds a key and reports whether it was missing.
+func addNew[K comparable](keys map[K]bool, k K) bool {
 	known := keys[k]
 	keys[k] = true
 	return !known

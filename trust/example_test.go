@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// A checkpoint counts when one of the policy's logs signed it and its quorum of witnesses
+// A checkpoint counts if one of the policy's logs signed it and a quorum of its witnesses
 // cosigned it.
 func Example() {
 	signer, err := tlog.NewSignerKey("log.example/orders", edkey.NewPrivate())

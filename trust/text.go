@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Parse reads the text of a policy. Each line ends in LF, also the last one. Spaces and
-// tabs separate items. Empty lines, and lines that begin with #, are skipped.
+// Parse parses the text of a policy. Every line, including the last, must end in LF. Spaces and
+// tabs separate items. Empty lines and lines that begin with # are skipped.
 func Parse(text []byte) (*Policy, error) {
 	if len(text) > MaxText || slices.ContainsFunc(text, isForbidden) {
 		return nil, fmt.Errorf("parse policy: size or characters: %w", ErrMalformed)
@@ -29,8 +29,8 @@ func Parse(text []byte) (*Policy, error) {
 	return &b.policy, nil
 }
 
-// isForbidden refuses control characters but tab and LF. Characters beyond ASCII are
-// allowed everywhere.
+// isForbidden reports whether c is a control character other than tab and LF. Characters beyond
+// ASCII are allowed everywhere.
 func isForbidden(c byte) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }
 
 func isBlank(r rune) bool { return r == ' ' || r == '\t' }
@@ -54,7 +54,7 @@ func (b *builder) parseLine(items []string) error {
 	return fmt.Errorf("unknown keyword or number of items: %w", ErrMalformed)
 }
 
-// Text returns the policy as Parse reads it. The policy MUST be valid.
+// Text returns the policy in the form that Parse accepts. The policy MUST be valid.
 func (p *Policy) Text() string {
 	var b strings.Builder
 	for _, l := range p.Logs {
@@ -70,7 +70,7 @@ func (p *Policy) Text() string {
 	return b.String()
 }
 
-// writeLine writes the items that are not empty.
+// writeLine writes a line of the items that are not empty.
 func writeLine(b *strings.Builder, items ...string) {
 	items = slices.DeleteFunc(items, func(s string) bool { return s == "" })
 	b.WriteString(strings.Join(items, " ") + "\n")

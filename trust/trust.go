@@ -1,18 +1,18 @@
-// Package trust has the policies of relying parties of transparency logs: the known
-// logs, the known witnesses, and the quorum of witnesses that must have cosigned a
-// checkpoint. The text form is C2SP tlog-policy.
+// Package trust implements the policies of relying parties of transparency logs: the known logs,
+// the known witnesses, and the quorum of witnesses that must have cosigned a checkpoint. The text
+// form is C2SP tlog-policy.
 //
 // Invariants:
 //
-//   - A policy from Parse, or that passed Validate, has no key twice, no name twice, no
-//     name that is used before it is defined, and no name in two groups. So each
-//     witness counts once.
-//   - Keys are in their one spelling: Ed25519 for logs, and Ed25519 or ML-DSA-44 for
-//     witnesses. A policy with a key of another algorithm is refused as a whole.
-//   - A cosignature counts when it verifies under the key and key hash of a witness of
-//     the policy. All other lines of a note are ignored.
-//   - The package does no I/O, reads no clock and keeps no state. Input is bounded.
-//     Errors name the line and no value of the input.
+//   - A policy that Parse returned or Validate accepted has no duplicate key, no duplicate name, no
+//     name that is used before it is defined, and no name in two groups. So each witness counts
+//     once.
+//   - Each key has one spelling: Ed25519 for logs, Ed25519 or ML-DSA-44 for witnesses. A policy
+//     with a key of another algorithm is rejected as a whole.
+//   - A cosignature counts if it verifies under the key and key hash of a witness of the policy.
+//     All other lines of a note are ignored.
+//   - The package does no I/O, reads no clock and keeps no state. Input is bounded. Errors name the
+//     line and no value of the input.
 //
 // The package is stable in the sense of README, section Stability.
 package trust
@@ -30,12 +30,12 @@ const (
 	MaxItems = 100       // logs, witnesses, groups, each; a note has no more lines
 )
 
-// None is the quorum that needs no cosignature.
+// None is the name of the quorum that requires no cosignature.
 const None = "none"
 
-// The errors that the errors of this package wrap.
+// Errors that the errors of this package wrap.
 var (
-	// ErrMalformed: not a policy.
+	// ErrMalformed: the text is not a policy.
 	ErrMalformed = errors.New("malformed policy")
 	// ErrLog: none of the policy's logs signed the checkpoint.
 	ErrLog = errors.New("no valid signature of a log of the policy")
@@ -43,10 +43,10 @@ var (
 	ErrQuorum = errors.New("too few valid cosignatures for the quorum")
 )
 
-// Policy is the condition under which a relying party accepts a checkpoint. The names
-// of witnesses and groups have a meaning inside the policy only.
+// Policy is the condition under which a relying party accepts a checkpoint. The names of witnesses
+// and groups are local to the policy.
 type Policy struct {
-	Logs      []Log // one log must have signed; empty when the log is known from elsewhere
+	Logs      []Log // one of them must have signed; empty if the log is known from elsewhere
 	Witnesses []Witness
 	Groups    []Group // each after its members
 	Quorum    string  // the witness or group that must have cosigned, or None
@@ -65,15 +65,15 @@ type Witness struct {
 	URL  string // its submission prefix (C2SP tlog-witness); may be ""
 }
 
-// Group has cosigned a checkpoint when at least K of its members have. A member is a
-// witness or a group.
+// Group has cosigned a checkpoint if at least K of its members have. A member is a witness or a
+// group.
 type Group struct {
 	Name    string
 	K       int // 1 <= K <= len(Members)
 	Members []string
 }
 
-// Cosignature is a valid cosignature of a witness of the policy.
+// Cosignature is a valid cosignature by a witness of the policy.
 type Cosignature struct {
 	Witness Witness
 	Time    id.Instant
@@ -86,9 +86,9 @@ type Opened struct {
 	Cosignatures []Cosignature    // the valid ones, in the order of the policy
 }
 
-// Open reads a signed note by the policy. The error is ErrLog, ErrQuorum, or
-// tlog.ErrMalformed for a malformed checkpoint. With ErrQuorum it also returns the
-// checkpoint and its valid cosignatures.
+// Open opens a signed note under the policy. It returns ErrLog, ErrQuorum, or tlog.ErrMalformed if
+// the checkpoint is malformed. With ErrQuorum it also returns the checkpoint and its valid
+// cosignatures.
 func (p *Policy) Open(note []byte) (Opened, error) {
 	n, err := tlog.ParseNote(note)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Policy) Open(note []byte) (Opened, error) {
 	return o, nil
 }
 
-// openByLogKeys opens the checkpoint with the keys of the logs.
+// openByLogKeys opens the checkpoint with the keys of the policy's logs.
 func (p *Policy) openByLogKeys(n tlog.Note) (Opened, error) {
 	for _, l := range p.Logs {
 		c, err := n.OpenCheckpoint(l.Key)
@@ -130,7 +130,7 @@ func (p *Policy) Cosignatures(n tlog.Note) []Cosignature {
 	return all
 }
 
-// Reached reports whether these cosignatures are a quorum.
+// Reached reports whether the cosignatures reach the quorum.
 func (p *Policy) Reached(by []Cosignature) bool {
 	seen := make(map[tlog.WitnessKey]bool, len(by))
 	for _, c := range by {
@@ -139,7 +139,7 @@ func (p *Policy) Reached(by []Cosignature) bool {
 	return p.Quorate(func(k tlog.WitnessKey) bool { return seen[k] })
 }
 
-// Quorate reports whether the witnesses for which cosigned returns true are a quorum.
+// Quorate reports whether the witnesses for which cosigned returns true reach the quorum.
 func (p *Policy) Quorate(cosigned func(tlog.WitnessKey) bool) bool {
 	if p.Quorum == None {
 		return true

@@ -23,7 +23,7 @@ func private(t testing.TB, name string) edkey.Private {
 	return k
 }
 
-// signer makes the same log key for the same name.
+// signer returns the same log key for the same name.
 func signer(t testing.TB, name string) tlog.SignerKey {
 	t.Helper()
 	k, err := tlog.NewSignerKey(name, private(t, name))
@@ -33,7 +33,7 @@ func signer(t testing.TB, name string) tlog.SignerKey {
 	return k
 }
 
-// witness makes the same witness for the same name.
+// witness returns the same witness for the same name.
 func witness(t testing.TB, name string) tlog.WitnessSigner {
 	t.Helper()
 	k, err := tlog.NewWitnessSigner(name, private(t, "witness "+name))
@@ -55,7 +55,7 @@ func witnessLines(t testing.TB, names ...string) string {
 	return b.String()
 }
 
-// note is a checkpoint of one log with cosignatures.
+// note returns a checkpoint of a log with cosignatures.
 func note(t testing.TB, log string, by ...string) []byte {
 	t.Helper()
 	signed, err := signer(t, log).Sign(tlog.Checkpoint{Origin: id.Origin(log), Size: 7, Root: tlog.LeafHash(nil)})
@@ -74,14 +74,14 @@ func note(t testing.TB, log string, by ...string) []byte {
 	return n.Bytes()
 }
 
-// twoLevels is the example of C2SP tlog-policy.
+// twoLevels returns the example of C2SP tlog-policy.
 func twoLevels(t testing.TB) string {
 	return logLine(t, "log.example") + "\n" + witnessLines(t, "X1", "X2", "X3") + "group X-witnesses 2 X1 X2 X3\n\n" +
 		witnessLines(t, "Y1", "Y2", "Y3") + "group Y-witnesses any Y1 Y2 Y3\n\n" +
 		"group X-and-Y all X-witnesses Y-witnesses\nquorum X-and-Y\n"
 }
 
-func TestTextIsReadBack(t *testing.T) {
+func TestTextRoundTrips(t *testing.T) {
 	vkey := witness(t, "W.example").Key().String()
 	for name, text := range map[string]string{
 		"nothing but a quorum":      "quorum none\n",
@@ -107,7 +107,7 @@ func TestTextIsReadBack(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %+v", name, again, err, p)
 		}
 		if again.Text() != p.Text() {
-			t.Errorf("%s: a second text", name)
+			t.Errorf("%s: the text changes when it is parsed and written again", name)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestValidateRefusesWhatTextWouldNotCarry(t *testing.T) {
+func TestValidateRejectsWhatTextCannotExpress(t *testing.T) {
 	key := witness(t, "A.example").Key()
 	log := signer(t, "log.example").Verifier()
 	for name, p := range map[string]Policy{
@@ -268,7 +268,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	none := &Policy{Quorum: None}
 	if _, err := none.Open(good); !errors.Is(err, ErrLog) {
-		t.Errorf("no log known: got %v", err)
+		t.Errorf("unknown log: got %v", err)
 	}
 }
 
@@ -285,7 +285,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Parse([]byte(p.Text()))
 		if err != nil || !reflect.DeepEqual(again, p) {
-			t.Errorf("%q is read back as %+v, %v", p.Text(), again, err)
+			t.Errorf("%q is parsed as %+v, %v", p.Text(), again, err)
 		}
 		p.Quorate(func(tlog.WitnessKey) bool { return true })
 	})

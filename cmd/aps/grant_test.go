@@ -52,8 +52,8 @@ func TestGrantVerify(t *testing.T) {
 		"good by its digest": {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T10:04:59.999Z"}, 0, "good: approval apr_1 lets billing-bot do this"},
 		"good by its action": {[]string{"--key", key.Verifier().String(), "--org", organization.String(), "--agent", "billing-bot", "--tool", "acme.refund", "--payload", payload, "--at", "2026-11-21T10:00:00.000Z"}, 0, "good: "},
 		"another tool":       {[]string{"--key", key.Verifier().String(), "--org", organization.String(), "--agent", "billing-bot", "--tool", "acme.refunds", "--payload", payload, "--at", "2026-11-21T10:00:00.000Z"}, 1, "not good: the grant is for another action"},
-		"over":               {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T10:05:00.000Z"}, 1, "not good: the grant is over"},
-		"too early":          {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T09:59:59.999Z"}, 1, "not good: the grant is not good yet"},
+		"over":               {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T10:05:00.000Z"}, 1, "not good: the grant has expired"},
+		"too early":          {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T09:59:59.999Z"}, 1, "not good: the grant is not valid yet"},
 		"another key":        {[]string{"--key", other.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T10:00:00.000Z"}, 1, "not good: open grant"},
 		"no action":          {[]string{"--key", key.Verifier().String()}, 2, "which action?"},
 		"no key":             {[]string{"--action", action.String()}, 2, "--key"},
@@ -65,7 +65,7 @@ func TestGrantVerify(t *testing.T) {
 		}
 	}
 	asJSON := aps(t, "", "grant", "verify", file, "--json", "--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T11:00:00.000Z")
-	if asJSON.status != 1 || !strings.Contains(asJSON.out, `"ok":false,"error":"the grant is over"`) {
+	if asJSON.status != 1 || !strings.Contains(asJSON.out, `"ok":false,"error":"the grant has expired"`) {
 		t.Errorf("in JSON: got %+v", asJSON)
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Difference is the first place at which a JSON text is not in its canonical form. It repeats a
-// number or an escape of the text at most, in the bounds of this package, and no other value.
+// Difference is the first place at which a JSON text differs from its canonical form. It repeats at
+// most a number or an escape of the text, bounded by the constants of this package, and no other
+// value.
 type Difference struct {
 	At        string `json:"at"`                 // JSON pointer, "" for the whole text
 	Reason    string `json:"reason"`             // ReasonNumber, …
-	Sent      string `json:"sent,omitzero"`      // of a number, or the escape in a string
-	Canonical string `json:"canonical,omitzero"` // likewise
+	Sent      string `json:"sent,omitzero"`      // the number, or the escape in a string
+	Canonical string `json:"canonical,omitzero"` // its canonical form
 }
 
-// The reasons of a Difference.
+// Reasons of a Difference.
 const (
 	ReasonNumber     = "number"
 	ReasonString     = "string"
@@ -25,16 +26,16 @@ const (
 )
 
 const (
-	maxDifferenceTokens = 4096 // that are looked at
+	maxDifferenceTokens = 4096 // tokens that are compared
 	maxDifferencePath   = 256  // bytes
 	maxDifferenceText   = 32   // bytes of a number
 	maxDifferenceEscape = 12   // bytes of a string: an escaped surrogate pair
 )
 
-// FindDifference returns the first difference of a text to its canonical form. Numbers and strings
-// come before the order of members and white space, because clients that serialize their own objects
-// seldom have these in mind. found is false for a text in canonical form, and for one without a
-// difference among its first tokens. text has been accepted by Canonicalize.
+// FindDifference returns the first difference between a text and its canonical form. It reports
+// numbers and strings before the order of members and white space, because clients that serialize
+// their own objects rarely think of them. found is false if the text is canonical or has no
+// difference in its first tokens. Canonicalize must have accepted text.
 func FindDifference(text, canonical []byte) (d Difference, found bool) {
 	if bytes.Equal(text, canonical) {
 		return d, false
@@ -43,7 +44,7 @@ func FindDifference(text, canonical []byte) (d Difference, found bool) {
 	for range maxDifferenceTokens {
 		kind := decoder.PeekKind()
 		if kind != '"' && kind != '0' {
-			if _, err := decoder.ReadToken(); err != nil { // the end
+			if _, err := decoder.ReadToken(); err != nil { // the end of the text
 				return differenceOfForm(text, canonical), true
 			}
 			continue
@@ -83,7 +84,8 @@ func differenceOfLiteral(literal []byte, isNumber bool) (d Difference, found boo
 	}
 }
 
-// firstCharacter returns the first character of a string's literal, or the escape that stands there.
+// firstCharacter returns the first character of a string literal, or the whole escape that begins
+// it.
 func firstCharacter(literal []byte) string {
 	_, size := utf8.DecodeRune(literal)
 	if len(literal) > 1 && literal[0] == '\\' {
@@ -98,7 +100,7 @@ func firstCharacter(literal []byte) string {
 	return string(literal[:min(size, len(literal))])
 }
 
-// differenceOfForm tells white space from another order of members.
+// differenceOfForm distinguishes white space from another order of members.
 func differenceOfForm(text, canonical []byte) Difference {
 	compact := jsontext.Value(bytes.Clone(text))
 	if compact.Compact() == nil && bytes.Equal(compact, canonical) {
@@ -107,7 +109,7 @@ func differenceOfForm(text, canonical []byte) Difference {
 	return Difference{Reason: ReasonOrder}
 }
 
-// cutText returns at most limit bytes of whole characters.
+// cutText truncates s to at most limit bytes, without splitting a character.
 func cutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanEscape reads the escape at the start of b, or the two escapes of a surrogate
-// pair. It returns the character and the length in bytes.
+// scanEscape reads the escape at the start of b, or both escapes of a surrogate pair. It returns
+// the character and the length in bytes.
 func scanEscape(b []byte) (r rune, n int, f flaw) {
 	if len(b) < 2 {
 		return 0, 0, malformedText
@@ -62,19 +62,19 @@ func parseHexUnit(b []byte) (unit rune, ok bool) {
 	return unit, true
 }
 
-// classifyEscape reports whether escape is the canonical way to write r.
+// classifyEscape reports whether escape is the canonical spelling of r.
 func classifyEscape(r rune, escape []byte) spelling {
 	if r >= utf8.RuneSelf || !needsEscape(byte(r)) {
 		return loose
 	}
-	var room [6]byte
-	if !bytes.Equal(appendEscape(room[:0], byte(r)), escape) {
+	var buf [6]byte
+	if !bytes.Equal(appendEscape(buf[:0], byte(r)), escape) {
 		return loose
 	}
 	return minimal
 }
 
-// appendUnescaped appends the decoded text of raw, a sound string without its quotes.
+// appendUnescaped appends the decoded text of raw, a valid string without its quotes.
 func appendUnescaped(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -88,8 +88,8 @@ func appendUnescaped(dst, raw []byte) []byte {
 	}
 }
 
-// AppendDecoded appends the decoded text of value, a canonical JSON string with its
-// quotes. It reports whether value is a string.
+// AppendDecoded appends the decoded text of value, a canonical JSON string with its quotes. It
+// reports whether value is a string.
 func AppendDecoded(dst, value []byte) ([]byte, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return dst, false
@@ -97,8 +97,7 @@ func AppendDecoded(dst, value []byte) ([]byte, bool) {
 	return appendUnescaped(dst, value[1:len(value)-1]), true
 }
 
-// AppendString appends s as a canonical JSON string with its quotes. s MUST be valid
-// UTF-8.
+// AppendString appends s as a canonical JSON string with its quotes. s MUST be valid UTF-8.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0
@@ -113,8 +112,8 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendQuoted is AppendString for bytes. It is a copy, because one generic function
-// for both would put the buffers of all callers on the heap.
+// appendQuoted is AppendString for bytes. It is a separate function, because a generic one would
+// move the buffers of all callers to the heap.
 func appendQuoted(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range s {

@@ -13,7 +13,7 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// sameSlice reports whether a and b are the same bytes in memory.
+// sameSlice reports whether a and b share the same memory.
 func sameSlice(a, b []byte) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
@@ -24,7 +24,7 @@ func TestCanonicalize(t *testing.T) {
 		{"empty", `{"a":{},"b":[],"c":""}`, `{"a":{},"b":[],"c":""}`},
 		{"white space", " {\t\"a\" :\r\n[ 1 , 2 ] , \"b\" : { } }\n", `{"a":[1,2],"b":{}}`},
 		{"white space in empties", "[ { } , [ ] ]", `[{},[]]`},
-		{"white space behind only", "{} ", `{}`},
+		{"trailing white space only", "{} ", `{}`},
 		{"order", `{"b":1,"a":2}`, `{"a":2,"b":1}`},
 		{"order of three levels", `{"b":{"d":[{"z":1,"y":2}],"c":0},"a":{}}`, `{"a":{},"b":{"c":0,"d":[{"y":2,"z":1}]}}`},
 		{"prefix first", `{"aa":1,"a":2,"":3}`, `{"":3,"a":2,"aa":1}`},
@@ -35,7 +35,7 @@ func TestCanonicalize(t *testing.T) {
 		{"other escapes", `["\/","\u0041","\u000a","\u001F","\u00e9","\ud83d\ude00","\u007f"]`,
 			`["/","A","\n","\u001f","é","😀","` + "\x7f" + `"]`},
 		{"unescaped", "[\"\u2028\u2029\x7fé😀\"]", "[\"\u2028\u2029\x7fé😀\"]"},
-		{"escape beside long text", `{"text":"0123456789 0123456789\/0123456789 0123456789"}`, `{"text":"0123456789 0123456789/0123456789 0123456789"}`},
+		{"escape next to long text", `{"text":"0123456789 0123456789\/0123456789 0123456789"}`, `{"text":"0123456789 0123456789/0123456789 0123456789"}`},
 		{"scalar", ` "x" `, `"x"`},
 		{"RFC 8785 section 3.2.2",
 			`{
@@ -88,7 +88,7 @@ func TestCanonicalizeRefuses(t *testing.T) {
 		{"white space only", "  \n", "The body is not valid JSON"},
 		{"byte order mark", "\xef\xbb\xbf{}", "The body begins with a byte order mark: leave it out"},
 		{"second value", `{} {}`, "The body has data after its JSON value: send one value"},
-		{"trailing comma behind", `{},`, "The body has data after its JSON value: send one value"},
+		{"comma after the value", `{},`, "The body has data after its JSON value: send one value"},
 		{"trailing NUL", "{}\x00", "The body has data after its JSON value: send one value"},
 		{"trailing brace", `{"a":1}}`, "The body has data after its JSON value: send one value"},
 		{"unclosed object", `{"a":1`, `The body is not valid JSON in or after member "a"`},
@@ -143,10 +143,10 @@ func TestCanonicalizeRefuses(t *testing.T) {
 		{"minus alone", `{"n":-}`, `The body is not valid JSON in or after member "n"`},
 		{"minus letter", `{"n":-a}`, `The body is not valid JSON in or after member "n"`},
 		{"no digit before the point", `{"n":.5}`, `The body is not valid JSON in or after member "n"`},
-		{"no digit behind the point", `{"n":5.}`, `The body is not valid JSON in or after member "n"`},
+		{"no digit after the point", `{"n":5.}`, `The body is not valid JSON in or after member "n"`},
 		{"point before exponent", `{"n":5.e1}`, `The body is not valid JSON in or after member "n"`},
 		{"no exponent digit", `{"n":5e}`, `The body is not valid JSON in or after member "n"`},
-		{"no exponent digit behind a sign", `{"n":5e+}`, `The body is not valid JSON in or after member "n"`},
+		{"no exponent digit after a sign", `{"n":5e+}`, `The body is not valid JSON in or after member "n"`},
 		{"hexadecimal", `{"n":0x10}`, `The body is not valid JSON in or after member "n"`},
 		{"inexact integer", `{"p":{"ts":[9007199254740993]}}`, `A number in member "ts" is an integer that canonical JSON (RFC 8785) would change: send it as a string`},
 		{"integer of a double with a shorter form", `{"n":1152921504606846976}`, `A number in member "n" is an integer that canonical JSON (RFC 8785) would change: send it as a string`},
@@ -164,7 +164,7 @@ func TestCanonicalizeRefuses(t *testing.T) {
 		if got != nil || !fault.Is(err, fault.Invalid) || fault.Of(err).Message != tt.message {
 			t.Errorf("%s: got %s, %v, want %s", tt.name, got, err, tt.message)
 		}
-		// The same text after something that isn't canonical takes the writing path.
+		// The same text after something that is not canonical takes the writing path.
 		if strings.HasPrefix(tt.in, `{"`) {
 			if got, err := Canonicalize([]byte("\n"+tt.in), MaxDepth); got != nil || fault.Of(err).Message != tt.message {
 				t.Errorf("%s, after white space: got %s, %v, want %s", tt.name, got, err, tt.message)
@@ -173,7 +173,7 @@ func TestCanonicalizeRefuses(t *testing.T) {
 	}
 }
 
-// Far more members than a quadratic check gets through while tests are waited for.
+// With this many members, a quadratic check would not finish in time.
 func TestManyMembers(t *testing.T) {
 	const n = 50000
 	build := func(name func(i int) string) []byte {
@@ -203,8 +203,8 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-// document writes random JSON whose objects have up to 40 members in any order,
-// with white space at random.
+// document writes random JSON whose objects have up to 40 members in any order and random
+// white space.
 func document(r *rand.Rand, doc []byte, depth int) []byte {
 	if r.IntN(8) == 0 {
 		doc = append(doc, ' ')
@@ -303,7 +303,7 @@ func TestAppendStringAndDecoded(t *testing.T) {
 	}
 	for _, value := range []string{`1`, `null`, `{}`, `[""]`, ``} {
 		if got, ok := AppendDecoded(nil, []byte(value)); ok || got != nil {
-			t.Errorf("%s: got %q, a string", value, got)
+			t.Errorf("%s: got the string %q", value, got)
 		}
 	}
 }
@@ -320,8 +320,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// The text behind \ufeff is a no-break space of zero width, not a mark, when it
-// is inside of a string.
+// Inside a string, \ufeff is a zero-width no-break space, not a byte order mark.
 func TestByteOrderMarkInsideAString(t *testing.T) {
 	in := []byte("\"\ufeff\"")
 	if got, err := Canonicalize(in, MaxDepth); err != nil || !sameSlice(got, in) {
@@ -350,7 +349,7 @@ func FuzzCanonicalize(f *testing.F) {
 				t.Fatalf("not an Invalid fault: %v", err)
 			}
 			if otherErr == nil && !strings.Contains(err.Error(), "number") && !strings.Contains(err.Error(), "Nesting") {
-				t.Fatalf("%q: jsontext takes it: %v", src, err)
+				t.Fatalf("%q: jsontext accepts it: %v", src, err)
 			}
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// The reasons why a number is refused, each with advice.
+// Reasons for rejecting a number, each with advice.
 const (
 	notExact   = "is an integer that canonical JSON (RFC 8785) would change: send it as a string"
 	tooPrecise = "has more than 17 significant digits: round it or send it as a string"
@@ -15,7 +15,7 @@ const (
 	tooSmall   = "is too close to zero for a JSON number: send 0 or send it as a string"
 )
 
-// maxName is the number of characters of a member's name that an error shows.
+// maxName is the maximum number of characters of a member name in an error.
 const maxName = 64
 
 func (s *scanner) numberError(why string) error {
@@ -29,7 +29,7 @@ func (s *scanner) stringError(f flaw) error {
 	return invalidError("A string in " + s.describePlace(s.members.count) + " " + f.String())
 }
 
-// memberNameError is stringError for a name of the object whose members begin at base.
+// memberNameError is stringError for a name in the object whose members begin at base.
 func (s *scanner) memberNameError(f flaw, base int) error {
 	if f == malformedText {
 		return s.malformedError()
@@ -56,7 +56,7 @@ func duplicateNameError(name []byte) error {
 
 func invalidError(message string) error { return fault.New(fault.Invalid, message) }
 
-// String describes the flaw. The text follows "A string".
+// String describes the flaw in words that follow "A string".
 func (f flaw) String() string {
 	switch f {
 	case notUTF8:
@@ -66,10 +66,10 @@ func (f flaw) String() string {
 	case malformedText:
 		return "is not valid JSON"
 	}
-	return "is sound"
+	return "is valid"
 }
 
-// describePlace names the newest of the first n open members.
+// describePlace names the latest of the first n open members.
 func (s *scanner) describePlace(n int) string {
 	if n == 0 {
 		return "the body"
@@ -77,8 +77,8 @@ func (s *scanner) describePlace(n int) string {
 	return "member " + quoteMemberName(s.members.memberAt(n-1).name)
 }
 
-// quoteMemberName returns name in quotes, in printable ASCII, cut to maxName
-// characters. It does not cut an escape.
+// quoteMemberName returns name in quotes, in printable ASCII, truncated to maxName characters
+// without splitting an escape.
 func quoteMemberName(name []byte) string {
 	quoted := []byte{'"'}
 	for len(name) > 0 {

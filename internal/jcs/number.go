@@ -5,36 +5,35 @@ import (
 	"strconv"
 )
 
-// The number rule. A number is an IEEE double. Its canonical form is the shortest text
-// that reads back as that double (the text of ECMAScript, as RFC 8785 demands). This
-// must never silently change a signed document. So:
+// The number rule. A number is an IEEE double. Its canonical form is the shortest text that parses
+// as that double (the text of ECMAScript, as RFC 8785 requires). This must never silently change a
+// signed document. Therefore:
 //
-//   - an integer literal (no fraction, no exponent) must have the same value as
-//     its canonical form;
-//   - any other literal may have 17 significant digits, leading and trailing zeros
-//     not counted, and is rounded;
-//   - nothing may round to infinity, and only zero to zero.
+//   - an integer literal (no fraction, no exponent) must have the same value as its canonical form;
+//   - any other literal may have up to 17 significant digits, not counting leading and trailing
+//     zeros, and is rounded;
+//   - no number may round to infinity, and only zero may round to zero.
 
 const (
-	maxDigits = 17 // a double's shortest text never has more
-	// exactDigits is the number of digits that every normal double keeps. Two decimals
-	// of at most so many digits are never the same double, so each is its shortest text.
+	maxDigits = 17 // the shortest text of a double never has more
+	// exactDigits is the number of digits that every normal double preserves. Two decimals
+	// of at most that many digits are never the same double, so each is its own shortest text.
 	exactDigits = 15
 )
 
-// literal has the parts of a number literal.
+// literal contains the parts of a number literal.
 type literal struct {
 	negative bool
 	whole    []byte // digits before the point
-	fraction []byte // digits after the point, nil for none
-	exponent []byte // digits of the exponent with their sign, nil for none
+	fraction []byte // digits after the point, nil if there is no point
+	exponent []byte // digits of the exponent with their sign, nil if there is no exponent
 }
 
 // isIntegerLiteral reports whether the literal has neither fraction nor exponent.
 func (l literal) isIntegerLiteral() bool { return l.fraction == nil && l.exponent == nil }
 
-// isCanonicalForm reports whether the literal is clearly canonical, without computing
-// its value. It may report false for a canonical literal.
+// isCanonicalForm reports whether the literal is evidently canonical, without computing its value.
+// It may report false for a canonical literal.
 func (l literal) isCanonicalForm() bool {
 	switch {
 	case l.exponent != nil || len(l.whole)+len(l.fraction) > exactDigits:
@@ -44,7 +43,7 @@ func (l literal) isCanonicalForm() bool {
 	case l.fraction[len(l.fraction)-1] == '0':
 		return false
 	}
-	return l.whole[0] != '0' || countLeadingZeros(l.fraction) < 6 // less is written with an exponent
+	return l.whole[0] != '0' || countLeadingZeros(l.fraction) < 6 // smaller values are written with an exponent
 }
 
 // canonicalizeNumber reads a number literal and writes its canonical form.
@@ -57,8 +56,8 @@ func (s *scanner) canonicalizeNumber() error {
 		s.copyToOutput(n)
 		return nil
 	}
-	var room [32]byte
-	text, why := appendRoundedNumber(room[:0], l)
+	var buf [32]byte
+	text, why := appendRoundedNumber(buf[:0], l)
 	if why != "" {
 		return s.numberError(why)
 	}
@@ -74,8 +73,8 @@ func (s *scanner) canonicalizeNumber() error {
 	return nil
 }
 
-// parseNumberLiteral reads the number literal at the start of b and returns its length,
-// 0 for none. It does not check the bytes after the literal.
+// parseNumberLiteral parses the number literal at the start of b and returns its length, or 0 if
+// there is none. It does not check the bytes after the literal.
 func parseNumberLiteral(b []byte) (l literal, n int) {
 	if n < len(b) && b[n] == '-' {
 		l.negative = true
@@ -126,19 +125,19 @@ func countLeadingZeros(b []byte) int {
 	return n
 }
 
-// decimal is the value 0.digits * 10^exponent without its sign. Zeros at both ends of
-// digits are dropped, and zero has no digits. So equal values are equal decimals.
+// decimal is the value 0.digits * 10^exponent without its sign. digits has no leading or trailing
+// zeros, and no digits at all if the value is zero. So equal values are equal decimals.
 type decimal struct {
 	digits   [maxDigits]byte
 	count    int
 	exponent int64
 }
 
-// exactDecimal returns the value of the literal. ok is false when the literal has more
-// than maxDigits significant digits.
+// exactDecimal returns the value of the literal. ok is false if the literal has more than maxDigits
+// significant digits.
 func (l literal) exactDecimal() (d decimal, ok bool) {
 	d.exponent = int64(len(l.whole))
-	zeros := 0 // zeros that may be at the end
+	zeros := 0 // zeros that may turn out to be trailing
 	for _, part := range [2][]byte{l.whole, l.fraction} {
 		for _, c := range part {
 			switch {
@@ -166,8 +165,8 @@ func (l literal) exactDecimal() (d decimal, ok bool) {
 	return d, true
 }
 
-// exponentValue returns the value of the exponent, cut to a bound that is far outside
-// the range of doubles for any number of digits.
+// exponentValue returns the value of the exponent, clamped to a bound that is far outside the range
+// of doubles for any number of digits.
 func (l literal) exponentValue() int64 {
 	const bound = 1 << 50
 	var v int64
@@ -187,8 +186,8 @@ func (l literal) exponentValue() int64 {
 	return v
 }
 
-// appendRoundedNumber appends the canonical form of l to dst, or returns the reason why
-// l is refused.
+// appendRoundedNumber appends the canonical form of l to dst, or returns the reason why l is
+// rejected.
 func appendRoundedNumber(dst []byte, l literal) (canonical []byte, why string) {
 	d, ok := l.exactDecimal()
 	switch {
@@ -216,32 +215,32 @@ func appendRoundedNumber(dst []byte, l literal) (canonical []byte, why string) {
 	dst = appendDouble(dst, v)
 	if l.isIntegerLiteral() && d.count > exactDigits {
 		written, _ := parseNumberLiteral(dst)
-		if kept, ok := written.exactDecimal(); !ok || kept != d {
+		if rounded, ok := written.exactDecimal(); !ok || rounded != d {
 			return dst, notExact
 		}
 	}
 	return dst, ""
 }
 
-// nearestDouble returns the double nearest to d. The exponent of d is near the range of
+// nearestDouble returns the double nearest to d. The exponent of d must be near the range of
 // doubles.
 func (d decimal) nearestDouble() float64 {
-	var room [maxDigits + 8]byte
-	text := append(room[:0], d.digits[:d.count]...)
+	var buf [maxDigits + 8]byte
+	text := append(buf[:0], d.digits[:d.count]...)
 	text = append(text, 'e')
 	text = strconv.AppendInt(text, d.exponent-int64(d.count), 10)
-	v, _ := strconv.ParseFloat(string(text), 64) // the only error is the range, with Inf as the value
+	v, _ := strconv.ParseFloat(string(text), 64) // the only error is ErrRange, whose value is Inf
 	return v
 }
 
-// appendDouble appends the canonical form of v, which is finite and not zero
-// (RFC 8785, section 3.2.2.3).
+// appendDouble appends the canonical form of v, which must be finite and not zero (RFC 8785,
+// section 3.2.2.3).
 func appendDouble(dst []byte, v float64) []byte {
 	if abs := math.Abs(v); abs >= 1e-6 && abs < 1e21 {
 		return strconv.AppendFloat(dst, v, 'f', -1, 64)
 	}
 	dst = strconv.AppendFloat(dst, v, 'e', -1, 64)
-	if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07: Go writes two digits at least
+	if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07: Go writes at least two digits
 		dst[n-2] = dst[n-1]
 		dst = dst[:n-1]
 	}

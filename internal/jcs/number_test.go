@@ -42,12 +42,12 @@ func TestAppendDouble(t *testing.T) {
 			t.Errorf("%016x: got %s, want %s", bits, got, want)
 		}
 		if got, err := Canonicalize([]byte(want), 1); err != nil || string(got) != want {
-			t.Errorf("%s: got %s, %v, want itself", want, got, err)
+			t.Errorf("%s: got %s, %v, want it unchanged", want, got, err)
 		}
 	}
 }
 
-var numbers = []struct{ name, in, want string }{ // want "": refused
+var numbers = []struct{ name, in, want string }{ // if want is "", the number is rejected
 	{"zero", "0", "0"},
 	{"minus zero", "-0", "0"},
 	{"minus zero with fraction", "-0.0", "0"},
@@ -130,7 +130,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// oracle decides by exact arithmetic. It expands numbers: for bounded exponents only.
+// oracle decides by exact arithmetic. It expands numbers, so exponents must be bounded.
 func oracle(t testing.TB, lit string) (canonical string, ok bool) {
 	exact, parsed := new(big.Rat).SetString(lit)
 	if !parsed {
@@ -145,8 +145,8 @@ func oracle(t testing.TB, lit string) (canonical string, ok bool) {
 		t.Fatal(err)
 	}
 	if !strings.ContainsAny(lit, ".eE") {
-		kept, _ := new(big.Rat).SetString(canonical)
-		return canonical, kept.Cmp(exact) == 0
+		rounded, _ := new(big.Rat).SetString(canonical)
+		return canonical, rounded.Cmp(exact) == 0
 	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(lit), "e")
 	digits := strings.Trim(strings.NewReplacer("-", "", ".", "").Replace(mantissa), "0")
@@ -189,7 +189,7 @@ func TestNumbersAgainstExactArithmetic(t *testing.T) {
 		}
 		checkNumber(t, lit)
 	}
-	for range 6000 { // every canonical number is taken as it is
+	for range 6000 { // every canonical number is accepted unchanged
 		v := math.Float64frombits(r.Uint64())
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			continue

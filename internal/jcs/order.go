@@ -2,8 +2,8 @@ package jcs
 
 import "slices"
 
-// sortMembers sorts the members of the object that began at base, and refuses
-// duplicates. The closing brace is next.
+// sortMembers sorts the members of the object that began at base and rejects duplicates. The
+// closing brace is the next byte.
 func (s *scanner) sortMembers(base int) error {
 	members := s.members.membersFrom(base)
 	first := members[0].start
@@ -32,10 +32,9 @@ func (s *scanner) sortMembers(base int) error {
 	return nil
 }
 
-// compareNames orders two UTF-8 names as RFC 8785 demands: by their UTF-16 code units.
-// That is the order of the bytes with one exception. Characters beyond U+FFFF (first
-// byte 0xF0 and more) are surrogates in UTF-16. So they come before U+E000 to U+FFFF
-// (first byte 0xEE or 0xEF).
+// compareNames orders two UTF-8 names as RFC 8785 requires: by their UTF-16 code units. This is the
+// order of the bytes with one exception: characters beyond U+FFFF (first byte 0xF0 and above) are
+// surrogates in UTF-16, so they come before U+E000 to U+FFFF (first byte 0xEE or 0xEF).
 func compareNames(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

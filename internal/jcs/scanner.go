@@ -2,22 +2,22 @@ package jcs
 
 import "bytes"
 
-// scanner reads src once, from left to right. While the input is canonical it writes
-// nothing: same is true, and the output is src[:pos]. At the first other byte it copies
-// the output so far to out, and writes there from then on. Offsets into the output are
-// valid in both states.
+// scanner reads src once, from left to right. While the input is canonical it writes nothing: same
+// is true, and the output is src[:pos]. At the first byte that is not canonical it copies the
+// output so far to out and writes there from then on. Offsets into the output are valid in both
+// states.
 type scanner struct {
 	src      []byte
 	pos      int // next byte of src
 	same     bool
 	out      []byte
 	maxDepth int
-	members  memberStack // those of the outermost object stay when it is closed
-	names    []byte      // names that were spelled with escapes, decoded
-	scratch  []byte      // an object's members while they are put into order
+	members  memberStack // the members of the outermost object remain after it is closed
+	names    []byte      // decoded names that were spelled with escapes
+	scratch  []byte      // the members of an object while they are sorted
 }
 
-// startSeparateOutput starts an output of its own that begins with src[:pos].
+// startSeparateOutput starts a separate output that begins with src[:pos].
 func (s *scanner) startSeparateOutput(pos int) {
 	s.same = false
 	s.out = make([]byte, pos, len(s.src)+32)
@@ -32,8 +32,8 @@ func (s *scanner) outputLength() int {
 	return len(s.out)
 }
 
-// peekNextToken returns the next byte that is not white space, or 0 at the end. No
-// token begins with 0.
+// peekNextToken returns the next byte that is not white space, or 0 at the end of src. No token
+// begins with 0.
 func (s *scanner) peekNextToken() byte {
 	if s.pos < len(s.src) && s.src[s.pos] > ' ' {
 		return s.src[s.pos]
@@ -65,7 +65,7 @@ func (s *scanner) copyToOutput(n int) {
 	s.pos += n
 }
 
-// scanValue reads one value. If it is an object or array, its level is depth.
+// scanValue reads one value. If the value is an object or array, its level is depth.
 func (s *scanner) scanValue(depth int) error {
 	switch c := s.peekNextToken(); c {
 	case '"':
@@ -147,8 +147,8 @@ func (s *scanner) scanObject(depth int) error {
 	return nil
 }
 
-// scanObjectMembers reads members up to the closing brace. It reports whether they are
-// in canonical order, in which case no two are the same.
+// scanObjectMembers reads the members up to the closing brace. It reports whether they are in
+// canonical order, which implies that no two are equal.
 func (s *scanner) scanObjectMembers(base, depth int) (ordered bool, err error) {
 	ordered = true
 	for {
@@ -175,7 +175,7 @@ func (s *scanner) scanObjectMembers(base, depth int) (ordered bool, err error) {
 	}
 }
 
-// scanMemberName reads a name and its colon. The end of the member is not known yet.
+// scanMemberName reads a name and its colon. The end of the member is not set yet.
 func (s *scanner) scanMemberName(base int) (m member, err error) {
 	if s.peekNextToken() != '"' {
 		return m, s.malformedError()

@@ -6,13 +6,13 @@ type member struct {
 	start, value, end int    // as in Member
 }
 
-// memberStack holds the members of all open objects, the innermost object last. The
-// first members lie in the stack itself and need no allocation. When there are more,
-// all of the members move to spilled, and stay there.
+// memberStack contains the members of all open objects, the innermost object last. The first
+// members are in the struct itself and need no allocation. If there are more, all members move to
+// spilled and stay there.
 type memberStack struct {
-	room    [32]member
+	inline  [32]member
 	count   int
-	spilled []member // nil while room is large enough
+	spilled []member // nil while inline is large enough
 }
 
 // pushMember adds m and returns its position.
@@ -20,11 +20,11 @@ func (s *memberStack) pushMember(m member) (at int) {
 	at = s.count
 	s.count++
 	if s.spilled == nil {
-		if at < len(s.room) {
-			s.room[at] = m
+		if at < len(s.inline) {
+			s.inline[at] = m
 			return at
 		}
-		s.spilled = append(make([]member, 0, 4*len(s.room)), s.room[:]...)
+		s.spilled = append(make([]member, 0, 4*len(s.inline)), s.inline[:]...)
 	}
 	s.spilled = append(s.spilled[:at], m)
 	return at
@@ -33,7 +33,7 @@ func (s *memberStack) pushMember(m member) (at int) {
 // membersFrom returns the members from base on. The next push may move them.
 func (s *memberStack) membersFrom(base int) []member {
 	if s.spilled == nil {
-		return s.room[base:s.count]
+		return s.inline[base:s.count]
 	}
 	return s.spilled[base:s.count]
 }
@@ -41,7 +41,7 @@ func (s *memberStack) membersFrom(base int) []member {
 // memberAt returns the member at position i. The next push may move it.
 func (s *memberStack) memberAt(i int) *member {
 	if s.spilled == nil {
-		return &s.room[i]
+		return &s.inline[i]
 	}
 	return &s.spilled[i]
 }

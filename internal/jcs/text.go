@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// spelling is the way a string is written.
+// spelling is how a string is written.
 type spelling uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	loneSurrogate
 )
 
-// canonicalizeString reads the string whose opening quote is next, and writes it in
+// canonicalizeString reads the string whose opening quote is the next byte and writes it in
 // canonical spelling. raw is the source without the quotes.
 func (s *scanner) canonicalizeString() (raw []byte, sp spelling, f flaw) {
 	from := s.pos + 1
@@ -47,8 +47,8 @@ func (s *scanner) canonicalizeString() (raw []byte, sp spelling, f flaw) {
 	return raw, sp, sound
 }
 
-// scanStringText reads from i, after the opening quote, and returns the position of the
-// closing quote.
+// scanStringText reads from i, the position after the opening quote, and returns the position of
+// the closing quote.
 func scanStringText(src []byte, i int) (end int, sp spelling, f flaw) {
 	for {
 		i = skipPlainBytes(src, i)
@@ -77,10 +77,10 @@ func scanStringText(src []byte, i int) (end int, sp spelling, f flaw) {
 	}
 }
 
-// skipPlainBytes returns the first position from i on that is the end of src, a quote,
-// a backslash, a control character, or a byte of a multi-byte character. It reads eight
-// bytes at a time. Each term sets the high bit of every such byte. It may set the high
-// bit of other bytes only above such a byte, so the lowest bit is right.
+// skipPlainBytes returns the first position from i on that is the end of src, a quote, a backslash,
+// a control character, or a byte of a multi-byte character. It reads eight bytes at a time. Each
+// term sets the high bit of every such byte. It can set the high bit of another byte only above
+// such a byte, so the lowest set bit is correct.
 func skipPlainBytes(src []byte, i int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(src); i += 8 {
