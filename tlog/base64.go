@@ -6,14 +6,14 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// decodeCanonicalBase64 reads standard base64 with padding, in the one spelling that
-// the encoder writes. The standard decoder alone would skip line ends and padding bits.
+// decodeCanonicalBase64 decodes standard base64 with padding, in the one spelling that the encoder
+// writes. The standard decoder alone would ignore line ends and padding bits.
 func decodeCanonicalBase64(s string) ([]byte, bool) {
 	b, err := base64.StdEncoding.DecodeString(s)
 	return b, err == nil && base64.StdEncoding.EncodeToString(b) == s
 }
 
-// decodeBase64Hash reads the 44 base64 characters of a hash.
+// decodeBase64Hash decodes the 44 base64 characters of a hash.
 func decodeBase64Hash(s string) (id.Hash, bool) {
 	if len(s) != base64.StdEncoding.EncodedLen(hashSize) {
 		return id.Hash{}, false

@@ -8,32 +8,30 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// FullTile is a tile with all its hashes. It never changes again.
+// FullTile is a tile with all its hashes. It never changes.
 type FullTile struct {
 	Level  uint8
 	Index  uint64
-	Hashes []byte  // TileWidth hashes of 32 bytes; shared: callers MUST NOT write to it
-	Root   id.Hash // the root over them: hash number Index of level Level+1
+	Hashes []byte  // TileWidth hashes of 32 bytes; shared, so callers MUST NOT write to it
+	Root   id.Hash // the root over Hashes: hash number Index of level Level+1
 }
 
-// Builder grows a tree and returns each tile as it fills. The zero value is the empty
-// tree. It holds the right edge and the partial tile of each level: 56 bytes, 32 for
-// each bit set in the size, and 32 (rounded up to a power of two) for each hash of a
-// partial tile.
+// Builder grows a tree and returns each tile as it fills. The zero value is the empty tree. A
+// Builder contains the right edge and the partial tile of each level: 56 bytes, 32 for each bit set
+// in the size, and 32 (rounded up to a power of two) for each hash of a partial tile.
 //
-// A Builder is not safe for concurrent use. Callers MUST copy it by Clone and not by
-// assignment. Clones are cheap and independent of each other, also in different
-// goroutines. For example, a batch that may fail is appended to a clone, which is then
-// kept or dropped.
+// A Builder is not safe for concurrent use. Callers MUST copy it with Clone and not by assignment.
+// Clones are cheap and independent of each other, even in different goroutines. For example, a
+// batch that may fail is appended to a clone, which is then kept or discarded.
 type Builder struct {
 	edge  Edge
-	tiles []*partialTile // by level; bytes beyond the width of the level's tile have no meaning
+	tiles []*partialTile // by level; bytes beyond the width of the level's tile are meaningless
 }
 
-// NewBuilder returns a builder for a tree of size leaves. hashes[i] are the hashes of
-// the tile Partials(size)[i]: at level 0 the hashes of the last leaves, above it the
-// roots of the last full tiles of the level below. NewBuilder copies them. The caller
-// MUST compare Root with a root that it knows, because any hashes make a tree.
+// NewBuilder returns a builder for a tree of size leaves. hashes[i] are the hashes of the tile
+// Partials(size)[i]: at level 0 the hashes of the last leaves, at higher levels the roots of the
+// last full tiles of the level below. NewBuilder copies them. The caller MUST compare Root with a
+// known root, because any hashes form a tree.
 func NewBuilder(size id.Index, hashes ...[]id.Hash) (*Builder, error) {
 	tiles := Partials(size)
 	if size > MaxSize || len(hashes) != len(tiles) {
@@ -54,8 +52,8 @@ func NewBuilder(size id.Index, hashes ...[]id.Hash) (*Builder, error) {
 	return b, nil
 }
 
-// Append adds leaves in their order. It appends the tiles that they fill to full, and
-// returns it. The tiles of a level stand before the tile above that holds their roots.
+// Append adds leaves in order. It appends the tiles that they fill to full and returns the result.
+// The tiles of a level precede the tile above that contains their roots.
 func (b *Builder) Append(full []FullTile, leaves ...id.Hash) []FullTile {
 	for _, leaf := range leaves {
 		full = b.appendLeaf(full, leaf)
@@ -63,11 +61,11 @@ func (b *Builder) Append(full []FullTile, leaves ...id.Hash) []FullTile {
 	return full
 }
 
-// appendLeaf writes the leaf into its tile. When that fills the tile, it writes the
-// tile's root into the tile above, and so on.
+// appendLeaf writes the leaf into its tile. If that fills the tile, it writes the tile's root into
+// the tile above, and so on.
 func (b *Builder) appendLeaf(full []FullTile, h id.Hash) []FullTile {
 	level := 0
-	position := uint64(b.edge.size) // of h in its level
+	position := uint64(b.edge.size) // position of h in its level
 	for {
 		b.writeTileHash(level, position, h)
 		h = b.edge.mergeSubtrees(h, min(bits.TrailingZeros64(^position), tileHeight))
@@ -90,7 +88,7 @@ func (b *Builder) writeTileHash(level int, position uint64, h id.Hash) {
 	}
 	at := int(position % TileWidth)
 	if !b.tiles[level].claimPosition(at) {
-		b.tiles[level] = b.tiles[level].copyWithRoom(at, position >= TileWidth)
+		b.tiles[level] = b.tiles[level].copyWithCapacity(at, position >= TileWidth)
 	}
 	b.tiles[level].writeHashAt(at, h)
 }
@@ -104,9 +102,9 @@ func (b *Builder) Root() id.Hash { return b.edge.Root() }
 // Edge returns a copy of the right edge.
 func (b *Builder) Edge() Edge { return b.edge.Clone() }
 
-// Partial returns the hashes of the partial tile of a level as tlog-tiles serves them,
-// or nil when the level has none. The hashes never change, so callers MUST NOT write to
-// them. A prefix is the narrower version of the tile.
+// Partial returns the hashes of the partial tile of a level as tlog-tiles serves them, or nil if
+// the level has none. The hashes never change, and callers MUST NOT write to them. A prefix is the
+// narrower version of the tile.
 func (b *Builder) Partial(level uint8) []byte {
 	width := partialWidth(b.edge.size, level)
 	if width == 0 {

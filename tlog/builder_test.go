@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// checkFull compares tiles that a builder handed out with the oracle.
+// checkFull compares the tiles that a builder returned with the oracle.
 func checkFull(t *testing.T, o *oracle, full []FullTile) {
 	t.Helper()
 	for _, tile := range full {
@@ -63,7 +63,7 @@ func TestBuilderByBatches(t *testing.T) {
 	var full []FullTile
 	for begin := 0; begin < size; {
 		end := min(size, begin+random.IntN(9000))
-		if random.IntN(2) == 0 { // a batch that is built and dropped
+		if random.IntN(2) == 0 { // a batch that is built and discarded
 			b.Clone().Append(nil, o.leaves[size-(end-begin):]...)
 		}
 		next := b.Clone()
@@ -81,7 +81,7 @@ func TestBuilderByBatches(t *testing.T) {
 	}
 }
 
-// restore reads back what storage would keep of a tree of n leaves.
+// restore returns a builder from what storage would contain of a tree of n leaves.
 func restore(o *oracle, n int) (*Builder, error) {
 	var hashes [][]id.Hash
 	for _, t := range Partials(id.Index(n)) {
@@ -95,7 +95,7 @@ func restore(o *oracle, n int) (*Builder, error) {
 	return NewBuilder(id.Index(n), hashes...)
 }
 
-func TestRestoredBuilderGoesOn(t *testing.T) {
+func TestRestoredBuilderContinues(t *testing.T) {
 	const size = 65536 + 600
 	o := newOracle(size)
 	for _, n := range []int{0, 1, 2, 3, 5, 255, 256, 257, 511, 512, 65535, 65536, 65537, 65536 + 256} {
@@ -116,7 +116,7 @@ func TestNewBuilderRefuses(t *testing.T) {
 		size   id.Index
 		widths []int
 	}{
-		{"tile of an empty tree", 0, []int{1}},
+		{"tile in an empty tree", 0, []int{1}},
 		{"no tile", 1, nil},
 		{"tile too narrow", 3, []int{2}},
 		{"tile too wide", 3, []int{4}},
@@ -134,9 +134,9 @@ func TestNewBuilderRefuses(t *testing.T) {
 	}
 }
 
-// Clones of one builder share memory; the race detector watches that they never
-// touch each other's.
-func TestClonesGrowIndependentlyAtOnce(t *testing.T) {
+// Clones of one builder share memory. The race detector checks that they never write to
+// each other's.
+func TestClonesGrowIndependently(t *testing.T) {
 	o := newOracle(1000)
 	for _, n := range []int{0, 3, 250, 255, 256, 600} {
 		var b Builder
@@ -191,7 +191,7 @@ func BenchmarkBuilderAppend(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/256, "ns/leaf")
 }
 
-// The rhythm of the sequencer: clone, append a batch, take the root, keep the clone.
+// As the sequencer does it: clone, append a batch, compute the root, keep the clone.
 func BenchmarkBuilderBatchOf64(b *testing.B) {
 	leaves := testLeaves(64)
 	builder := &Builder{}

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// MaxEntry is the size in bytes of the largest entry that a bundle can hold.
+// MaxEntry is the maximum size of an entry of a bundle in bytes.
 const MaxEntry = math.MaxUint16
 
 // EntryBundle returns the content of an entry bundle: the length of each entry as a
@@ -29,7 +29,7 @@ func EntryBundle(entries ...[]byte) ([]byte, error) {
 	return bundle, nil
 }
 
-// AppendBundled appends one entry to an entry bundle that has fewer than TileWidth.
+// AppendBundled appends one entry to an entry bundle that has fewer than TileWidth entries.
 func AppendBundled(bundle, entry []byte) ([]byte, error) {
 	if len(entry) > MaxEntry {
 		return nil, fmt.Errorf("write entry bundle: length of an entry: %w", ErrMalformed)
@@ -37,8 +37,8 @@ func AppendBundled(bundle, entry []byte) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(bundle, uint16(len(entry))), entry...), nil
 }
 
-// ParseEntryBundle returns the entries of a bundle of exactly width entries, without
-// bytes after the last one. The entries alias bundle.
+// ParseEntryBundle returns the entries of a bundle, which must contain exactly width entries and no
+// further bytes. The entries alias bundle.
 func ParseEntryBundle(bundle []byte, width uint16) ([][]byte, error) {
 	if width == 0 || width > TileWidth {
 		return nil, fmt.Errorf("read entry bundle: width: %w", ErrMalformed)

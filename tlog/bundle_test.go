@@ -53,7 +53,7 @@ func TestParseEntryBundleRefuses(t *testing.T) {
 		{"entry cut off", "\x00\x05firs", 1},
 		{"one entry of two", "\x00\x05first", 2},
 		{"two entries for one", "\x00\x05first\x00\x00", 1},
-		{"a byte behind", "\x00\x05first!", 1},
+		{"a trailing byte", "\x00\x05first!", 1},
 		{"little-endian length", "\x05\x00first", 1},
 	} {
 		if _, err := ParseEntryBundle([]byte(c.bundle), c.width); !errors.Is(err, ErrMalformed) {

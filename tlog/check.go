@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// CheckInclusion checks that leaf is the leaf hash at index in the tree of size leaves
-// with that root. hashes is a proof as Inclusion makes it. The error wraps ErrProof.
+// CheckInclusion checks that leaf is the leaf hash at index in the tree of size leaves with that
+// root. hashes is a proof as returned by Inclusion. The error wraps ErrProof.
 func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root id.Hash) error {
 	if index >= size || size > MaxSize {
 		return fmt.Errorf("check inclusion: index or size out of range: %w", ErrProof)
@@ -20,18 +20,18 @@ func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root i
 		return fmt.Errorf("check inclusion: number of hashes: %w", ErrProof)
 	}
 	h := newProofHasher(leaf, root)
-	var room [maxHashes][]byte
-	err := proof.VerifyInclusion(h, uint64(index), uint64(size), h.from[:], appendHashSlices(room[:0], hashes), h.to[:])
+	var buf [maxHashes][]byte
+	err := proof.VerifyInclusion(h, uint64(index), uint64(size), h.from[:], appendHashSlices(buf[:0], hashes), h.to[:])
 	if err != nil {
 		return fmt.Errorf("check inclusion: %w", describeProofError(err))
 	}
 	return nil
 }
 
-// CheckConsistency checks that the tree of the first to leaves with the root toRoot
-// extends the tree of the first from leaves with the root fromRoot. hashes is a proof
-// as Consistency makes it: from size 0 and between equal sizes it is empty. The root of
-// size 0 is EmptyRoot. The error wraps ErrProof.
+// CheckConsistency checks that the tree of the first to leaves with the root toRoot extends the
+// tree of the first from leaves with the root fromRoot. hashes is a proof as returned by
+// Consistency: it is empty if from is 0 or equal to to. The root of size 0 is EmptyRoot. The error
+// wraps ErrProof.
 func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, hashes []id.Hash) error {
 	if from > to || to > MaxSize {
 		return fmt.Errorf("check consistency: sizes out of range: %w", ErrProof)
@@ -43,15 +43,15 @@ func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, hashes []id.H
 		return fmt.Errorf("check consistency: number of hashes: %w", ErrProof)
 	}
 	h := newProofHasher(fromRoot, toRoot)
-	var room [maxHashes + 1][]byte
-	err := proof.VerifyConsistency(h, uint64(from), uint64(to), appendHashSlices(room[:0], hashes), h.from[:], h.to[:])
+	var buf [maxHashes + 1][]byte
+	err := proof.VerifyConsistency(h, uint64(from), uint64(to), appendHashSlices(buf[:0], hashes), h.from[:], h.to[:])
 	if err != nil {
 		return fmt.Errorf("check consistency: %w", describeProofError(err))
 	}
 	return nil
 }
 
-// describeProofError replaces the library's error, whose text has values of the input.
+// describeProofError replaces the library's error, whose text contains values of the input.
 func describeProofError(err error) error {
 	if mismatch := (proof.RootMismatchError{}); errors.As(err, &mismatch) {
 		return fmt.Errorf("another root: %w", ErrProof)
@@ -66,11 +66,11 @@ func appendHashSlices(slices [][]byte, hashes []id.Hash) [][]byte {
 	return slices
 }
 
-// proofHasher is the merkle.LogHasher of one check, because rfc6962.DefaultHasher
-// allocates three times for each hash. A hash stays until the next but one is made: the
-// library uses each hash for the next one, or for the comparison with a root, only.
+// proofHasher is the merkle.LogHasher of one check. rfc6962.DefaultHasher allocates three times per
+// hash. A returned hash is valid until the next but one is computed: the library uses each hash
+// only to compute the next one or to compare it with a root.
 type proofHasher struct {
-	from, to id.Hash // the leaf or the older root, and the root
+	from, to id.Hash // the leaf or the older root, and the newer root
 	node     [1 + 2*hashSize]byte
 	sums     [2]id.Hash
 	made     uint // number of hashes

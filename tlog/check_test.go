@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// claim is all that a check is told.
+// claim is the input of a check.
 type claim struct {
 	a, b         id.Index // index and size, or from and to
 	first, other id.Hash  // leaf and root, or the two roots
@@ -29,7 +29,7 @@ func flip(h id.Hash) id.Hash {
 	return h
 }
 
-// mutations of a true claim; all but those that don't change it make it false.
+// mutations of a true claim. All except those that leave it unchanged make it false.
 var mutations = []struct {
 	name string
 	make func(claim) claim
@@ -54,7 +54,7 @@ var mutations = []struct {
 	}},
 	{"leaf or older root changed", func(c claim) claim { c.first = flip(c.first); return c }},
 	{"root changed", func(c claim) claim { c.other = flip(c.other); return c }},
-	{"hashes exchanged", func(c claim) claim { c.first, c.other = c.other, c.first; return c }},
+	{"hashes swapped", func(c claim) claim { c.first, c.other = c.other, c.first; return c }},
 	{"index one less", func(c claim) claim { c.a--; return c }},
 	{"index one more", func(c claim) claim { c.a++; return c }},
 	{"index beyond the size", func(c claim) claim { c.a = c.b + 1; return c }},
@@ -136,8 +136,8 @@ func raw(hashes []id.Hash) [][]byte {
 	return b
 }
 
-// Another verifier gives the same answer for proofs of every length and for
-// random indices and sizes, true and false.
+// Another verifier agrees for proofs of every length and for random indices and sizes,
+// both true and false.
 func TestChecksAgreeWithTransparencyDevMerkle(t *testing.T) {
 	random := rand.New(rand.NewPCG(6962, 1))
 	o := newOracle(130)
@@ -164,7 +164,7 @@ func compareInclusion(t *testing.T, c claim) {
 	}
 }
 
-// From size 0 ours is stricter: the other one looks at no root.
+// From size 0 on ours is stricter: the other verifier ignores the root.
 func compareConsistency(t *testing.T, c claim) {
 	t.Helper()
 	ours := CheckConsistency(c.a, c.b, c.first, c.other, c.proof)

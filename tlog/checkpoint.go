@@ -8,23 +8,21 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Checkpoint is the statement of a log about its tree: the body of a C2SP
-// tlog-checkpoint.
+// Checkpoint is a log's statement about its tree: the body of a C2SP tlog-checkpoint.
 type Checkpoint struct {
 	Origin id.Origin // the name of the log and of its key; not empty
 	Size   id.Index  // at most MaxSize
 	Root   id.Hash   // EmptyRoot at size 0
 }
 
-// Text returns the signed text: origin, size in decimal and root in base64, one line
-// each.
+// Text returns the signed text: origin, size in decimal and root in base64, each on its own line.
 func (c Checkpoint) Text() string {
 	return string(log.Checkpoint{Origin: string(c.Origin), Size: uint64(c.Size), Hash: c.Root[:]}.Marshal())
 }
 
-// Sign returns the signed note of the checkpoint. The same checkpoint gives the same
-// bytes. Sign refuses an origin other than the key's name, and a checkpoint that
-// OpenCheckpoint would refuse, so that no impossible state of a log is ever signed.
+// Sign returns the signed note of the checkpoint. Equal checkpoints give equal bytes. Sign rejects
+// an origin other than the key's name and any checkpoint that OpenCheckpoint would reject, so an
+// impossible state of a log is never signed.
 func (k SignerKey) Sign(c Checkpoint) ([]byte, error) {
 	if string(c.Origin) != k.verifier.name {
 		return nil, fmt.Errorf("sign checkpoint: the key is of another origin: %w", ErrMalformed)
@@ -36,10 +34,9 @@ func (k SignerKey) Sign(c Checkpoint) ([]byte, error) {
 	return Note{Text: text, Signatures: []Signature{k.signatureOver(text)}}.Bytes(), nil
 }
 
-// OpenCheckpoint reads a checkpoint that key has signed. The key's name MUST be the
-// origin. The note follows the rules of ParseNote. Its text has exactly three lines, so
-// no extension lines, with one spelling of size and root. Signatures of other keys are
-// ignored.
+// OpenCheckpoint parses a checkpoint that key signed. The key's name MUST be the origin. The note
+// follows the rules of ParseNote. Its text has exactly three lines, so there are no extension
+// lines, with one spelling of size and root. Signatures by other keys are ignored.
 func OpenCheckpoint(note []byte, key VerifierKey) (Checkpoint, error) {
 	n, err := ParseNote(note)
 	if err != nil {
@@ -48,8 +45,7 @@ func OpenCheckpoint(note []byte, key VerifierKey) (Checkpoint, error) {
 	return n.OpenCheckpoint(key)
 }
 
-// OpenCheckpoint reads the note as the function OpenCheckpoint does, for a caller that
-// has parsed it.
+// OpenCheckpoint is the function OpenCheckpoint for a note that is already parsed.
 func (n Note) OpenCheckpoint(key VerifierKey) (Checkpoint, error) {
 	if err := n.Verify(key); err != nil {
 		return Checkpoint{}, fmt.Errorf("open checkpoint: %w", err)
@@ -64,8 +60,8 @@ func (n Note) OpenCheckpoint(key VerifierKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// ReadCheckpoint reads a checkpoint without checking a signature. Its origin need not
-// be the name of a key.
+// ReadCheckpoint parses a checkpoint without verifying a signature. Its origin need not be the name
+// of a key.
 func ReadCheckpoint(note []byte) (Checkpoint, error) {
 	n, err := ParseNote(note)
 	if err != nil {
@@ -74,8 +70,7 @@ func ReadCheckpoint(note []byte) (Checkpoint, error) {
 	return n.ReadCheckpoint()
 }
 
-// ReadCheckpoint reads the note as the function ReadCheckpoint does, for a caller that
-// has parsed it.
+// ReadCheckpoint is the function ReadCheckpoint for a note that is already parsed.
 func (n Note) ReadCheckpoint() (Checkpoint, error) {
 	c, err := parseCheckpoint(n.Text)
 	if err != nil {
@@ -84,9 +79,8 @@ func (n Note) ReadCheckpoint() (Checkpoint, error) {
 	return c, nil
 }
 
-// parseCheckpoint reads only the spelling that Text writes. The library alone also
-// reads leading zeros, base64 with bits in its padding, roots of any length, and lines
-// after the root.
+// parseCheckpoint accepts only the spelling that Text writes. The library alone also accepts
+// leading zeros, base64 with nonzero padding bits, roots of any length, and lines after the root.
 func parseCheckpoint(text string) (Checkpoint, error) {
 	var read log.Checkpoint
 	if _, err := read.Unmarshal([]byte(text)); err != nil || len(read.Hash) != hashSize {

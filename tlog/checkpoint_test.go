@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// signText signs any text: what a log that does not keep to the rules could sign.
+// signText signs any text, as a log that violates the rules could.
 func signText(key SignerKey, text string) []byte {
 	return Note{Text: text, Signatures: []Signature{key.signatureOver(text)}}.Bytes()
 }
@@ -65,7 +65,7 @@ func openElsewhere(t *testing.T, key VerifierKey, want Checkpoint, signed []byte
 func TestSignRefuses(t *testing.T) {
 	key := newSigner(t, "log.example/o/one")
 	for name, c := range map[string]Checkpoint{
-		"nothing":                    {},
+		"zero checkpoint":            {},
 		"no origin":                  {Size: 1},
 		"empty tree of another root": {Origin: "log.example/o/one"},
 		"size above the limit":       {Origin: "log.example/o/one", Size: MaxSize + 1},
@@ -79,7 +79,7 @@ func TestSignRefuses(t *testing.T) {
 
 const root = "Uug07CfHVS4j/OngI3zEhxzm9S/r+qrGKL4/uCpFTNE="
 
-// All of these are signed by the right key.
+// The right key signed all of these.
 func TestCheckpointTextRefused(t *testing.T) {
 	key := newSigner(t, "log.example/o/one")
 	const good = "log.example/o/one\n2\n" + root + "\n"
@@ -89,7 +89,7 @@ func TestCheckpointTextRefused(t *testing.T) {
 	with := func(old, new string) string { return strings.Replace(good, old, new, 1) }
 	for name, text := range map[string]string{
 		"extension line":                good + "extension\n",
-		"empty line behind":             good + "\n",
+		"trailing empty line":           good + "\n",
 		"empty line before":             "\n" + good,
 		"two lines":                     "log.example/o/one\n2\n",
 		"no origin":                     with("log.example/o/one", ""),
@@ -99,7 +99,7 @@ func TestCheckpointTextRefused(t *testing.T) {
 		"size with a plus":              with("\n2\n", "\n+2\n"),
 		"size negative":                 with("\n2\n", "\n-2\n"),
 		"size with a space":             with("\n2\n", "\n 2\n"),
-		"size with a space behind":      with("\n2\n", "\n2 \n"),
+		"size with a trailing space":    with("\n2\n", "\n2 \n"),
 		"size in hex":                   with("\n2\n", "\n0x2\n"),
 		"size with an underscore":       with("\n2\n", "\n1_0\n"),
 		"size with a point":             with("\n2\n", "\n2.0\n"),
@@ -115,7 +115,7 @@ func TestCheckpointTextRefused(t *testing.T) {
 		"root in the URL alphabet":      with("j/O", "j_O"),
 		"root in hex":                   with(root, strings.Repeat("0", 64)),
 		"root with a space":             with(root, " "+root),
-		"root with a space behind":      with(root, root+" "),
+		"root with a trailing space":    with(root, root+" "),
 		"root with a carriage return":   with(root, root+"\r"),
 		"origin with a carriage return": with("one\n", "one\r\n"),
 	} {
@@ -136,7 +136,7 @@ func TestReadCheckpointOfAnotherKindOfOrigin(t *testing.T) {
 	}
 }
 
-// What we accept, transparency-dev/formats accepts and means the same by it.
+// transparency-dev/formats accepts what we accept and reads the same from it.
 func FuzzReadCheckpoint(f *testing.F) {
 	f.Add([]byte(readVector(f).Checkpoint))
 	f.Add([]byte("o\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n" + line("a", 64)))

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// newWitness makes the same witness for the same name.
+// newWitness returns the same witness for the same name.
 func newWitness(t testing.TB, name string) WitnessSigner {
 	t.Helper()
 	seed := newSeed("witness " + name)
@@ -35,7 +35,7 @@ func newWitness(t testing.TB, name string) WitnessSigner {
 
 const cosignTime = id.Instant(1679315147_000)
 
-// cosignedNote is a checkpoint with a cosignature of each witness.
+// cosignedNote returns a checkpoint with a cosignature by each witness.
 func cosignedNote(t testing.TB, witnesses ...WitnessSigner) Note {
 	t.Helper()
 	note, err := newSigner(t, "log.example/o/one").Sign(Checkpoint{Origin: "log.example/o/one", Size: 7, Root: LeafHash(nil)})
@@ -64,7 +64,7 @@ func TestCosignaturesAgreeWithAnotherLibrary(t *testing.T) {
 		n := cosignedNote(t, w)
 		opened, err := note.Open(n.Bytes(), note.VerifierList(theirs))
 		if err != nil {
-			t.Fatalf("%s: another library refuses: %v", name, err)
+			t.Fatalf("%s: another library rejects it: %v", name, err)
 		}
 		at, err := formats.CoSigV1Timestamp(opened.Sigs[0])
 		if err != nil || id.InstantOf(at) != cosignTime {
@@ -105,7 +105,7 @@ func TestCosignatureOfAnotherLibraryCounts(t *testing.T) {
 	}
 }
 
-func TestCosignatureIsNotTakenFor(t *testing.T) {
+func TestVerifyCosignatureRejects(t *testing.T) {
 	w, other := newWitness(t, "w.example"), newWitness(t, "v.example")
 	text := cosignedNote(t).Text
 	good := w.Cosign(text, cosignTime)
@@ -127,19 +127,19 @@ func TestCosignatureIsNotTakenFor(t *testing.T) {
 		t.Fatalf("the last second: %v", err)
 	}
 	for name, s := range map[string]Signature{
-		"another witness":            other.Cosign(text, cosignTime),
-		"another text":               w.Cosign(strings.Replace(text, "7", "8", 1), cosignTime),
-		"another name":               change(func(s *Signature) { s.Name = "v.example" }),
-		"another key hash":           change(func(s *Signature) { s.KeyHash++ }),
-		"another time":               change(func(s *Signature) { s.Value[7]++ }),
-		"a byte more":                change(func(s *Signature) { s.Value = append(s.Value, 0) }),
-		"a byte less":                change(func(s *Signature) { s.Value = s.Value[:len(s.Value)-1] }),
-		"no signature":               change(func(s *Signature) { s.Value = nil }),
-		"a signature over the text":  change(func(s *Signature) { s.Value = plain }),
-		"that with a time before it": change(func(s *Signature) { copy(s.Value[8:], plain) }),
-		"a time after 9999":          at(maxCosigned + 1),
-		"a time of 2^63":             at(1 << 63),
-		"a time of 2^64-1":           at(1<<64 - 1),
+		"another witness":           other.Cosign(text, cosignTime),
+		"another text":              w.Cosign(strings.Replace(text, "7", "8", 1), cosignTime),
+		"another name":              change(func(s *Signature) { s.Name = "v.example" }),
+		"another key hash":          change(func(s *Signature) { s.KeyHash++ }),
+		"another time":              change(func(s *Signature) { s.Value[7]++ }),
+		"a byte more":               change(func(s *Signature) { s.Value = append(s.Value, 0) }),
+		"a byte less":               change(func(s *Signature) { s.Value = s.Value[:len(s.Value)-1] }),
+		"no signature":              change(func(s *Signature) { s.Value = nil }),
+		"a signature over the text": change(func(s *Signature) { s.Value = plain }),
+		"the same after a time":     change(func(s *Signature) { copy(s.Value[8:], plain) }),
+		"a time after 9999":         at(maxCosigned + 1),
+		"a time of 2^63":            at(1 << 63),
+		"a time of 2^64-1":          at(1<<64 - 1),
 	} {
 		if at, err := w.Key().Verify(text, s); !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: got %v, %v", name, at, err)
@@ -161,21 +161,21 @@ func TestParseWitnessKeyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]string{
-		"empty":                  "",
-		"a log key":              asLog.String(),
-		"a log key's hash":       strings.Replace(good, hash, asLog.Hash().String(), 1),
-		"another hash":           strings.Replace(good, hash, "00000000", 1),
-		"another name":           "v" + good[1:],
-		"hash in upper case":     strings.Replace(good, hash, strings.ToUpper(hash)+"A", 1),
-		"line end":               good + "\n",
-		"carriage return":        good + "\r",
-		"post-quantum":           "w.example+00000000+" + base64.StdEncoding.EncodeToString(append([]byte{6}, make([]byte, 1312)...)),
-		"type 6, short":          "w.example+00000000+" + base64.StdEncoding.EncodeToString(append([]byte{6}, make([]byte, 32)...)),
-		"point of small order":   "w.example+00000000+" + base64.StdEncoding.EncodeToString(append([]byte{4, 1}, make([]byte, 31)...)),
-		"name with a space":      strings.Replace(good, "w.", "w .", 1),
-		"no signature type":      "w.example+" + hash + "+" + public.String(),
-		"key without its tail":   good[:len(good)-1],
-		"key with bits to spare": func() string { s := good; return s[:len(s)-2] + "5=" }(),
+		"empty":                         "",
+		"a log key":                     asLog.String(),
+		"a log key's hash":              strings.Replace(good, hash, asLog.Hash().String(), 1),
+		"another hash":                  strings.Replace(good, hash, "00000000", 1),
+		"another name":                  "v" + good[1:],
+		"hash in upper case":            strings.Replace(good, hash, strings.ToUpper(hash)+"A", 1),
+		"line end":                      good + "\n",
+		"carriage return":               good + "\r",
+		"post-quantum":                  "w.example+00000000+" + base64.StdEncoding.EncodeToString(append([]byte{6}, make([]byte, 1312)...)),
+		"type 6, short":                 "w.example+00000000+" + base64.StdEncoding.EncodeToString(append([]byte{6}, make([]byte, 32)...)),
+		"point of small order":          "w.example+00000000+" + base64.StdEncoding.EncodeToString(append([]byte{4, 1}, make([]byte, 31)...)),
+		"name with a space":             strings.Replace(good, "w.", "w .", 1),
+		"no signature type":             "w.example+" + hash + "+" + public.String(),
+		"key without its tail":          good[:len(good)-1],
+		"key with nonzero padding bits": func() string { s := good; return s[:len(s)-2] + "5=" }(),
 	} {
 		if got, err := ParseWitnessKey(bad); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: got %v, %v", name, got, err)
@@ -190,23 +190,23 @@ func TestParseSignatures(t *testing.T) {
 	a, b := line("a", 72), line("b", 1)
 	for name, c := range map[string]struct {
 		lines string
-		want  int // 0: refused
+		want  int // if 0, the text is rejected
 	}{
 		"one":                        {a, 1},
 		"several, of one key too":    {a + b + a, 3},
-		"as many as can be":          {strings.Repeat(a, MaxSignatures), MaxSignatures},
+		"the maximum":                {strings.Repeat(a, MaxSignatures), MaxSignatures},
 		"one too many":               {strings.Repeat(a, MaxSignatures+1), 0},
 		"none":                       {"", 0},
 		"an empty line":              {"\n", 0},
 		"an empty line before":       {"\n" + a, 0},
-		"an empty line behind":       {a + "\n", 0},
+		"a trailing empty line":      {a + "\n", 0},
 		"an empty line between":      {a + "\n" + b, 0},
 		"no line end":                {strings.TrimSuffix(a, "\n"), 0},
 		"carriage returns":           {strings.ReplaceAll(a, "\n", "\r\n"), 0},
 		"something else":             {"hello\n", 0},
-		"something else behind":      {a + "hello\n", 0},
+		"something else at the end":  {a + "hello\n", 0},
 		"a whole note":               {"a\n1\nb\n\n" + a, 0},
-		"more than a note may be":    {"— a " + strings.Repeat("A", MaxNote) + "\n", 0},
+		"larger than a note":         {"— a " + strings.Repeat("A", MaxNote) + "\n", 0},
 		"no signature in the line":   {"— a AAAAAA==\n", 0},
 		"base64 without its padding": {strings.ReplaceAll(a, "=", ""), 0},
 	} {
@@ -217,14 +217,14 @@ func TestParseSignatures(t *testing.T) {
 	}
 }
 
-func TestWitnessSignerShowsNoSecret(t *testing.T) {
+func TestWitnessSignerIsNeverPrinted(t *testing.T) {
 	w := newWitness(t, "w.example")
 	seed := newSeed("witness w.example")
 	holder := struct{ hidden WitnessSigner }{w}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%x", "%d"} {
 		for _, v := range []any{w, &w, holder, &holder} {
 			if got := strings.ToLower(fmt.Sprintf(verb, v)); strings.Contains(got, hex.EncodeToString(seed[:4])) {
-				t.Errorf("%s of %T shows the seed", verb, v)
+				t.Errorf("%s of %T prints the seed", verb, v)
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func FuzzCosignature(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		_, err := w.Key().Verify(text, Signature{Name: "w.example", KeyHash: w.Key().Hash(), Value: value})
 		if err == nil && !theirs.Verify([]byte(text), value) {
-			t.Errorf("another library refuses %x", value)
+			t.Errorf("another library rejects %x", value)
 		}
 	})
 }

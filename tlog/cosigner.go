@@ -11,19 +11,17 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// WitnessSigner is the private half of a WitnessKey. Printing it shows the public half.
-// It is safe for concurrent use. A cosignature states that its key never cosigned a
-// larger or an inconsistent checkpoint of the origin (C2SP tlog-witness), so callers
-// MUST keep to that.
+// WitnessSigner is the private half of a WitnessKey. Printing it prints the public half. It is safe
+// for concurrent use. A cosignature states that its key never cosigned a larger or an inconsistent
+// checkpoint of the origin (C2SP tlog-witness); callers MUST ensure that.
 type WitnessSigner struct {
 	key WitnessKey
-	// A function and not the key, see SignerKey. With ML-DSA-44 it returns nil for a
-	// text that is no checkpoint.
+	// A function instead of the key, see SignerKey. With ML-DSA-44 it returns nil for a
+	// text that is not a checkpoint.
 	sign func(seconds uint64, text string) []byte
 }
 
-// NewWitnessSigner names an Ed25519 private key. The rules for the name are those of
-// NewVerifierKey.
+// NewWitnessSigner names an Ed25519 private key. The name follows the rules of NewVerifierKey.
 func NewWitnessSigner(name string, private edkey.Private) (WitnessSigner, error) {
 	key, err := NewWitnessKey(name, private.Public())
 	if err != nil {
@@ -35,8 +33,8 @@ func NewWitnessSigner(name string, private edkey.Private) (WitnessSigner, error)
 	}}, nil
 }
 
-// NewMLDSAWitnessSigner names the ML-DSA-44 private key of a seed of 32 bytes (FIPS
-// 204). Its signatures are the deterministic ones.
+// NewMLDSAWitnessSigner names the ML-DSA-44 private key of a 32-byte seed (FIPS 204). Its
+// signatures are deterministic.
 func NewMLDSAWitnessSigner(name string, seed []byte) (WitnessSigner, error) {
 	private, err := mldsa.NewPrivateKey(mldsa.MLDSA44(), seed)
 	if err != nil {
@@ -62,9 +60,8 @@ func NewMLDSAWitnessSigner(name string, seed []byte) (WitnessSigner, error) {
 // Key returns the public half.
 func (w WitnessSigner) Key() WitnessKey { return w.key }
 
-// Cosign returns the signature line over the text of a checkpoint. The time is cut to
-// seconds and limited to the years 1970 to 9999. A line over any other text need not
-// verify.
+// Cosign returns the signature line over the text of a checkpoint. The time is truncated to seconds
+// and limited to the years 1970 to 9999. A line over any other text need not verify.
 func (w WitnessSigner) Cosign(text string, at id.Instant) Signature {
 	seconds := uint64(min(max(at/1000, 0), maxCosigned))
 	value := binary.BigEndian.AppendUint64(nil, seconds)

@@ -8,18 +8,17 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Edge is the right edge of a tree: its size and the roots of its largest perfect
-// subtrees. Appending and computing the root need no more. The zero value is the empty
-// tree. An Edge is not safe for concurrent use. Callers MUST copy it by Clone and not
-// by assignment.
+// Edge is the right edge of a tree: its size and the roots of its largest perfect subtrees, which
+// is all that appending and computing the root need. The zero value is the empty tree. An Edge is
+// not safe for concurrent use. Callers MUST copy it with Clone and not by assignment.
 type Edge struct {
 	size   id.Index
 	hashes []id.Hash // one for each bit set in size, largest subtree first
 }
 
-// NewEdge returns the edge of a tree of size leaves. hashes are the roots of its
-// perfect subtrees, one for each bit set in size, largest first. NewEdge copies them.
-// The caller MUST compare Root with a root that it knows.
+// NewEdge returns the edge of a tree of size leaves. hashes are the roots of its perfect subtrees,
+// one for each bit set in size, largest first. NewEdge copies them. The caller MUST compare Root
+// with a known root.
 func NewEdge(size id.Index, hashes []id.Hash) (Edge, error) {
 	if size > MaxSize || len(hashes) != bits.OnesCount64(uint64(size)) {
 		return Edge{}, fmt.Errorf("right edge: number of hashes: %w", ErrMalformed)
@@ -34,8 +33,8 @@ func (e *Edge) Append(leaf id.Hash) {
 	e.size++
 }
 
-// mergeSubtrees removes the last n subtrees from the edge. It returns the root over
-// them and h, which stands to their right.
+// mergeSubtrees removes the last n subtrees from the edge. It returns the root over them and h,
+// which is to their right.
 func (e *Edge) mergeSubtrees(h id.Hash, n int) id.Hash {
 	rest := len(e.hashes) - n
 	for i := len(e.hashes) - 1; i >= rest; i-- {
@@ -56,11 +55,11 @@ func (e *Edge) Root() id.Hash {
 	return foldSubtrees(e.hashes)
 }
 
-// Hashes returns a copy of the hashes, as NewEdge takes them.
+// Hashes returns a copy of the hashes in the form that NewEdge accepts.
 func (e *Edge) Hashes() []id.Hash { return slices.Clone(e.hashes) }
 
 // Clone returns an edge that grows independently of e.
 func (e *Edge) Clone() Edge {
-	room := bits.Len64(uint64(e.size)) + 1 // enough until the size has doubled
-	return Edge{size: e.size, hashes: append(make([]id.Hash, 0, room), e.hashes...)}
+	capacity := bits.Len64(uint64(e.size)) + 1 // enough until the size has doubled
+	return Edge{size: e.size, hashes: append(make([]id.Hash, 0, capacity), e.hashes...)}
 }

@@ -47,9 +47,9 @@ func TestNewEdgeRefuses(t *testing.T) {
 		size   id.Index
 		hashes int
 	}{
-		{"hash for nothing", 0, 1},
+		{"hash in an empty tree", 0, 1},
 		{"hash missing", 3, 1},
-		{"hash too many", 4, 2},
+		{"one hash too many", 4, 2},
 		{"size above the limit", MaxSize + 1, 1},
 	} {
 		if _, err := NewEdge(c.size, make([]id.Hash, c.hashes)); !errors.Is(err, ErrMalformed) {

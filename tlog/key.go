@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxName is the length in bytes of the longest key name and origin.
+	// MaxName is the maximum length of a key name and of an origin in bytes.
 	MaxName = 255
 
 	keyHashSize = 4
@@ -25,30 +25,30 @@ const (
 	algMLDSA44     = 6 // over a tree and a time, C2SP tlog-cosignature with ML-DSA-44
 )
 
-// KeyHash is the key ID of C2SP signed-note. It distinguishes keys of one name, and is
-// too short to identify a key by itself.
+// KeyHash is the key ID of C2SP signed-note. It distinguishes keys of one name. It is too short to
+// identify a key on its own.
 type KeyHash uint32
 
 // String returns 8 lower-case hex digits.
 func (h KeyHash) String() string { return fmt.Sprintf("%08x", uint32(h)) }
 
-// VerifierKey is a named Ed25519 public key that signs notes (vkey). It is comparable.
-// The zero value is no key and verifies nothing.
+// VerifierKey is a named Ed25519 public key that signs notes (vkey). It is comparable. The zero
+// value is not a key and verifies nothing.
 type VerifierKey struct {
 	name   string
 	hash   KeyHash
 	public edkey.Public
 }
 
-// NewVerifierKey names a public key. The name has 1 to MaxName bytes of UTF-8
-// and no space, plus or control character.
+// NewVerifierKey names a public key. The name is 1 to MaxName bytes of UTF-8 without spaces, plus
+// signs and control characters.
 func NewVerifierKey(name string, public edkey.Public) (VerifierKey, error) {
 	hash, err := computeKeyHash(name, publicKeyWithType(algEd25519, public))
 	return VerifierKey{name: name, hash: hash, public: public}, err
 }
 
-// computeKeyHash checks name and key, and returns the key hash. typed is the signature
-// type followed by the public key, or nil for no key.
+// computeKeyHash checks name and key and returns the key hash. typed is the signature type followed
+// by the public key, or nil if there is no key.
 func computeKeyHash(name string, typed []byte) (KeyHash, error) {
 	if len(name) > MaxName || !isValidKeyName(name) {
 		return 0, fmt.Errorf("note key: name: %w", ErrMalformed)
@@ -60,14 +60,14 @@ func computeKeyHash(name string, typed []byte) (KeyHash, error) {
 	return KeyHash(binary.BigEndian.Uint32(sum[:])), nil
 }
 
-// ParseVerifierKey reads only the spelling that String writes. The public key must pass
+// ParseVerifierKey accepts only the spelling that String writes. The public key must pass
 // edkey.ParsePublic.
 func ParseVerifierKey(vkey string) (VerifierKey, error) {
 	name, hash, public, err := parseEd25519Key(vkey, algEd25519)
 	return VerifierKey{name: name, hash: hash, public: public}, err
 }
 
-// parseEd25519Key reads a vkey with an Ed25519 key of one signature type.
+// parseEd25519Key parses a vkey with an Ed25519 key of one signature type.
 func parseEd25519Key(vkey string, alg byte) (name string, hash KeyHash, public edkey.Public, err error) {
 	name, hash, material, err := parseKeyMaterial(vkey, alg, edkey.PublicSize)
 	if err != nil {
@@ -79,8 +79,8 @@ func parseEd25519Key(vkey string, alg byte) (name string, hash KeyHash, public e
 	return name, hash, public, nil
 }
 
-// parseKeyMaterial reads a vkey of one signature type, in the one spelling that
-// formatVerifierKey writes. material has size bytes and is not checked further.
+// parseKeyMaterial parses a vkey of one signature type, in the one spelling that formatVerifierKey
+// writes. material has size bytes and is not checked further.
 func parseKeyMaterial(vkey string, alg byte, size int) (name string, hash KeyHash, material []byte, err error) {
 	fail := func(what string, err error) (string, KeyHash, []byte, error) {
 		return "", 0, nil, fmt.Errorf("parse note key: %s: %w", what, err)
@@ -126,22 +126,22 @@ func (k VerifierKey) Hash() KeyHash { return k.hash }
 // Public returns the public key.
 func (k VerifierKey) Public() edkey.Public { return k.public }
 
-// String returns name+hash+base64(0x01 || public key), the form for settings and for
+// String returns name+hash+base64(0x01 || public key), the form used in settings and for
 // publication.
 func (k VerifierKey) String() string {
 	return formatVerifierKey(k.name, k.hash, publicKeyWithType(algEd25519, k.public))
 }
 
-// SignerKey is the private half of a VerifierKey. Printing it shows the public
-// half. It is safe for concurrent use.
+// SignerKey is the private half of a VerifierKey. Printing it prints the public half. It is safe
+// for concurrent use.
 type SignerKey struct {
 	verifier VerifierKey
-	// A function and not the key: printing a struct that holds a SignerKey
-	// somewhere inside goes past all methods and would show the key's bytes.
+	// A function instead of the key: fmt does not call methods of unexported fields, so
+	// printing a struct that contains a SignerKey would print the key's bytes.
 	sign func(message []byte) [edkey.SignatureSize]byte
 }
 
-// NewSignerKey names a private key; for the name see NewVerifierKey.
+// NewSignerKey names a private key. The name follows the rules of NewVerifierKey.
 func NewSignerKey(name string, private edkey.Private) (SignerKey, error) {
 	verifier, err := NewVerifierKey(name, private.Public())
 	if err != nil {

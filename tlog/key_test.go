@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 )
 
-func TestParseVerifierKeyReadsWhatIsWritten(t *testing.T) {
+func TestParseVerifierKeyRoundTrips(t *testing.T) {
 	for _, name := range []string{"a", "log.example/o/one", "log.example:8080/p/o/one/2", "ü.example", strings.Repeat("x", MaxName)} {
 		key := newSigner(t, name).Verifier()
 		got, err := ParseVerifierKey(key.String())
@@ -38,28 +38,28 @@ func TestParseVerifierKeyRefuses(t *testing.T) {
 	identity := make([]byte, 32)
 	identity[0] = 1
 	for name, bad := range map[string]string{
-		"empty":                  "",
-		"two parts":              "log.example/o/one+" + hash,
-		"no name":                strings.TrimPrefix(good, "log.example/o/one"),
-		"another name":           strings.Replace(good, "one", "two", 1),
-		"name with a space":      strings.Replace(good, "one", "o ne", 1),
-		"name with a plus":       strings.Replace(good, "one", "o+ne", 1),
-		"name with a line end":   strings.Replace(good, "one", "one\n", 1),
-		"name with a control":    strings.Replace(good, "one", "one\x01", 1),
-		"name not UTF-8":         strings.Replace(good, "one", "\xff", 1),
-		"another hash":           strings.Replace(good, hash, "00000000", 1),
-		"hash in upper case":     strings.Replace(good, hash, strings.ToUpper(hash), 1),
-		"hash with a zero":       strings.Replace(good, hash, "0"+hash, 1),
-		"hash cut":               strings.Replace(good, hash, hash[1:], 1),
-		"key cut":                strings.TrimSuffix(good, encoded) + encoded[:40],
-		"key without padding":    strings.TrimSuffix(good, encoded) + encoded[:43],
-		"key with a line end":    good + "\n",
-		"key with a line end in": good[:len(good)-4] + "\n" + good[len(good)-3:],
-		"space before":           " " + good,
-		"signature type 4":       vkey("a", "4d5f5de9", append([]byte{4}, identity...)),
-		"signature type alone":   vkey("a", "00000000", []byte{1}),
-		"point of small order":   vkey("a", hashOf("a", identity), append([]byte{1}, identity...)),
-		"no point":               vkey("a", hashOf("a", []byte(strings.Repeat("\xff", 32))), []byte("\x01"+strings.Repeat("\xff", 32))),
+		"empty":                     "",
+		"two parts":                 "log.example/o/one+" + hash,
+		"no name":                   strings.TrimPrefix(good, "log.example/o/one"),
+		"another name":              strings.Replace(good, "one", "two", 1),
+		"name with a space":         strings.Replace(good, "one", "o ne", 1),
+		"name with a plus":          strings.Replace(good, "one", "o+ne", 1),
+		"name with a line end":      strings.Replace(good, "one", "one\n", 1),
+		"name with a control":       strings.Replace(good, "one", "one\x01", 1),
+		"name not UTF-8":            strings.Replace(good, "one", "\xff", 1),
+		"another hash":              strings.Replace(good, hash, "00000000", 1),
+		"hash in upper case":        strings.Replace(good, hash, strings.ToUpper(hash), 1),
+		"hash with a zero":          strings.Replace(good, hash, "0"+hash, 1),
+		"hash cut":                  strings.Replace(good, hash, hash[1:], 1),
+		"key cut":                   strings.TrimSuffix(good, encoded) + encoded[:40],
+		"key without padding":       strings.TrimSuffix(good, encoded) + encoded[:43],
+		"key with a line end":       good + "\n",
+		"key with a line end in it": good[:len(good)-4] + "\n" + good[len(good)-3:],
+		"space before":              " " + good,
+		"signature type 4":          vkey("a", "4d5f5de9", append([]byte{4}, identity...)),
+		"signature type alone":      vkey("a", "00000000", []byte{1}),
+		"point of small order":      vkey("a", keyHash("a", identity), append([]byte{1}, identity...)),
+		"no point":                  vkey("a", keyHash("a", []byte(strings.Repeat("\xff", 32))), []byte("\x01"+strings.Repeat("\xff", 32))),
 	} {
 		if got, err := ParseVerifierKey(bad); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: got %v, %v", name, got, err)
@@ -67,8 +67,8 @@ func TestParseVerifierKeyRefuses(t *testing.T) {
 	}
 }
 
-// hashOf is the key hash of bytes that need not be a key.
-func hashOf(name string, key []byte) string {
+// keyHash returns the key hash of bytes that may not be a key.
+func keyHash(name string, key []byte) string {
 	vkey, err := note.NewEd25519VerifierKey(name, key)
 	if err != nil {
 		panic(err)
@@ -91,7 +91,7 @@ func TestNewKeysRefuse(t *testing.T) {
 	}
 }
 
-func TestSignerKeyShowsNoSecret(t *testing.T) {
+func TestSignerKeyIsNeverPrinted(t *testing.T) {
 	key := newSigner(t, "log.example/o/one")
 	holder := struct{ hidden SignerKey }{key}
 	seed := sha256.Sum256([]byte("log.example/o/one"))
@@ -100,7 +100,7 @@ func TestSignerKeyShowsNoSecret(t *testing.T) {
 			got := strings.ToLower(fmt.Sprintf(verb, v))
 			for _, secret := range []string{hex.EncodeToString(seed[:4]), fmt.Sprintf("%d %d %d", seed[0], seed[1], seed[2]), fmt.Sprintf("0x%x, 0x%x, 0x%x", seed[0], seed[1], seed[2])} {
 				if strings.Contains(got, secret) {
-					t.Errorf("%s of %T shows the seed", verb, v)
+					t.Errorf("%s of %T prints the seed", verb, v)
 				}
 			}
 		}

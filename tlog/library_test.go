@@ -15,9 +15,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The tests of this file hold the mechanisms that stayed our own against the
-// libraries. The benchmarks run both, one after the other: docs/dependencies.md
-// has their numbers.
+// The tests of this file compare the mechanisms that are our own with the libraries. The
+// benchmarks run both, one after the other; docs/dependencies.md has the results.
 
 var rangeFactory = &compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
 
@@ -49,7 +48,7 @@ func FuzzHashesAgreeWithTransparencyDevMerkle(f *testing.F) {
 }
 
 // compareTrees appends the same leaves to a compact range, an edge and a builder, and
-// compares all hashes that a tile holds, the right edge and the root.
+// compares all hashes of tiles, the right edge and the root.
 func compareTrees(t *testing.T, leaves []id.Hash) {
 	t.Helper()
 	theirs, edge, builder := rangeFactory.NewEmptyRange(0), Edge{}, Builder{}
@@ -81,7 +80,7 @@ func compareTrees(t *testing.T, leaves []id.Hash) {
 	if got, want := raw(edge.Hashes()), theirs.Hashes(); !slices.EqualFunc(got, want, bytes.Equal) || !slices.Equal(edge.Hashes(), built.Hashes()) {
 		t.Errorf("right edge over %d leaves: got %x, want %x", len(leaves), got, want)
 	}
-	for _, tile := range full { // a level's tiles stand before the tile above that holds their roots
+	for _, tile := range full { // the tiles of a level precede the tile above that contains their roots
 		compareTile(t, tiles, tile.Level, tile.Index, tile.Hashes)
 		if tile.Root != tiles[compact.NodeID{Level: uint(tile.Level+1) * tileHeight, Index: tile.Index}] {
 			t.Errorf("tile %d/%d: root differs", tile.Level, tile.Index)
@@ -95,7 +94,7 @@ func compareTrees(t *testing.T, leaves []id.Hash) {
 	}
 }
 
-// compareTile takes the hashes of a tile out of tiles.
+// compareTile removes the hashes of a tile from tiles and compares them.
 func compareTile(t *testing.T, tiles map[compact.NodeID]id.Hash, level uint8, index uint64, hashes []byte) {
 	t.Helper()
 	for i := range len(hashes) / hashSize {
@@ -146,8 +145,8 @@ func run(b *testing.B, name string, f func()) {
 	})
 }
 
-// A compact range with a visitor that takes what belongs into tiles, with our hashes,
-// does what a builder does but for the tiles.
+// A compact range with a visitor that collects the hashes of tiles, with our hash functions,
+// does what a builder does except for assembling the tiles.
 func BenchmarkTrees(b *testing.B) {
 	leaves := testLeaves(TileWidth)
 	var builder Builder
@@ -202,7 +201,7 @@ func BenchmarkCosignatures(b *testing.B) {
 		run(b, w.Key().Name()+"/formats", func() {
 			verifier, err := formats.NewVerifierForCosignatureV1(key.String())
 			if err != nil || !verifier.Verify([]byte(n.Text), value) {
-				b.Fatal("formats refuses")
+				b.Fatal("formats rejects the cosignature")
 			}
 		})
 	}

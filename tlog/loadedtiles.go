@@ -9,26 +9,26 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// loadedTiles holds the decoded tiles and the leaf hashes that one Prover has read.
+// loadedTiles contains the decoded tiles and the leaf hashes that one Prover has read.
 type loadedTiles struct {
 	reader TileReader
-	cache  NodeCache // nil for none
+	cache  NodeCache // may be nil
 
 	groups  []leafGroup
 	decoded []*Nodes
 }
 
-// leafGroupSize is the number of leaves under the lowest node that is kept for level 0.
+// leafGroupSize is the number of leaves under the lowest node that Nodes stores for level 0.
 const leafGroupSize = 1 << leafGroupHeight
 
-// leafGroup has the leaf hashes from begin on, a multiple of leafGroupSize.
+// leafGroup contains the leaf hashes from begin on, a multiple of leafGroupSize.
 type leafGroup struct {
 	begin  id.Index
 	hashes []byte
 }
 
-// loadLeafGroup returns the leaf hashes [begin, end), which are the first ones of a
-// group or all of the group.
+// loadLeafGroup returns the leaf hashes [begin, end), which are the first leaves of a group or the
+// whole group.
 func (s *loadedTiles) loadLeafGroup(ctx context.Context, begin, end id.Index) ([]byte, error) {
 	length := int(end-begin) * hashSize
 	for _, g := range s.groups {
@@ -62,8 +62,7 @@ func (s *loadedTiles) loadDecodedTile(ctx context.Context, want Tile) (*Nodes, e
 	return n, nil
 }
 
-// loadCachedTile returns the nodes from the cache. It decodes the part that the cache
-// does not have.
+// loadCachedTile returns the nodes from the cache. It decodes the part that is not cached.
 func (s *loadedTiles) loadCachedTile(ctx context.Context, want Tile) (*Nodes, error) {
 	var n *Nodes
 	if s.cache != nil {
@@ -94,7 +93,7 @@ func (s *loadedTiles) readNodeHash(ctx context.Context, node compact.NodeID, siz
 	inTile := int(node.Level % tileHeight)
 	row := uint64(TileWidth) >> inTile // nodes of that height in a tile
 	tile := widestTileAt(uint8(node.Level/tileHeight), node.Index/row, size)
-	if inTile < lowestKeptHeight(tile.Level) {
+	if inTile < lowestStoredHeight(tile.Level) {
 		return s.hashFromLeaves(ctx, node, size)
 	}
 	nodes, err := s.loadDecodedTile(ctx, tile)
@@ -104,8 +103,8 @@ func (s *loadedTiles) readNodeHash(ctx context.Context, node compact.NodeID, siz
 	return nodes.subtreeRoot(inTile, node.Index%row), nil
 }
 
-// hashFromLeaves computes the root of a perfect subtree that is lower than the kept
-// ones, from its group of leaves.
+// hashFromLeaves computes the root of a perfect subtree that is too low for Nodes to store, from
+// its group of leaves.
 func (s *loadedTiles) hashFromLeaves(ctx context.Context, node compact.NodeID, size id.Index) (id.Hash, error) {
 	row := uint64(leafGroupSize) >> node.Level // nodes of that height over a group
 	begin := id.Index(node.Index / row * leafGroupSize)

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// newMLDSAWitness makes the same ML-DSA-44 witness for the same name.
+// newMLDSAWitness returns the same ML-DSA-44 witness for the same name.
 func newMLDSAWitness(t testing.TB, name string) WitnessSigner {
 	t.Helper()
 	seed := newSeed("witness " + name)
@@ -40,7 +40,7 @@ func TestMLDSAAgreesWithAnotherLibrary(t *testing.T) {
 		}
 		n := cosignedNote(t, newWitness(t, "beside.example"), w)
 		if _, err := note.Open(n.Bytes(), note.VerifierList(theirs)); err != nil {
-			t.Errorf("%s: another library refuses: %v", name, err)
+			t.Errorf("%s: another library rejects it: %v", name, err)
 		}
 		if got, err := key.Cosigned(n); err != nil || got != cosignTime+1000 {
 			t.Errorf("%s: got %v, %v", name, got, err)
@@ -74,7 +74,7 @@ func TestMLDSACosignatureOfAnotherLibraryCounts(t *testing.T) {
 	}
 }
 
-// The message is laid out as C2SP tlog-cosignature has it, byte for byte.
+// The message is laid out as C2SP tlog-cosignature specifies, byte for byte.
 func TestCosignedTree(t *testing.T) {
 	root := id.Hash(bytes.Repeat([]byte{0xab}, hashSize))
 	got, ok := mldsaSignedMessage("w.example", 0x0102030405, Checkpoint{Origin: "log.example", Size: 0x1122, Root: root}.Text())
@@ -86,11 +86,11 @@ func TestCosignedTree(t *testing.T) {
 	}
 	long := Checkpoint{Origin: id.Origin(strings.Repeat("o", MaxName+1)), Size: 1, Root: root}
 	if _, ok := mldsaSignedMessage("w.example", 1, long.Text()); ok {
-		t.Error("an origin of 256 bytes has no place in the message")
+		t.Error("an origin of 256 bytes fits into the message")
 	}
 }
 
-func TestMLDSACosignatureIsNotTakenFor(t *testing.T) {
+func TestVerifyMLDSACosignatureRejects(t *testing.T) {
 	w, text := newMLDSAWitness(t, "w.example"), cosignedNote(t).Text
 	good := w.Cosign(text, cosignTime)
 	if _, err := w.Key().Verify(text, good); err != nil {
@@ -119,7 +119,7 @@ func TestMLDSACosignatureIsNotTakenFor(t *testing.T) {
 		"the last byte":                  {w.Key(), text, change(func(v []byte) []byte { v[len(v)-1] ^= 1; return v })},
 		"cut":                            {w.Key(), text, change(func(v []byte) []byte { return v[:len(v)-1] })},
 		"longer":                         {w.Key(), text, change(func(v []byte) []byte { return append(v, 0) })},
-		"of the length of Ed25519":       {w.Key(), text, change(func(v []byte) []byte { return v[:timeSize+edkey.SignatureSize] })},
+		"of the length of Ed25519's":     {w.Key(), text, change(func(v []byte) []byte { return v[:timeSize+edkey.SignatureSize] })},
 		"another key":                    {renamed.Key(), text, good},
 		"the same key under a new name":  {other, text, Signature{Name: "v.example", KeyHash: other.Hash(), Value: good.Value}},
 		"an Ed25519 key of the key hash": {WitnessKey{name: "w.example", hash: w.Key().Hash(), public: newWitness(t, "w.example").Key().public}, text, good},
@@ -170,8 +170,8 @@ func TestParseWitnessKeyOfMLDSARefuses(t *testing.T) {
 	}
 }
 
-// Whatever is a key is written as it was read, of either algorithm, and another
-// library reads it too.
+// Every accepted key is written as it was read, for either algorithm, and another library
+// accepts it too.
 func FuzzParseWitnessKey(f *testing.F) {
 	f.Add(newWitness(f, "w.example").Key().String())
 	f.Add(newMLDSAWitness(f, "w.example").Key().String())
@@ -179,7 +179,7 @@ func FuzzParseWitnessKey(f *testing.F) {
 		key, err := ParseWitnessKey(vkey)
 		if err != nil {
 			if key != (WitnessKey{}) {
-				t.Errorf("%q: %v beside %v", vkey, key, err)
+				t.Errorf("%q: got %v and %v", vkey, key, err)
 			}
 			return
 		}
@@ -187,7 +187,7 @@ func FuzzParseWitnessKey(f *testing.F) {
 			t.Errorf("%q is written %q", vkey, key)
 		}
 		if _, err := formats.NewVerifierForCosignatureV1(vkey); err != nil {
-			t.Errorf("%q: another library refuses: %v", vkey, err)
+			t.Errorf("%q: another library rejects it: %v", vkey, err)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func FuzzMLDSACosignature(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		_, err := w.Key().Verify(text, Signature{Name: "w.example", KeyHash: w.Key().Hash(), Value: value})
 		if err == nil && !theirs.Verify([]byte(text), value) {
-			t.Errorf("another library refuses %x", value)
+			t.Errorf("another library rejects %x", value)
 		}
 	})
 }

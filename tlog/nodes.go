@@ -6,40 +6,39 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Nodes is a tile with the roots of its inner perfect subtrees, so that proofs need not
-// hash them again. Above level 0 it has all roots: 16 KiB for a full tile. A large log
-// has very many tiles of level 0. Their Nodes have only the roots over eight leaves and
-// more: 2 KiB. A lower root takes at most four hashes of the content. Nodes is
-// immutable and safe for concurrent use.
+// Nodes is a tile with the roots of its inner perfect subtrees, so that proofs need not hash them
+// again. Above level 0 it contains all roots: 16 KiB for a full tile. A large log has very many
+// tiles of level 0, so their Nodes contain only the roots over eight or more leaves: 2 KiB.
+// Computing a lower root takes at most four hashes of the content. Nodes is immutable and safe for
+// concurrent use.
 type Nodes struct {
 	tile Tile
-	// hashes are in the order in which appending completes the subtrees. So the hashes
-	// of a narrower version of the tile stand at the beginning.
+	// hashes are in the order in which appending completes the subtrees, so the hashes of
+	// a narrower version of the tile are a prefix.
 	hashes []id.Hash
 }
 
-// leafGroupHeight is the height of the lowest subtrees that are kept for level 0.
+// leafGroupHeight is the height of the lowest subtrees that Nodes stores for level 0.
 const leafGroupHeight = 3
 
-// lowestKeptHeight returns the height of the lowest subtrees that the Nodes of a level
-// keep.
-func lowestKeptHeight(level uint8) int {
+// lowestStoredHeight returns the height of the lowest subtrees that the Nodes of a level store.
+func lowestStoredHeight(level uint8) int {
 	if level == 0 {
 		return leafGroupHeight
 	}
 	return 0
 }
 
-// Tile returns the tile's name. The width is the width when the nodes were made.
+// Tile returns the tile's name, with the width that the tile had when the nodes were computed.
 func (n *Nodes) Tile() Tile { return n.tile }
 
-// Bytes returns the memory that n takes, in bytes.
+// Bytes returns the memory size of n in bytes.
 func (n *Nodes) Bytes() int { return 48 + cap(n.hashes)*hashSize }
 
-// extendToTile returns the nodes of t from its content. It copies the hashes of n,
-// which is nil or a narrower version of t.
+// extendToTile returns the nodes of t, computed from its content. It copies the hashes of n, which
+// is nil or a narrower version of t.
 func (n *Nodes) extendToTile(t Tile, content []byte) *Nodes {
-	lowest := lowestKeptHeight(t.Level)
+	lowest := lowestStoredHeight(t.Level)
 	done, count := uint64(0), uint64(t.Width)>>lowest
 	wider := &Nodes{tile: t, hashes: make([]id.Hash, 0, subtreePosition(count))}
 	if n != nil {
@@ -52,21 +51,20 @@ func (n *Nodes) extendToTile(t Tile, content []byte) *Nodes {
 	return wider
 }
 
-// appendSubtree adds the lowest subtree number i with the root h, and all subtrees
-// above it that end with it.
+// appendSubtree adds the lowest subtree number i with the root h, and all higher subtrees that end
+// with it.
 func (n *Nodes) appendSubtree(i uint64, h id.Hash) {
 	n.hashes = append(n.hashes, h)
-	for height := lowestKeptHeight(n.tile.Level); i&1 == 1; height++ {
+	for height := lowestStoredHeight(n.tile.Level); i&1 == 1; height++ {
 		h = NodeHash(n.subtreeRoot(height, i-1), h)
 		n.hashes = append(n.hashes, h)
 		i >>= 1
 	}
 }
 
-// subtreeRoot returns the root of the perfect subtree number i of a height. n MUST have
-// it.
+// subtreeRoot returns the root of the perfect subtree number i of a height. n MUST contain it.
 func (n *Nodes) subtreeRoot(height int, i uint64) id.Hash {
-	above := height - lowestKeptHeight(n.tile.Level)
+	above := height - lowestStoredHeight(n.tile.Level)
 	return n.hashes[subtreePosition((i+1)<<above-1)+above]
 }
 
@@ -74,12 +72,12 @@ func (n *Nodes) subtreeRoot(height int, i uint64) id.Hash {
 // follows all subtrees that end before it.
 func subtreePosition(i uint64) int { return int(2*i) - bits.OnesCount64(i) }
 
-// belongsToTile reports whether n is the tile t, of any width.
+// belongsToTile reports whether n is of the tile t, regardless of the width.
 func (n *Nodes) belongsToTile(t Tile) bool { return n.tile.Level == t.Level && n.tile.Index == t.Index }
 
-// coversWidth reports whether n has all hashes of the Nodes of t.
+// coversWidth reports whether n contains all hashes of the Nodes of t.
 func (n *Nodes) coversWidth(t Tile) bool {
-	lowest := lowestKeptHeight(t.Level)
+	lowest := lowestStoredHeight(t.Level)
 	return n.tile.Width>>lowest >= t.Width>>lowest
 }
 

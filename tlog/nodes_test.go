@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// However often a tile was looked at while it filled, its nodes are the roots of
-// its subtrees.
+// However often a tile was extended while it filled, its nodes are the roots of its
+// subtrees.
 func TestNodesOfATileThatGrows(t *testing.T) {
 	o := newOracle(TileWidth)
 	whole, err := o.tiles(t, TileWidth).Tile(t.Context(), Tile{Width: TileWidth})
@@ -28,7 +28,7 @@ func TestNodesOfATileThatGrows(t *testing.T) {
 
 func checkNodes(t *testing.T, n *Nodes, o *oracle) {
 	t.Helper()
-	for height := lowestKeptHeight(n.tile.Level); height <= tileHeight; height++ {
+	for height := lowestStoredHeight(n.tile.Level); height <= tileHeight; height++ {
 		for i := range int(n.tile.Width >> height) {
 			if got, want := n.subtreeRoot(height, uint64(i)), o.root(i<<height, (i+1)<<height); got != want {
 				t.Fatalf("%v: node %d of height %d: got %v, want %v", n.tile, i, height, got, want)

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// MaxNote is the size of the largest note in bytes. It has room for 16 of the
-	// largest signatures that C2SP signed-note expects.
+	// MaxNote is the maximum size of a note in bytes. It leaves capacity for 16 of the largest
+	// signatures that C2SP signed-note expects.
 	MaxNote = 128 << 10
 
-	// MaxSignatures is the largest number of signature lines of a note.
+	// MaxSignatures is the maximum number of signature lines of a note.
 	MaxSignatures = 100
 )
 
-// Note is a C2SP signed note: a text and signatures. The signatures are not verified
-// until Verify is called.
+// Note is a C2SP signed note: a text and signatures. The signatures are unverified until Verify is
+// called.
 type Note struct {
 	Text       string // ends in LF
 	Signatures []Signature
@@ -37,11 +37,11 @@ type Signature struct {
 	Value   []byte // the signature; 64 bytes for the Ed25519 keys of this package
 }
 
-const linePrefix = "— " // of a signature line
+const linePrefix = "— " // begins a signature line
 
-// ParseNote reads a signed note: UTF-8 of at most MaxNote bytes, without control
-// characters but LF. It has a text, an empty line, and 1 to MaxSignatures signature
-// lines at its end. Two lines of one key (name and key hash) are refused.
+// ParseNote parses a signed note: UTF-8 of at most MaxNote bytes, without control characters other
+// than LF. It consists of a text, an empty line, and 1 to MaxSignatures signature lines. Two lines
+// of one key (name and key hash) are rejected.
 func ParseNote(b []byte) (Note, error) {
 	if len(b) > MaxNote {
 		return Note{}, fmt.Errorf("parse note: size: %w", ErrMalformed)
@@ -50,7 +50,7 @@ func ParseNote(b []byte) (Note, error) {
 	if err != nil {
 		return Note{}, fmt.Errorf("parse note: %w", err)
 	}
-	// The library drops a repeated line silently.
+	// The library silently drops a repeated line.
 	if bytes.Count(b[len(n.Text)+1:], []byte("\n")) != len(n.Signatures) {
 		return Note{}, fmt.Errorf("parse note: a line twice: %w", ErrMalformed)
 	}
@@ -62,8 +62,8 @@ func ParseNote(b []byte) (Note, error) {
 	return n, nil
 }
 
-// parseUnverifiedNote reads a note with the library. Without known keys, the library
-// returns all lines as unverified.
+// parseUnverifiedNote parses a note with the library. Without known keys, the library returns all
+// lines as unverified.
 func parseUnverifiedNote(b []byte) (Note, error) {
 	var unverified *note.UnverifiedNoteError
 	if _, err := note.Open(b, nil); !errors.As(err, &unverified) {
@@ -81,15 +81,15 @@ func parseUnverifiedNote(b []byte) (Note, error) {
 	return n, nil
 }
 
-// isValidKeyName reports whether name can be the name of a key: not empty, without
-// space, plus and control characters.
+// isValidKeyName reports whether name can be the name of a key: not empty, and without spaces, plus
+// signs and control characters.
 func isValidKeyName(name string) bool {
 	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
 		return r == '+' || unicode.IsSpace(r) || unicode.IsControl(r)
 	})
 }
 
-// findSignature returns the signature of a key, or nil.
+// findSignature returns the signature by a key, or nil.
 func (n Note) findSignature(name string, hash KeyHash) *Signature {
 	i := slices.IndexFunc(n.Signatures, func(s Signature) bool { return s.Name == name && s.KeyHash == hash })
 	if i < 0 {
@@ -98,8 +98,8 @@ func (n Note) findSignature(name string, hash KeyHash) *Signature {
 	return &n.Signatures[i]
 }
 
-// Verify checks that the note has a valid signature of the key. Signatures of other
-// keys are ignored. The error wraps ErrSignature.
+// Verify checks that the note has a valid signature by the key. Signatures by other keys are
+// ignored. The error wraps ErrSignature.
 func (n Note) Verify(key VerifierKey) error {
 	sig := n.findSignature(key.name, key.hash)
 	if sig == nil {
@@ -111,10 +111,9 @@ func (n Note) Verify(key VerifierKey) error {
 	return nil
 }
 
-// SignNote returns a note of text with the key's signature. The text is UTF-8 that ends
-// in LF, without an empty line at its end and without control characters but LF.
-// SignNote refuses a text that ParseNote would refuse. Ed25519 is deterministic, so the
-// same text gives the same note.
+// SignNote returns a note of text with the key's signature. The text must be UTF-8 that ends in LF,
+// without an empty line at its end and without control characters other than LF. SignNote rejects
+// any text that ParseNote would reject. Ed25519 is deterministic, so equal texts give equal notes.
 func (k SignerKey) SignNote(text string) (Note, error) {
 	n, err := ParseNote(Note{Text: text, Signatures: []Signature{k.signatureOver(text)}}.Bytes())
 	if err != nil {
@@ -126,8 +125,8 @@ func (k SignerKey) SignNote(text string) (Note, error) {
 	return n, nil
 }
 
-// Add returns the note with more signature lines after its own. It refuses lines that
-// ParseNote would refuse, for example a second line of a key.
+// Add returns the note with signatures appended to its lines. It rejects lines that ParseNote would
+// reject, for example a second line of a key.
 func (n Note) Add(signatures ...Signature) (Note, error) {
 	all := slices.Concat(n.Signatures, signatures)
 	more, err := ParseNote(Note{Text: n.Text, Signatures: all}.Bytes())
@@ -140,7 +139,7 @@ func (n Note) Add(signatures ...Signature) (Note, error) {
 	return more, nil
 }
 
-// Bytes returns the note as it is sent and stored.
+// Bytes returns the note in the form in which it is sent and stored.
 func (n Note) Bytes() []byte {
 	b := append([]byte(n.Text), '\n')
 	for _, sig := range n.Signatures {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 )
 
-// line is a signature line with n bytes behind the key hash.
+// line returns a signature line with n bytes after the key hash.
 func line(name string, n int) string {
 	return "— " + name + " " + base64.StdEncoding.EncodeToString(make([]byte, 4+n)) + "\n"
 }
@@ -37,7 +37,7 @@ func TestParseNote(t *testing.T) {
 		{"empty lines in the text", "a\n\nb\n\n", line("a", 64), 1},
 		{"a signature line in the text", "a\n\n" + line("a", 64), line("a", 64), 1},
 		{"other alphabets", "ü\n", line("ü", 64), 1},
-		{"as many lines as can be", "text\n", lines(MaxSignatures), MaxSignatures},
+		{"the maximum of lines", "text\n", lines(MaxSignatures), MaxSignatures},
 		{"16 of the largest signatures", "text\n", strings.ReplaceAll(lines(16), base64.StdEncoding.EncodeToString(make([]byte, 68)), base64.StdEncoding.EncodeToString(make([]byte, 5000))), 16},
 	} {
 		input := c.text + "\n" + c.lines
@@ -46,7 +46,7 @@ func TestParseNote(t *testing.T) {
 			t.Errorf("%s: got text %q, %d lines, %v", c.name, got.Text, len(got.Signatures), err)
 		}
 		if !bytes.Equal(got.Bytes(), []byte(input)) {
-			t.Errorf("%s: is written otherwise", c.name)
+			t.Errorf("%s: Bytes differs from what was parsed", c.name)
 		}
 	}
 }
@@ -66,19 +66,19 @@ func TestParseNoteRefuses(t *testing.T) {
 		"no empty line":                    "a\n1\nb\n" + line("name", 64),
 		"no text":                          "\n" + line("name", 64),
 		"last line end missing":            strings.TrimSuffix(good, "\n"),
-		"line behind":                      good + "x\n",
-		"empty line behind":                good + "\n",
+		"trailing line":                    good + "x\n",
+		"trailing empty line":              good + "\n",
 		"carriage returns":                 strings.ReplaceAll(good, "\n", "\r\n"),
 		"carriage return at the end":       strings.TrimSuffix(good, "\n") + "\r\n",
 		"tab":                              strings.Replace(good, "1", "\t", 1),
 		"zero byte":                        strings.Replace(good, "1", "\x00", 1),
 		"not UTF-8":                        strings.Replace(good, "1", "\xff", 1),
-		"hyphen for the dash":              strings.Replace(good, "—", "-", 1),
-		"en dash for the dash":             strings.Replace(good, "—", "–", 1),
-		"no space behind the dash":         strings.Replace(good, "— ", "—", 1),
-		"two spaces behind the dash":       strings.Replace(good, "— ", "—  ", 1),
+		"hyphen instead of the dash":       strings.Replace(good, "—", "-", 1),
+		"en dash instead of the dash":      strings.Replace(good, "—", "–", 1),
+		"no space after the dash":          strings.Replace(good, "— ", "—", 1),
+		"two spaces after the dash":        strings.Replace(good, "— ", "—  ", 1),
 		"two spaces before the signature":  strings.Replace(good, "name ", "name  ", 1),
-		"space behind the signature":       strings.TrimSuffix(good, "\n") + " \n",
+		"space after the signature":        strings.TrimSuffix(good, "\n") + " \n",
 		"name empty":                       strings.Replace(good, "name", "", 1),
 		"name with a plus":                 strings.Replace(good, "name", "na+me", 1),
 		"name with a space":                strings.Replace(good, "name", "na me", 1),
@@ -168,7 +168,7 @@ func TestNoteAdd(t *testing.T) {
 		t.Fatalf("got %d lines from %d, %v", len(more.Signatures), len(n.Signatures), err)
 	}
 	if !bytes.HasPrefix(more.Bytes(), n.Bytes()) {
-		t.Error("adding a line changed what was there")
+		t.Error("Add changed the original note")
 	}
 	sig := witness.signatureOver("text\n")
 	for name, bad := range map[string]Signature{
@@ -193,7 +193,7 @@ func TestNoteAdd(t *testing.T) {
 	}
 }
 
-// What we accept, golang.org/x/mod accepts; and we write back what we read.
+// golang.org/x/mod accepts what we accept, and we write what we read.
 func FuzzParseNote(f *testing.F) {
 	f.Add([]byte("text\n\n" + line("a", 64)))
 	f.Add([]byte("a\n\nb\n\n" + line("a", 64) + line("b", 1)))

@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// oracle is the tree of RFC 6962 section 2.1 written down as its recursive
-// definitions, with a memory so that tests can ask for everything.
+// oracle is the tree of RFC 6962 section 2.1, written as its recursive definitions, with
+// a cache so that tests can request everything.
 type oracle struct {
 	leaves []id.Hash
 	known  map[[2]int]id.Hash
@@ -30,7 +30,7 @@ func testLeaves(n int) []id.Hash {
 	return leaves
 }
 
-// split is the largest power of two below n.
+// split returns the largest power of two below n.
 func split(n int) int {
 	k := 1
 	for 2*k < n {
@@ -39,7 +39,7 @@ func split(n int) int {
 	return k
 }
 
-// root is MTH(D[begin:end]).
+// root returns MTH(D[begin:end]).
 func (o *oracle) root(begin, end int) id.Hash {
 	switch end - begin {
 	case 0:
@@ -56,7 +56,7 @@ func (o *oracle) root(begin, end int) id.Hash {
 	return h
 }
 
-// path is PATH(m, D[begin:end]) of section 2.1.1.
+// path returns PATH(m, D[begin:end]) of section 2.1.1.
 func (o *oracle) path(m, begin, end int) []id.Hash {
 	n := end - begin
 	if n == 1 {
@@ -69,7 +69,7 @@ func (o *oracle) path(m, begin, end int) []id.Hash {
 	}
 }
 
-// proof is PROOF(m, D[0:n]) of section 2.1.2, and nothing for m = 0.
+// proof returns PROOF(m, D[0:n]) of section 2.1.2, or nothing if m is 0.
 func (o *oracle) proof(m, n int) []id.Hash {
 	if m == 0 {
 		return nil
@@ -92,24 +92,24 @@ func (o *oracle) subproof(m, begin, end int, known bool) []id.Hash {
 	}
 }
 
-// tiles is a TileReader over the oracle's leaves that holds its caller to what
-// Prover promises: each tile once in a call, at its exact width for size.
+// tiles is a TileReader over the oracle's leaves that checks the promises of Prover: it
+// reads each tile once per call, at its exact width for size.
 type tiles struct {
-	t     testing.TB
-	o     *oracle
-	size  int
-	asked map[any]bool
+	t    testing.TB
+	o    *oracle
+	size int
+	read map[any]bool
 }
 
 func (o *oracle) tiles(t testing.TB, size int) *tiles {
-	return &tiles{t: t, o: o, size: size, asked: map[any]bool{}}
+	return &tiles{t: t, o: o, size: size, read: map[any]bool{}}
 }
 
 func (r *tiles) Tile(_ context.Context, want Tile) ([]byte, error) {
-	if r.asked[want] {
-		r.t.Errorf("size %d: asked for %v twice", r.size, want)
+	if r.read[want] {
+		r.t.Errorf("size %d: read %v twice", r.size, want)
 	}
-	r.asked[want] = true
+	r.read[want] = true
 	span := 1 << (8 * int(want.Level)) // leaves under a hash of the tile
 	begin := int(want.Index) * 256
 	count := min(r.size/span-begin, 256)
@@ -125,10 +125,10 @@ func (r *tiles) Tile(_ context.Context, want Tile) ([]byte, error) {
 }
 
 func (r *tiles) Leaves(_ context.Context, begin, end id.Index) ([]byte, error) {
-	if key := [2]id.Index{begin, end}; r.asked[key] {
-		r.t.Errorf("size %d: asked for the leaves %v twice", r.size, key)
+	if key := [2]id.Index{begin, end}; r.read[key] {
+		r.t.Errorf("size %d: read the leaves %v twice", r.size, key)
 	} else {
-		r.asked[key] = true
+		r.read[key] = true
 	}
 	if begin >= end || end > id.Index(r.size) || begin/TileWidth != (end-1)/TileWidth {
 		return nil, fmt.Errorf("size %d: no leaves %d to %d", r.size, begin, end)

@@ -8,16 +8,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// partialTile is the memory of a tile that fills from the left. Builders that are
-// clones of each other share it. Each reads only the hashes below its own width, and a
-// written hash never changes. The first builder that claims the next position gets it.
-// The others continue in a copy.
+// partialTile is the memory of a tile that fills from the left. Builders that are clones of each
+// other share it. Each reads only the hashes below its own width, and a written hash never changes.
+// The first builder that claims the next position gets it. The others continue in a copy.
 type partialTile struct {
-	used   atomic.Uint32 // positions claimed
+	used   atomic.Uint32 // claimed positions
 	hashes []byte
 }
 
-// firstPositions is the room of the first tiles of a tree, because many logs stay
+// firstPositions is the capacity of the first tiles of a tree. It is small because many logs stay
 // small.
 const firstPositions = 4
 
@@ -30,16 +29,16 @@ func newPartialTile(hashes []id.Hash) *partialTile {
 	return p
 }
 
-// claimPosition claims position at. It reports whether the position is free and in the
-// memory.
+// claimPosition claims position at. It reports whether the position is free and within the
+// capacity.
 func (p *partialTile) claimPosition(at int) bool {
 	return p != nil && (at+1)*hashSize <= len(p.hashes) && p.used.CompareAndSwap(uint32(at), uint32(at+1))
 }
 
-// copyWithRoom returns a copy of the first at hashes with position at claimed. The
-// memory of the first tile of a level doubles as it fills, up to a whole tile. Later
-// tiles, in larger trees, get the memory of a whole tile at once.
-func (p *partialTile) copyWithRoom(at int, later bool) *partialTile {
+// copyWithCapacity returns a copy of the first at hashes with position at claimed. The capacity of
+// the first tile of a level doubles as it fills, up to a whole tile. Later tiles, in larger trees,
+// get the capacity of a whole tile at once.
+func (p *partialTile) copyWithCapacity(at int, later bool) *partialTile {
 	size := hashSize * max(firstPositions, 1<<bits.Len(uint(at)))
 	switch {
 	case at > 0:

@@ -27,7 +27,7 @@ func appendGroup(b []byte, n uint64) []byte {
 	return append(b, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
 }
 
-// parsePosition reads only the form that appendPosition appends, without the "/".
+// parsePosition accepts only the form that appendPosition appends, without the "/".
 func parsePosition(s string) (index uint64, width uint16, ok bool) {
 	s, partial, isPartial := strings.Cut(s, ".p/")
 	width = TileWidth
@@ -68,16 +68,15 @@ func parseTileIndex(s string) (uint64, bool) {
 		}
 		digits = append(digits, group...)
 	}
-	n, err := strconv.ParseUint(string(digits), 10, 64) // refuses all but digits
+	n, err := strconv.ParseUint(string(digits), 10, 64) // rejects everything except digits
 	return n, err == nil
 }
 
-// parseDecimal reads a number of at most limit in decimal digits without
-// leading zeros.
+// parseDecimal parses a number of at most limit in decimal digits without leading zeros.
 func parseDecimal(s string, limit uint64) (uint64, bool) {
 	if s == "" || len(s) > 1 && s[0] == '0' {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(s, 10, 64) // refuses all but digits
+	n, err := strconv.ParseUint(s, 10, 64) // rejects everything except digits
 	return n, err == nil && n <= limit
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// MaxProof is the size in bytes of the largest proof text.
+// MaxProof is the maximum size of a proof text in bytes.
 const MaxProof = 2 * MaxNote
 
 // Proof is a C2SP tlog-proof. With the entry and the log's key, an offline reader can
 // check that the entry is in the log.
 type Proof struct {
-	Extra      []byte // not covered by a signature; no line when empty
+	Extra      []byte // not covered by a signature; no line if empty
 	Index      id.Index
-	Hashes     []id.Hash // as Inclusion makes them, at the checkpoint's size
+	Hashes     []id.Hash // as returned by Inclusion for the checkpoint's size
 	Checkpoint []byte    // a signed note
 }
 
@@ -26,10 +26,10 @@ const (
 	extraPrefix = "extra "
 	indexPrefix = "index "
 
-	maxHashes = 63 // of a proof in a tree of MaxSize leaves
+	maxHashes = 63 // in a proof for a tree of MaxSize leaves
 )
 
-// Text returns the proof as it is sent and stored (.tlog-proof).
+// Text returns the proof in the form in which it is sent and stored (.tlog-proof).
 func (p Proof) Text() []byte {
 	b := []byte(proofHeader)
 	if len(p.Extra) > 0 {
@@ -44,9 +44,9 @@ func (p Proof) Text() []byte {
 	return append(append(b, '\n'), p.Checkpoint...)
 }
 
-// ParseProof reads only the spelling that Text writes, at most MaxProof bytes. The last
-// part is a checkpoint that ReadCheckpoint reads, with a size above the index. Check
-// verifies the proof.
+// ParseProof accepts only the spelling that Text writes, of at most MaxProof bytes. The last part
+// must be a checkpoint that ReadCheckpoint accepts, with a size above the index. Check verifies the
+// proof.
 func ParseProof(text []byte) (Proof, error) {
 	if len(text) > MaxProof {
 		return Proof{}, fmt.Errorf("parse proof: size: %w", ErrMalformed)
@@ -89,7 +89,7 @@ func (p Proof) Check(leaf id.Hash, key VerifierKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// cutExtraLine removes the line with extra data from s, if there is one.
+// cutExtraLine removes the line with extra data from s, if present.
 func cutExtraLine(s string) (extra []byte, rest string, ok bool) {
 	encoded, ok := strings.CutPrefix(s, extraPrefix)
 	if !ok {
@@ -107,7 +107,7 @@ func cutIndexLine(s string) (index id.Index, rest string, ok bool) {
 	return id.Index(n), rest, ok && hasPrefix
 }
 
-// cutHashLines removes the hash lines, and the empty line after them, from s.
+// cutHashLines removes the hash lines and the empty line after them from s.
 func cutHashLines(s string) (hashes []id.Hash, rest string, ok bool) {
 	for {
 		line, rest, isWhole := strings.Cut(s, "\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// newProof proves leaf 2 of 5.
+// newProof returns a proof of leaf 2 of 5.
 func newProof(t testing.TB, key SignerKey, extra []byte) (Proof, *oracle) {
 	t.Helper()
 	o := newOracle(5)
@@ -27,7 +27,7 @@ func equal(p, q Proof) bool {
 	return bytes.Equal(p.Extra, q.Extra) && p.Index == q.Index && slices.Equal(p.Hashes, q.Hashes) && bytes.Equal(p.Checkpoint, q.Checkpoint)
 }
 
-// theirs is p read by transparency-dev/formats.
+// theirs parses a proof with transparency-dev/formats.
 func theirs(text []byte) (Proof, error) {
 	var p proof.TLogProof
 	if err := p.Unmarshal(text); err != nil {
@@ -125,7 +125,7 @@ func TestParseProofRefuses(t *testing.T) {
 		"empty":                       "",
 		"header alone":                proofHeader,
 		"version 2":                   with("@v1", "@v2"),
-		"space behind the header":     with("@v1", "@v1 "),
+		"space after the header":      with("@v1", "@v1 "),
 		"line before":                 "\n" + good,
 		"carriage returns":            strings.ReplaceAll(good, "\n", "\r\n"),
 		"carriage return after index": with("index 2", "index 2\r"),
@@ -133,7 +133,7 @@ func TestParseProofRefuses(t *testing.T) {
 		"extra without padding":       with("ZXh0cmE=", "ZXh0cmE"),
 		"extra with bits in padding":  with("ZXh0cmE=", "ZXh0cmF="),
 		"extra twice":                 with("extra ZXh0cmE=\n", "extra ZXh0cmE=\nextra ZXh0cmE=\n"),
-		"extra behind the index":      with("extra ZXh0cmE=\nindex 2\n", "index 2\nextra ZXh0cmE=\n"),
+		"extra after the index":       with("extra ZXh0cmE=\nindex 2\n", "index 2\nextra ZXh0cmE=\n"),
 		"index missing":               with("index 2\n", ""),
 		"index empty":                 with("index 2", "index "),
 		"index with a zero":           with("index 2", "index 02"),
@@ -160,7 +160,7 @@ func TestParseProofRefuses(t *testing.T) {
 	}
 }
 
-// What we accept, transparency-dev/formats accepts and means the same by it.
+// transparency-dev/formats accepts what we accept and reads the same from it.
 func FuzzParseProof(f *testing.F) {
 	key := readVector(f).signer(f)
 	for _, extra := range []string{"", "extra"} {
@@ -178,7 +178,7 @@ func FuzzParseProof(f *testing.F) {
 		if bytes.ContainsFunc(text, func(r rune) bool { return r == '\r' }) {
 			t.Errorf("%q: carriage return", text)
 		}
-		// Its line reader stops at 64 KiB.
+		// The line reader of the library stops at 64 KiB.
 		if q, err := theirs(text); len(text) < 60<<10 && (err != nil || !equal(p, q)) {
 			t.Errorf("%q: ours %v, theirs %v, %v", text, p, q, err)
 		}

@@ -12,18 +12,18 @@ import (
 
 // TileReader reads the tiles of one log.
 type TileReader interface {
-	// Tile returns t.Width hashes of 32 bytes. The slice is only read.
+	// Tile returns t.Width hashes of 32 bytes. Callers only read the slice.
 	Tile(ctx context.Context, t Tile) ([]byte, error)
-	// Leaves returns the leaf hashes [begin, end), of 32 bytes. They lie in one tile
-	// of level 0. The slice is only read.
+	// Leaves returns the leaf hashes [begin, end), of 32 bytes each. They are in one tile of level
+	// 0. Callers only read the slice.
 	Leaves(ctx context.Context, begin, end id.Index) ([]byte, error)
 }
 
-// NodeCache keeps decoded tiles of one log.
+// NodeCache caches decoded tiles of one log.
 type NodeCache interface {
 	// Nodes returns the nodes of a tile, or nil.
 	Nodes(level uint8, index uint64) *Nodes
-	// Keep is called with nodes that Nodes did not have. It may drop them.
+	// Keep offers nodes that Nodes did not return. The cache may discard them.
 	Keep(n *Nodes)
 }
 
@@ -39,22 +39,22 @@ func Inclusion(ctx context.Context, r TileReader, index, size id.Index) ([]id.Ha
 	return NewProver(r, nil).Inclusion(ctx, index, size)
 }
 
-// Consistency returns the proof that the tree of the first from leaves is a prefix of
-// the tree of the first to leaves, 0 <= from <= to (RFC 6962 section 2.1.2). It is
-// empty when from is 0 or equal to to.
+// Consistency returns the proof that the tree of the first from leaves is a prefix of the tree of
+// the first to leaves, 0 <= from <= to (RFC 6962 section 2.1.2). The proof is empty if from is 0 or
+// equal to to.
 func Consistency(ctx context.Context, r TileReader, from, to id.Index) ([]id.Hash, error) {
 	return NewProver(r, nil).Consistency(ctx, from, to)
 }
 
-// Prover makes roots and proofs of one log for one request. With a NodeCache it uses
-// tiles that are already decoded. It keeps the tiles that it read, so it reads each
-// tile once, with the width that the tile has at the requested size. Prover does not
-// check the tiles. So callers MUST check a proof against the root before they return it
-// to a client. It is not safe for concurrent use.
+// Prover computes roots and proofs of one log for one request. With a NodeCache it uses tiles that
+// are already decoded. It caches the tiles that it reads, so it reads each tile once, with the
+// width that the tile has at the requested size. Prover does not check the tiles, so callers MUST
+// check a proof against the root before they return it to a client. It is not safe for concurrent
+// use.
 type Prover struct {
 	tiles loadedTiles
 
-	// Room for the tiles of one proof at the head.
+	// Enough for the tiles of one proof at the head.
 	groups  [4]leafGroup
 	decoded [8]*Nodes
 }
@@ -87,10 +87,10 @@ func (p *Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 	if size > MaxSize {
 		return id.Hash{}, fmt.Errorf("tree root: size: %w", ErrMalformed)
 	}
-	var room [64]compact.NodeID
+	var buf [64]compact.NodeID
 	var subtrees [64]id.Hash
 	n := 0
-	for _, node := range compact.RangeNodes(0, uint64(size), room[:0]) {
+	for _, node := range compact.RangeNodes(0, uint64(size), buf[:0]) {
 		h, err := p.tiles.readNodeHash(ctx, node, size)
 		if err != nil {
 			return id.Hash{}, fmt.Errorf("tree root: %w", err)
@@ -101,7 +101,7 @@ func (p *Prover) Root(ctx context.Context, size id.Index) (id.Hash, error) {
 	return foldSubtrees(subtrees[:n]), nil
 }
 
-// Inclusion makes the proof that the function Inclusion describes.
+// Inclusion returns the same proof as the function Inclusion.
 func (p *Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash, error) {
 	if index >= size || size > MaxSize {
 		return nil, fmt.Errorf("inclusion proof: index or size out of range: %w", ErrMalformed)
@@ -117,7 +117,7 @@ func (p *Prover) Inclusion(ctx context.Context, index, size id.Index) ([]id.Hash
 	return hashes, nil
 }
 
-// Consistency makes the proof that the function Consistency describes.
+// Consistency returns the same proof as the function Consistency.
 func (p *Prover) Consistency(ctx context.Context, from, to id.Index) ([]id.Hash, error) {
 	if from > to || to > MaxSize {
 		return nil, fmt.Errorf("consistency proof: sizes out of range: %w", ErrMalformed)
@@ -136,9 +136,9 @@ func (p *Prover) Consistency(ctx context.Context, from, to id.Index) ([]id.Hash,
 	return hashes, nil
 }
 
-// readProofHashes reads the hashes of a proof in the tree of size leaves. When the
-// right edge of the tree cuts a node, the proof has one root over several perfect
-// subtrees. Their hashes stand in nodes from the smallest subtree to the largest.
+// readProofHashes reads the hashes of a proof in the tree of size leaves. If the right edge of the
+// tree cuts a node, the proof contains one root over several perfect subtrees, whose hashes are in
+// nodes from the smallest subtree to the largest.
 func (p *Prover) readProofHashes(ctx context.Context, nodes proof.Nodes, size id.Index) ([]id.Hash, error) {
 	_, begin, end := nodes.Ephem()
 	hashes := make([]id.Hash, 0, len(nodes.IDs)-max(end-begin-1, 0))

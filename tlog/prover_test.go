@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// checkTree compares root, inclusion and consistency with the oracle and runs
-// the checks on them.
+// checkTree compares root, inclusion and consistency with the oracle and verifies the
+// proofs.
 func checkTree(t *testing.T, o *oracle, m, n int) {
 	t.Helper()
 	ctx := t.Context()
@@ -47,14 +47,14 @@ func TestProofsOfSmallTreesEqualTheDefinition(t *testing.T) {
 	}
 }
 
-// The cache fills while the log grows, as that of a service does, and the tiles
-// in it get wider. All pairs of sizes, around a full tile too.
+// The cache fills while the log grows, as in a service, and its tiles get wider. All pairs
+// of sizes, including those around a full tile.
 func TestProofsOfAllTreesUpTo300EqualTheDefinition(t *testing.T) {
 	o := newOracle(300)
-	kept := cache{}
+	nodes := cache{}
 	for n := 1; n <= 300; n++ {
 		for m := range n {
-			p := NewProver(o.tiles(t, n), kept)
+			p := NewProver(o.tiles(t, n), nodes)
 			inclusion, err := p.Inclusion(t.Context(), id.Index(m), id.Index(n))
 			if err != nil || !slices.Equal(inclusion, o.path(m, 0, n)) {
 				t.Fatalf("inclusion of %d in %d: %v", m, n, err)
@@ -84,9 +84,9 @@ func TestProofsOfLargerTreesByOneProverEqualTheDefinition(t *testing.T) {
 	const size = 1<<16 + 1000
 	o := newOracle(size)
 	random := rand.New(rand.NewPCG(6962, 5))
-	kept := cache{}
+	nodes := cache{}
 	for range 20 {
-		p := NewProver(everyWidth{t, o, size}, kept)
+		p := NewProver(everyWidth{t, o, size}, nodes)
 		for range 20 {
 			n := 1 + random.IntN(size)
 			m := random.IntN(n)
@@ -120,7 +120,7 @@ func TestProofsOfLargerTreesEqualTheDefinition(t *testing.T) {
 	}
 }
 
-// cache keeps what it is given, the widest version of each tile.
+// cache stores the widest version of each tile.
 type cache map[[2]uint64]*Nodes
 
 func (c cache) Nodes(level uint8, index uint64) *Nodes { return c[[2]uint64{uint64(level), index}] }
@@ -132,7 +132,7 @@ func (c cache) Keep(n *Nodes) {
 	}
 }
 
-// everyWidth reads tiles of a tree at any width that they ever had.
+// everyWidth reads tiles of a tree at every width that they ever had.
 type everyWidth struct {
 	t    testing.TB
 	o    *oracle
@@ -148,14 +148,14 @@ func (r everyWidth) Leaves(ctx context.Context, begin, end id.Index) ([]byte, er
 	return r.o.tiles(r.t, r.size).Leaves(ctx, begin, end)
 }
 
-// full is a cache that answers every question with one tile.
+// full is a cache that returns the same nodes for every tile.
 type full struct{ nodes *Nodes }
 
 func (f full) Nodes(uint8, uint64) *Nodes { return f.nodes }
 
 func (f full) Keep(*Nodes) {}
 
-func TestProverTakesAWiderTileAndNoOther(t *testing.T) {
+func TestProverAcceptsOnlyAWiderTile(t *testing.T) {
 	o := newOracle(256)
 	whole := Tile{Level: 0, Index: 0, Width: 256}
 	hashes, err := o.tiles(t, 256).Tile(t.Context(), whole)
@@ -177,7 +177,7 @@ func TestProverTakesAWiderTileAndNoOther(t *testing.T) {
 	}
 }
 
-// uniform is the tree of any size whose leaves are all the same.
+// uniform is a tree of any size whose leaves are all equal.
 type uniform struct{ heights [64]id.Hash }
 
 func newUniform() *uniform {
@@ -228,7 +228,7 @@ func TestProofsOfHugeTrees(t *testing.T) {
 	}
 }
 
-// broken is a TileReader that fails or gives tiles of another length.
+// broken is a TileReader that fails or returns tiles of another length.
 type broken struct {
 	cut int
 	err error
@@ -292,13 +292,13 @@ func BenchmarkInclusion(b *testing.B) {
 	}{
 		{"tiles", func(i id.Index) ([]id.Hash, error) { return Inclusion(b.Context(), u, i, size) }},
 		{"cached", func() func(i id.Index) ([]id.Hash, error) {
-			r, kept := newStoredUniform(b, u), cache{}
+			r, nodes := newStoredUniform(b, u), cache{}
 			for i := range id.Index(size / TileWidth) {
-				if _, err := NewProver(r, kept).Inclusion(b.Context(), i*TileWidth, size); err != nil {
+				if _, err := NewProver(r, nodes).Inclusion(b.Context(), i*TileWidth, size); err != nil {
 					b.Fatal(err)
 				}
 			}
-			return func(i id.Index) ([]id.Hash, error) { return NewProver(r, kept).Inclusion(b.Context(), i, size) }
+			return func(i id.Index) ([]id.Hash, error) { return NewProver(r, nodes).Inclusion(b.Context(), i, size) }
 		}()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -314,7 +314,7 @@ func BenchmarkInclusion(b *testing.B) {
 	}
 }
 
-// storedUniform is uniform with tiles that were made before.
+// storedUniform is uniform with tiles that were computed before.
 type storedUniform [8][]byte
 
 func newStoredUniform(t testing.TB, u *uniform) *storedUniform {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// sumdbLog is the tree as golang.org/x/mod keeps it.
+// sumdbLog is the tree as golang.org/x/mod stores it.
 type sumdbLog []tlog.Hash
 
 func (l *sumdbLog) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
@@ -89,7 +89,7 @@ func TestTreeEqualsSumdb(t *testing.T) {
 	}
 }
 
-// sumdbTiles serves our tiles to golang.org/x/mod's reader of tiles.
+// sumdbTiles serves our tiles to the tile reader of golang.org/x/mod.
 type sumdbTiles struct {
 	ctx context.Context
 	r   *tiles
@@ -97,8 +97,8 @@ type sumdbTiles struct {
 
 func (s sumdbTiles) Height() int { return 8 }
 
-func (s sumdbTiles) ReadTiles(asked []tlog.Tile) (data [][]byte, err error) {
-	for _, tile := range asked {
+func (s sumdbTiles) ReadTiles(wanted []tlog.Tile) (data [][]byte, err error) {
+	for _, tile := range wanted {
 		b, err := s.r.Tile(s.ctx, Tile{Level: uint8(tile.L), Index: uint64(tile.N), Width: uint16(tile.W)})
 		if err != nil {
 			return nil, err

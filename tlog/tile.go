@@ -11,12 +11,12 @@ import (
 // MaxLevel is the highest tile level that a path can name.
 const MaxLevel = 63
 
-// Tile names a tile of hashes. Hash i is the root over the 256^Level leaves that begin
-// at leaf (256*Index+i) * 256^Level.
+// Tile names a tile of hashes. Hash i is the root over the 256^Level leaves from leaf (256*Index+i)
+// * 256^Level on.
 type Tile struct {
 	Level uint8  // 0..MaxLevel
 	Index uint64 // from the left, within the level
-	Width uint16 // number of hashes, 1..TileWidth; a partial tile has less than TileWidth
+	Width uint16 // number of hashes, 1..TileWidth; less than TileWidth in a partial tile
 }
 
 // Path returns the tile's resource name as in C2SP tlog-tiles, without the
@@ -27,7 +27,7 @@ func (t Tile) Path() string {
 	return string(appendPosition(b, t.Index, t.Width))
 }
 
-// ParseTilePath reads only the spelling that Tile.Path writes.
+// ParseTilePath accepts only the spelling that Tile.Path writes.
 func ParseTilePath(path string) (Tile, error) {
 	rest, hasPrefix := strings.CutPrefix(path, "tile/")
 	level, position, _ := strings.Cut(rest, "/")
@@ -39,7 +39,7 @@ func ParseTilePath(path string) (Tile, error) {
 	return Tile{Level: uint8(n), Index: index, Width: width}, nil
 }
 
-// Within reports whether a tree of that size has all hashes of the tile.
+// Within reports whether a tree of that size contains all hashes of the tile.
 func (t Tile) Within(size id.Index) bool {
 	return rowCoversGroup(uint64(size)>>(tileHeight*uint(t.Level)), t.Index, t.Width)
 }
@@ -47,16 +47,16 @@ func (t Tile) Within(size id.Index) bool {
 // Bundle names an entry bundle: Width consecutive log entries from entry 256*Index on.
 type Bundle struct {
 	Index uint64 // from the left
-	Width uint16 // number of entries, 1..TileWidth; a partial bundle has less than TileWidth
+	Width uint16 // number of entries, 1..TileWidth; less than TileWidth in a partial bundle
 }
 
-// Path returns the bundle's resource name as in C2SP tlog-tiles, without the
-// log's prefix: tile/entries/x001/x234/067 or, partial, with .p/5 behind it.
+// Path returns the bundle's resource name as in C2SP tlog-tiles, without the log's prefix:
+// tile/entries/x001/x234/067 or, partial, followed by .p/5.
 func (b Bundle) Path() string {
 	return string(appendPosition(append(make([]byte, 0, 48), "tile/entries"...), b.Index, b.Width))
 }
 
-// ParseBundlePath reads only the spelling that Bundle.Path writes.
+// ParseBundlePath accepts only the spelling that Bundle.Path writes.
 func ParseBundlePath(path string) (Bundle, error) {
 	position, hasPrefix := strings.CutPrefix(path, "tile/entries/")
 	index, width, ok := parsePosition(position)
@@ -66,7 +66,7 @@ func ParseBundlePath(path string) (Bundle, error) {
 	return Bundle{Index: index, Width: width}, nil
 }
 
-// Within reports whether a tree of that size has all entries of the bundle.
+// Within reports whether a tree of that size contains all entries of the bundle.
 func (b Bundle) Within(size id.Index) bool { return rowCoversGroup(uint64(size), b.Index, b.Width) }
 
 // rowCoversGroup reports whether a row of count items covers the group of width items

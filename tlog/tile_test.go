@@ -160,8 +160,8 @@ func TestPartialsOfTheSpecification(t *testing.T) {
 	}
 }
 
-// What we accept, golang.org/x/mod accepts and means the same by it; its paths
-// carry the tile height and call bundles data.
+// golang.org/x/mod accepts what we accept and reads the same from it. Its paths contain the
+// tile height and call bundles data.
 func FuzzParseTilePath(f *testing.F) {
 	for _, s := range []string{"tile/0/000", "tile/1/x001/x234/067.p/5", "tile/63/999.p/255", "tile/00/0", "tile/0/x000/001"} {
 		f.Add(s)

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// vector is a small log written down once and for all.
+// vector is a small log with fixed contents.
 type vector struct {
 	Origin  id.Origin `json:"origin"`
 	Entries []struct {
@@ -39,7 +39,7 @@ func readVector(t testing.TB) (v vector) {
 	return v
 }
 
-// signer is the vector's log key.
+// signer returns the vector's log key.
 func (v vector) signer(t testing.TB) SignerKey {
 	t.Helper()
 	private, err := edkey.PrivateFromSeed(v.LogKey.PrivateKey)
@@ -53,7 +53,7 @@ func (v vector) signer(t testing.TB) SignerKey {
 	return key
 }
 
-// newSigner makes the same key for the same name.
+// newSigner returns the same key for the same name.
 func newSigner(t testing.TB, name string) SignerKey {
 	t.Helper()
 	seed := newSeed(name)
@@ -105,5 +105,5 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// newSeed makes the same private key for the same name.
+// newSeed returns the same private key for the same name.
 func newSeed(name string) [edkey.SeedSize]byte { return sha256.Sum256([]byte(name)) }

@@ -145,7 +145,7 @@ func (c *checker) listUnchecked() []string {
 	add("log_key", c.report.LogKeySource == KeyFromBundle || len(b.LogKeys) > 0 && !c.options.isGivenKey(b.LogKey))
 	add("log_keys", slices.ContainsFunc(b.LogKeys, func(k string) bool { return !c.options.isGivenKey(k) }))
 	for _, s := range c.note.Signatures {
-		vouched := slices.ContainsFunc(c.vouched, func(k tlog.WitnessKey) bool { return k.Made(s) })
+		vouched := slices.ContainsFunc(c.vouched, func(k tlog.WitnessKey) bool { return k.Matches(s) })
 		add("checkpoint: "+sanitizeName(s.Name), !vouched && (s.Name != c.key.Name() || s.KeyHash != c.key.Hash()))
 	}
 	for _, name := range []string{"record.public_key", "record.custody", "record.received_at", "record.policy"} {

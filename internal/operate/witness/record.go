@@ -54,7 +54,7 @@ func parseCosigned(note []byte) (*cosignedCheckpoint, error) {
 // isCosignedBy reports whether the note has a cosignature of the key. It was verified
 // before it was stored.
 func (v *cosignedCheckpoint) isCosignedBy(k tlog.WitnessKey) bool {
-	return v != nil && slices.ContainsFunc(v.note.Signatures, k.Made)
+	return v != nil && slices.ContainsFunc(v.note.Signatures, k.Matches)
 }
 
 // isOfCheckpoint reports whether the checkpoint is c.

@@ -111,7 +111,7 @@ func (f *activePolicy) confirmedSince(c *cosignedCheckpoint, now id.Instant) id.
 	var all []trust.Cosignature
 	for _, t := range f.targets {
 		for _, s := range c.note.Signatures {
-			if t.Key.Made(s) {
+			if t.Key.Matches(s) {
 				all = append(all, trust.Cosignature{Witness: t.Witness, Time: cosignatureTime(s)})
 			}
 		}
