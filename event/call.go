@@ -7,32 +7,33 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Values of payload.phase: an event before an act, and an event that states the result.
+// Values of payload.phase: an event that is stored before an action, and an event that states its
+// result.
 const (
 	PhaseIntent = "intent"
 	PhaseResult = "result"
 )
 
-// Call is an envelope's role in a guarded call. The sender may write any value into these
-// members. A value in another form counts as absent.
+// Call is the role of an envelope in a guarded call. Senders may write any value into these
+// members. A value of another form counts as absent.
 type Call struct {
-	Phase  string   // payload.phase, "" for none
-	ID     string   // payload.call_id, "" for none
-	Parent id.Event // parent_event_id of the envelope, or else of the payload; "" for none
+	Phase  string   // payload.phase, or ""
+	ID     string   // payload.call_id, or ""
+	Parent id.Event // parent_event_id of the envelope, else of the payload, else ""
 }
 
-// Call reads the members of a guarded call. It allocates, and takes as long as
-// parsing the envelope again.
+// Call returns the members of a guarded call. It allocates and costs as much as parsing the
+// envelope again.
 func (e *Envelope) Call() Call {
-	c := CallOf(e.Payload)
+	c := ParseCall(e.Payload)
 	if own := textMembers(e.Canonical, "parent_event_id")[0]; own != "" {
 		c.Parent = parentEventID(own)
 	}
 	return c
 }
 
-// CallOf is Call for a payload alone, a JSON object.
-func CallOf(payload []byte) Call {
+// ParseCall returns the members of a guarded call in a payload, which must be a JSON object.
+func ParseCall(payload []byte) Call {
 	texts := textMembers(payload, "phase", "call_id", "parent_event_id")
 	return Call{Phase: texts[0], ID: texts[1], Parent: parentEventID(texts[2])}
 }
@@ -44,10 +45,10 @@ func parentEventID(text string) id.Event {
 	return id.Event(text)
 }
 
-// SaysResult reports whether the event calls itself the result of another one: it names
-// a tool and a parent, and its payload.phase is "result". Whether it is one, the ledger
-// has to tell. Example: an event whose parent was denied is none.
-func (e *Envelope) SaysResult() (Call, bool) {
+// ClaimsResult reports whether the event claims to be the result of another event: it names a tool
+// and a parent, and its payload.phase is "result". Only the ledger can decide whether the claim
+// holds. For example, an event whose parent was denied is not a result.
+func (e *Envelope) ClaimsResult() (Call, bool) {
 	if e.Tool == "" || !mayHavePhase(PhaseResult, e.Payload) {
 		return Call{}, false
 	}
@@ -55,31 +56,30 @@ func (e *Envelope) SaysResult() (Call, bool) {
 	return c, c.IsResult()
 }
 
-// IsResultOf reports whether the event calls itself the result of that one.
+// IsResultOf reports whether the event claims to be the result of intent.
 func (e *Envelope) IsResultOf(intent id.Event) bool {
-	c, ok := e.SaysResult()
+	c, ok := e.ClaimsResult()
 	return ok && c.Parent == intent
 }
 
-// IsResult reports whether the call's phase and parent are those of a result.
+// IsResult reports whether the call has the phase and the parent of a result.
 func (c Call) IsResult() bool { return c.Phase == PhaseResult && c.Parent != "" }
 
-// MayBeIntent is a quick look: false says that payload.phase is not "intent".
+// MayBeIntent is a quick check. If it returns false, payload.phase is not "intent".
 func (e *Envelope) MayBeIntent() bool { return mayHavePhase(PhaseIntent, e.Payload) }
 
-// mayHavePhase is a quick look at a canonical payload, in which a member is spelled in one way.
+// mayHavePhase is a quick check of a canonical payload, in which each member has one spelling.
 func mayHavePhase(phase string, payload []byte) bool {
 	at := bytes.Index(payload, []byte(`"phase":"`))
 	return at >= 0 && bytes.Contains(payload[at:], []byte(`"phase":"`+phase+`"`))
 }
 
-// textMembers returns the values of members of an object that are strings, "" for all
-// others.
+// textMembers returns the values of members of an object that are strings, and "" for all others.
 func textMembers(object []byte, names ...string) []string {
 	texts := make([]string, len(names))
 	canonical, members, err := jcs.ParseObject(nil, object, jcs.MaxDepth)
 	if err != nil {
-		return texts // no payload of an Envelope
+		return texts // not a payload of an Envelope
 	}
 	for _, m := range members {
 		for i, name := range names {

@@ -24,16 +24,16 @@ const (
 	hexLen      = 2 * sha256.Size
 )
 
-// MaxSeq is the largest sequence number: the last of the integers that JSON
-// carries exactly (RFC 7493 section 2.2), so that text and canonical form agree.
+// MaxSeq is the maximum sequence number: the largest integer that JSON represents exactly (RFC 7493
+// section 2.2), so that text and canonical form agree.
 const MaxSeq = 1<<53 - 1
 
-// MaxEntryLen is the length in bytes of the longest entry.
+// MaxEntryLen is the maximum length of an entry in bytes.
 const MaxEntryLen = len(entryPrev) + hexLen + len(entryRecord) + hexLen + len(entrySeq) + 20 + len(entryEnd)
 
 // Entry is the public leaf of one event.
 type Entry struct {
-	Prev   id.Hash // event hash of the entry before, Genesis for the first
+	Prev   id.Hash // event hash of the previous entry, Genesis for the first
 	Record id.Hash // SHA-256 of the record's text
 	Seq    uint64  // sequence number, 1..MaxSeq
 }
@@ -65,8 +65,8 @@ func (e Entry) Hash() id.Hash {
 	return sha256.Sum256(e.AppendTo(buf[:1]))
 }
 
-// ParseEntry reads exactly the template: lower-case hex, a sequence number in
-// 1..MaxSeq without leading zeros. All else is ErrEntry.
+// ParseEntry accepts exactly the template: lower-case hex and a sequence number in 1..MaxSeq
+// without leading zeros. It returns ErrEntry for any other text.
 func ParseEntry(text []byte) (Entry, error) {
 	var e Entry
 	rest, ok := bytes.CutPrefix(text, []byte(entryPrev))
@@ -91,7 +91,7 @@ func ParseEntry(text []byte) (Entry, error) {
 	return e, nil
 }
 
-// cutHashMember cuts 64 hex digits and the text after them off the front of text.
+// cutHashMember removes 64 hex digits and the text follows from the front of text.
 func cutHashMember(text []byte, h *id.Hash, follows string) ([]byte, bool) {
 	if len(text) < hexLen {
 		return nil, false

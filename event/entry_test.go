@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// ledgerVectors is testdata/ledger.json: two entries of one log, made by another
+// ledgerVectors is testdata/ledger.json: two entries of one log, computed by another
 // implementation.
 type ledgerVectors struct {
 	Origin  id.Origin `json:"origin"`
@@ -72,7 +72,7 @@ func TestGenesisDiffersByOrigin(t *testing.T) {
 	}
 }
 
-func TestAppendToKeepsWhatIsThere(t *testing.T) {
+func TestAppendToPreservesPrefix(t *testing.T) {
 	e := Entry{Seq: 7}
 	got := string(e.AppendTo([]byte("before")))
 	if want := "before" + string(e.Text()); got != want {
@@ -93,7 +93,7 @@ func TestEntryLengths(t *testing.T) {
 	}
 }
 
-// entryGrammar is the template a second time, as an oracle.
+// entryGrammar is the template as a regular expression, as an oracle.
 func entryGrammar() *regexp.Regexp {
 	return regexp.MustCompile(`\A\{"prev":"[0-9a-f]{64}","record":"[0-9a-f]{64}","seq":([1-9][0-9]{0,15}),"v":1\}\z`)
 }
@@ -107,7 +107,7 @@ func allowed(grammar *regexp.Regexp, text []byte) bool {
 	return err == nil && seq <= MaxSeq
 }
 
-// Every byte of an entry is set to every value, taken out, and doubled.
+// Every byte of an entry is set to every value, removed, and doubled.
 func TestParseEntryOneByteOff(t *testing.T) {
 	grammar := entryGrammar()
 	text := []byte(readLedgerVectors(t).Entries[1].Entry)
@@ -117,7 +117,7 @@ func TestParseEntryOneByteOff(t *testing.T) {
 			t.Errorf("%q: accepted %v, want %v", mutated, got, want)
 		}
 		if err == nil && !bytes.Equal(e.Text(), mutated) {
-			t.Errorf("%q: comes back as %q", mutated, e.Text())
+			t.Errorf("%q: written as %q", mutated, e.Text())
 		}
 	}
 	for i := range text {
@@ -139,7 +139,7 @@ func TestParseEntryRefuses(t *testing.T) {
 	)
 	good := "{" + prev + "," + record + `,"seq":12,"v":1}`
 	if _, err := ParseEntry([]byte(good)); err != nil {
-		t.Fatalf("the one that is mutated: %v", err)
+		t.Fatalf("the unmutated entry: %v", err)
 	}
 	swap := func(old, with string) string { return strings.Replace(good, old, with, 1) }
 	for name, text := range map[string]string{
@@ -148,7 +148,7 @@ func TestParseEntryRefuses(t *testing.T) {
 		"empty object":            "{}",
 		"array":                   "[]",
 		"BOM":                     "\ufeff" + good,
-		"line feed behind":        good + "\n",
+		"trailing line feed":      good + "\n",
 		"space before":            " " + good,
 		"space after a colon":     swap(`"seq":12`, `"seq": 12`),
 		"space after a comma":     swap(`,"seq"`, `, "seq"`),
@@ -172,7 +172,7 @@ func TestParseEntryRefuses(t *testing.T) {
 		"seq not exact as double": swap("12", "9007199254740993"),
 		"seq 2^53":                swap("12", "9007199254740992"),
 		"seq 2^64":                swap("12", "18446744073709551616"),
-		"seq far out":             swap("12", strings.Repeat("9", 1<<16)),
+		"seq of 65536 digits":     swap("12", strings.Repeat("9", 1<<16)),
 		"v 2":                     swap(`"v":1`, `"v":2`),
 		"v as text":               swap(`"v":1`, `"v":"1"`),
 		"v 1.0":                   swap(`"v":1`, `"v":1.0`),
@@ -209,7 +209,7 @@ func FuzzParseEntry(f *testing.F) {
 			t.Fatalf("accepted %v, want %v", got, want)
 		}
 		if err == nil && !bytes.Equal(e.Text(), text) {
-			t.Fatalf("comes back as %q", e.Text())
+			t.Fatalf("written as %q", e.Text())
 		}
 	})
 }

@@ -1,26 +1,26 @@
-// Package event holds the three documents of an event: the envelope, which the agent
-// signs, and the record and the entry, which the service makes. The record is the service's
-// statement about the event, private unless disclosed. The entry is the public leaf. It
-// commits to the record and to the entry before it.
+// Package event defines the three documents of an event: the envelope, which the agent signs, and
+// the record and the entry, which the service writes. The record is the service's statement about
+// the event, private unless disclosed. The entry is the public leaf. It commits to the record and
+// to the previous entry.
 //
 // Invariants:
 //
-//   - An Envelope made by Parse satisfies every rule of the format. Only its signature is
-//     unchecked, because that check needs a key: Envelope.Verify does it.
-//   - Members that the format does not know are kept and covered by the signature.
-//   - Canonical is RFC 8785 canonical JSON. Digest, signature and store use these bytes
-//     for any spelling of the body.
+//   - An Envelope returned by Parse satisfies every rule of the format. Only its signature is
+//     unchecked, because checking it requires a key: see Envelope.Verify.
+//   - Members that the format does not define are kept and covered by the signature.
+//   - Canonical is RFC 8785 canonical JSON. Digest, signature and store use these bytes for any
+//     spelling of the body.
 //   - Parse accepts every result of Sign, and Verify confirms it.
-//   - Records and entries have exactly one accepted encoding, RFC 8785 canonical JSON.
-//     Parsing refuses every other spelling, so text and hash stand for each other.
-//   - An entry names the event hash of the entry before it; the first names the genesis
-//     value of its origin. Each leaf therefore commits to all leaves before it.
-//   - The package does no I/O and reads no clock. The service decides how early or late an
-//     event may be.
+//   - Records and entries have exactly one accepted encoding, RFC 8785 canonical JSON. Parsing
+//     rejects every other spelling, so a text and its hash determine each other.
+//   - An entry contains the event hash of the previous entry; the first contains the genesis value
+//     of its origin. Each leaf therefore commits to all leaves before it.
+//   - The package does no I/O and reads no clock. The service decides how early or late an event
+//     may be.
 //
-// Errors of Parse, Sign and SignEnvelope are *fault.Error; those of ParseEntry and
-// ParseRecord wrap ErrEntry and ErrRecord. All functions may be called concurrently, and
-// all methods of an Envelope as long as no goroutine changes it.
+// Errors of Parse, Sign and SignEnvelope are *fault.Error; those of ParseEntry and ParseRecord wrap
+// ErrEntry and ErrRecord. All functions are safe for concurrent use, and so are all methods of an
+// Envelope as long as no goroutine changes it.
 //
 // The package is stable in the sense of README, section Stability.
 package event
@@ -34,23 +34,25 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// DefaultMaxBytes is the largest envelope unless Options say otherwise.
+// DefaultMaxBytes is the default maximum size of an envelope.
 const DefaultMaxBytes = 256 << 10
 
-// Options say what Parse accepts. The zero value is for an envelope of any
-// organization sent by a client.
+// Options restrict what Parse accepts. The zero value accepts an envelope of any organization, as
+// sent by a client.
 type Options struct {
-	// MaxBytes bounds the body as sent and its canonical form each; 0 means DefaultMaxBytes.
+	// MaxBytes limits both the size of the body as sent and of its canonical form. If zero,
+	// DefaultMaxBytes applies.
 	MaxBytes int
-	// Organization is the one that the envelope must belong to; zero means any.
+	// Organization is the organization that the envelope must belong to. If zero, any organization
+	// is accepted.
 	Organization id.Organization
-	// Server admits names that are reserved for the server: agent system, key ids that
-	// begin with system_ or bridge_, action kinds that begin with ledger_.
+	// Server allows names that are reserved for the server: agent system, key IDs that begin with
+	// system_ or bridge_, action kinds that begin with ledger_.
 	Server bool
 }
 
-// Envelope is a checked APS-1 envelope. It is made by Parse. Its slices alias
-// each other and may alias the body that was parsed: they must not be changed.
+// Envelope is a checked APS-1 envelope, returned by Parse. Its slices alias each other and may
+// alias the parsed body, so they must not be changed.
 type Envelope struct {
 	OrganizationID id.Organization
 	EventID        id.Event
@@ -62,7 +64,7 @@ type Envelope struct {
 	ActorPrincipal string
 	ActionKind     string
 	Decision       id.Decision // the declared policy_decision
-	Tool           id.Tool     // "" when there is no tool_name
+	Tool           id.Tool     // "" if there is no tool_name
 	Payload        []byte      // canonical JSON object
 	Signature      [64]byte
 	SignatureB64   string
@@ -72,10 +74,9 @@ type Envelope struct {
 	signature [2]jcs.Member // sig_alg and sig_value_b64 in Canonical
 }
 
-// Parse reads an envelope from the body of a request. Its errors are
-// *fault.Error and come in this order: TooLarge; Invalid for JSON; Invalid for a
-// missing or malformed organization_id; Forbidden for another organization than
-// o.Organization; Invalid for all other rules.
+// Parse parses an envelope from the body of a request. Its errors are *fault.Error, checked in this
+// order: TooLarge; Invalid for malformed JSON; Invalid for a missing or malformed organization_id;
+// Forbidden for an organization other than o.Organization; Invalid for all other rules.
 func Parse(body []byte, o Options) (*Envelope, error) {
 	limit := o.MaxBytes
 	if limit == 0 {
@@ -84,8 +85,8 @@ func Parse(body []byte, o Options) (*Envelope, error) {
 	if len(body) > limit {
 		return nil, newTooLargeError(limit)
 	}
-	var room [32]jcs.Member
-	canonical, list, err := jcs.ParseObject(room[:0], body, jcs.MaxDepth)
+	var buf [32]jcs.Member
+	canonical, list, err := jcs.ParseObject(buf[:0], body, jcs.MaxDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -105,14 +106,14 @@ func Parse(body []byte, o Options) (*Envelope, error) {
 	return e, nil
 }
 
-// readOrganization takes organization_id, which must be want unless that is zero.
+// readOrganization sets the organization, which must be want unless want is zero.
 func (e *Envelope) readOrganization(m *members, want id.Organization) error {
 	if m.memberValue(organizationID) == nil {
 		return newMissingError(organizationID)
 	}
-	var room [36]byte
-	text, _ := jcs.AppendDecoded(room[:0], m.memberValue(organizationID))
-	var wanted [36]byte // for nearly all envelopes, which need no string
+	var buf [36]byte
+	text, _ := jcs.AppendDecoded(buf[:0], m.memberValue(organizationID))
+	var wanted [36]byte // nearly always equal, so this avoids allocating a string
 	if want != (id.Organization{}) && string(text) == string(want.AppendTo(wanted[:0])) {
 		e.OrganizationID = want
 		return nil
@@ -128,7 +129,7 @@ func (e *Envelope) readOrganization(m *members, want id.Organization) error {
 	return nil
 }
 
-// readMembers takes all other members.
+// readMembers sets all other fields.
 func (e *Envelope) readMembers(m *members, server bool) error {
 	for f := range fieldCount {
 		if m.memberValue(f) == nil && f != toolName {
@@ -152,7 +153,7 @@ func (e *Envelope) readMembers(m *members, server bool) error {
 	return e.readParsed(&texts)
 }
 
-// readParsed takes the members that are more than text.
+// readParsed sets the fields that are not plain strings.
 func (e *Envelope) readParsed(texts *[fieldCount]string) (err error) {
 	var ok bool
 	if e.EmittedAt, ok = ParseTime(texts[emittedAt]); !ok {

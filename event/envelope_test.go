@@ -23,8 +23,8 @@ const (
 
 var zeroSignature = base64.StdEncoding.EncodeToString(make([]byte, 64))
 
-// body returns a sound envelope with changes: JSON values by member name, ""
-// leaves the member out.
+// body returns a valid envelope with changes: JSON values by member name, where "" removes
+// the member.
 func body(changes map[string]string) []byte {
 	members := map[string]string{
 		"schema_version":  `1`,
@@ -61,7 +61,7 @@ func org(t testing.TB, s string) id.Organization {
 	return o
 }
 
-func TestParseTakesEveryMember(t *testing.T) {
+func TestParseReadsEveryMember(t *testing.T) {
 	in := body(map[string]string{
 		"tool_name":       `"acme.payments.refund"`,
 		"actor_principal": `"Zoë \"Z\" \\ 😀"`,
@@ -112,7 +112,7 @@ func TestParseCanonicalizes(t *testing.T) {
 
 func repeat(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
 
-// fields: for every member of the format, the JSON values that it takes and does not.
+// fields has, for every member of the format, JSON values that are accepted and rejected.
 var fieldRules = []struct {
 	name, message    string
 	accepted, refuse []string
@@ -194,7 +194,7 @@ func TestFieldRules(t *testing.T) {
 	for _, r := range fieldRules {
 		for _, value := range r.accepted {
 			if _, err := Parse(body(map[string]string{r.name: value}), Options{}); err != nil {
-				t.Errorf("%s: %s refused: %v", r.name, value, err)
+				t.Errorf("%s: %s rejected: %v", r.name, value, err)
 			}
 		}
 		for _, value := range r.refuse {
@@ -273,7 +273,7 @@ func TestReservedNames(t *testing.T) {
 	}
 	escaped := body(map[string]string{"agent_id": `"\u0073ystem"`})
 	if _, err := Parse(escaped, Options{}); !fault.Is(err, fault.Invalid) {
-		t.Errorf("system through an escape: %v", err)
+		t.Errorf("system written with an escape: %v", err)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestOrganizations(t *testing.T) {
 		t.Fatalf("upper case: got %v, %v, want %v", e, err, two)
 	}
 	if !bytes.Contains(e.Canonical, []byte(upper)) {
-		t.Error("the stored envelope lost the case of organization_id")
+		t.Error("the stored envelope does not keep the case of organization_id")
 	}
 	_, err = Parse(body(map[string]string{"organization_id": `"` + orgTwo + `"`}), Options{Organization: one})
 	if !fault.Is(err, fault.Forbidden) || fault.Of(err).Message != "Organization mismatch for API key" {
@@ -341,7 +341,7 @@ func TestSizes(t *testing.T) {
 		{"larger than the default", filled(300 << 10), 400 << 10, true},
 		{"white space counts as sent", spaces, 0, false},
 		{"canonical form larger than the body", grows, 0, false},
-		{"canonical form larger than the body, with room", grows, 1 << 20, true},
+		{"canonical form larger than the body, within the limit", grows, 1 << 20, true},
 	} {
 		_, err := Parse(tt.in, Options{MaxBytes: tt.max})
 		if (err == nil) != tt.ok || err != nil && !fault.Is(err, fault.TooLarge) {
@@ -350,7 +350,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestParseKeepsToJSONRules(t *testing.T) {
+func TestParseEnforcesJSONRules(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for name, in := range map[string][]byte{
 		"byte order mark":             append([]byte("\xef\xbb\xbf"), body(nil)...),
@@ -368,7 +368,7 @@ func TestParseKeepsToJSONRules(t *testing.T) {
 		"schema_version of 19 digits": body(map[string]string{"schema_version": `1.000000000000000001`}),
 	} {
 		if _, err := Parse(in, Options{}); !fault.Is(err, fault.Invalid) {
-			t.Errorf("%s: got %v, want a refusal", name, err)
+			t.Errorf("%s: got %v, want an error", name, err)
 		}
 	}
 	if _, err := Parse(body(map[string]string{"payload": `{"a":` + deep(62) + `}`}), Options{}); err != nil {
@@ -384,7 +384,7 @@ func FuzzParse(f *testing.F) {
 		e, err := Parse(in, Options{})
 		if err != nil {
 			if fault.Is(err, fault.Internal) {
-				t.Fatalf("not a fault for the client: %v", err)
+				t.Fatalf("not an error for the client: %v", err)
 			}
 			return
 		}

@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// KindErasure is the action_kind of the server's event that takes envelopes away.
+	// KindErasure is the action_kind of the server's event that erases envelopes.
 	KindErasure = "ledger_envelope_erased"
-	// MaxErasedRanges is the most ranges that one such event names, about 20 KiB of its payload.
+	// MaxErasedRanges is the maximum number of ranges in such an event, about 20 KiB of its
+	// payload.
 	MaxErasedRanges = 1024
-	// MaxErasedEvents is the most indices in the ranges of one such event.
+	// MaxErasedEvents is the maximum number of indices in the ranges of such an event.
 	MaxErasedEvents = 4096
 )
 
-// Erasure is the statement of an event of KindErasure: the service took the envelopes of these events
-// away, in the append of this one. The service's own events in the ranges keep their envelopes, and
-// events that were erased before were erased by the earlier statement.
+// Erasure is the statement of an event of KindErasure: the service erased the envelopes of these
+// events in the same append. The service's own events in the ranges keep their envelopes, and
+// events that were already erased are covered by the earlier statement.
 type Erasure struct {
-	Ranges []id.Range // not empty, ascending, without common indices
-	Reason string     // a code of 1 to 32 of a-z, 0-9 and _, never a text
+	Ranges []id.Range // not empty, ascending, disjoint
+	Reason string     // a code of 1 to 32 characters of a-z, 0-9 and _, never free text
 }
 
 // Payload returns the payload of the event: {"ranges": [[begin, end], ...], "reason": code}, with
-// the indices [begin, end).
+// half-open ranges of indices.
 func (s *Erasure) Payload() map[string]any {
 	ranges := make([][2]id.Index, len(s.Ranges))
 	for i, r := range s.Ranges {
@@ -35,7 +36,7 @@ func (s *Erasure) Payload() map[string]any {
 	return map[string]any{"ranges": ranges, "reason": s.Reason}
 }
 
-// Validate reports a statement that no server makes.
+// Validate returns an error if no server would make the statement.
 func (s *Erasure) Validate() error {
 	if n := len(s.Ranges); n == 0 || n > MaxErasedRanges {
 		return fmt.Errorf("%w: %d ranges", ErrErasure, n)
@@ -44,7 +45,7 @@ func (s *Erasure) Validate() error {
 	total := 0
 	for _, r := range s.Ranges {
 		if r.Begin >= r.End || r.Begin < end {
-			return fmt.Errorf("%w: range [%d, %d) behind %d", ErrErasure, r.Begin, r.End, end)
+			return fmt.Errorf("%w: range [%d, %d) after %d", ErrErasure, r.Begin, r.End, end)
 		}
 		if end = r.End; r.End-r.Begin > MaxErasedEvents || total+r.Len() > MaxErasedEvents {
 			return fmt.Errorf("%w: more than %d events", ErrErasure, MaxErasedEvents)
@@ -56,13 +57,13 @@ func (s *Erasure) Validate() error {
 	}
 	for _, c := range []byte(s.Reason) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
-			return fmt.Errorf("%w: reason is no code", ErrErasure)
+			return fmt.Errorf("%w: reason is not a code", ErrErasure)
 		}
 	}
 	return nil
 }
 
-// Covers reports whether the ranges have the index i.
+// Covers reports whether one of the ranges contains i.
 func (s *Erasure) Covers(i id.Index) bool {
 	for _, r := range s.Ranges {
 		if r.Contains(i) {
@@ -72,25 +73,25 @@ func (s *Erasure) Covers(i id.Index) bool {
 	return false
 }
 
-// ErrErasure is wrapped for an erasure that no server states.
+// ErrErasure is wrapped for an erasure that no server would state.
 var ErrErasure = fmt.Errorf("erasure: %w", id.ErrMalformed)
 
-// ParseErasure reads the statement of an event of KindErasure. It accepts what a
-// server states, and nothing else. The caller checks who signed the
-// event, and that the ranges end at its index or before.
+// ParseErasure parses the statement of an event of KindErasure. It accepts exactly what a server
+// states. The caller must check who signed the event, and that the ranges end at or before its
+// index.
 func ParseErasure(e *Envelope) (Erasure, error) {
-	var said struct {
+	var statement struct {
 		Ranges [][2]id.Index `json:"ranges"`
 		Reason string        `json:"reason"`
 	}
 	if e.ActionKind != KindErasure {
 		return Erasure{}, fmt.Errorf("%w: action_kind %s", ErrErasure, e.ActionKind)
 	}
-	if err := json.Unmarshal(e.Payload, &said, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(e.Payload, &statement, json.RejectUnknownMembers(true)); err != nil {
 		return Erasure{}, fmt.Errorf("%w: payload: %w", ErrErasure, err)
 	}
-	read := Erasure{Ranges: make([]id.Range, len(said.Ranges)), Reason: said.Reason}
-	for i, r := range said.Ranges {
+	read := Erasure{Ranges: make([]id.Range, len(statement.Ranges)), Reason: statement.Reason}
+	for i, r := range statement.Ranges {
 		read.Ranges[i] = id.Range{Begin: r[0], End: r[1]}
 	}
 	return read, read.Validate()

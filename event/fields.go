@@ -2,7 +2,7 @@ package event
 
 import "github.com/agentledger/agentledger/internal/jcs"
 
-// field is a member that the format knows.
+// field is a member that the format defines.
 type field uint8
 
 const (
@@ -33,7 +33,7 @@ func (f field) String() string {
 	}[f]
 }
 
-// lookupField returns the field called name, fieldCount when there is none.
+// lookupField returns the field called name, or fieldCount if there is none.
 func lookupField(name []byte) field {
 	switch string(name) {
 	case "schema_version":
@@ -70,8 +70,8 @@ func lookupField(name []byte) field {
 	return fieldCount
 }
 
-// members is where the known members of an envelope lie. An absent one has the
-// zero span.
+// members contains the positions of the known members of an envelope. An absent member has the zero
+// span.
 type members struct {
 	canonical []byte
 	span      [fieldCount]jcs.Member
@@ -87,7 +87,7 @@ func collectMembers(canonical []byte, list []jcs.Member) members {
 	return m
 }
 
-// memberValue returns the canonical JSON value of f, nil when it is absent.
+// memberValue returns the canonical JSON value of f, or nil if it is absent.
 func (m *members) memberValue(f field) []byte {
 	if m.span[f].End == 0 {
 		return nil
@@ -95,12 +95,12 @@ func (m *members) memberValue(f field) []byte {
 	return m.canonical[m.span[f].Value:m.span[f].End]
 }
 
-// decodeTexts returns the text of every member that is a string, "" for all others:
-// no rule allows an empty text. They share one allocation.
+// decodeTexts returns the text of every member that is a string, and "" for all others, since no
+// rule allows an empty text. The texts share one allocation.
 func (m *members) decodeTexts() (texts [fieldCount]string) {
-	var room [768]byte
+	var buf [768]byte
 	var ends [fieldCount]int
-	all := room[:0]
+	all := buf[:0]
 	for f := range fieldCount {
 		all, _ = jcs.AppendDecoded(all, m.memberValue(f))
 		ends[f] = len(all)

@@ -9,25 +9,24 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Text returns the record's canonical JSON.
+// Text returns the canonical JSON of the record.
 func (r *Record) Text() []byte {
 	f := r.Frame()
 	return f.Fill(r.ReceivedAt, r.SequenceNum)
 }
 
-// Frame is a record rendered but for the two members that only the sequencer
-// can give. It is made in the caller's goroutine, so that the sequencer has
-// nothing left to do but fill in and hash.
+// Frame is a rendered record without the two members that only the sequencer can supply. The
+// caller's goroutine renders it, so that the sequencer only has to fill it in and hash it.
 type Frame struct {
-	text []byte // the texts before and behind the gap; once it is filled, with the filling between them
-	cut  int    // the length of the text before the gap
-	tail int    // and of the text behind
+	text []byte // the text before and after the gap; after Fill also what is between them
+	cut  int    // length of the text before the gap
+	tail int    // length of the text after the gap
 }
 
 const frameGap = `","sequence_num":`
 
-// maxFilling is the length in bytes of the longest filling of the gap: a time, the text between
-// and a number.
+// maxFilling is the maximum length of what fills the gap, in bytes: a time, the text after it and a
+// number.
 const maxFilling = 24 + len(frameGap) + 20
 
 // Frame renders r without received_at and sequence_num.
@@ -52,17 +51,17 @@ func (r *Record) Frame() Frame {
 	return Frame{text: b, cut: cut, tail: len(b) - cut}
 }
 
-// estimateLength returns the length in bytes of the longest record that the frame of r can become, as long
-// as no text of r needs an escape.
+// estimateLength returns the maximum length in bytes of a record with the frame of r, provided that
+// no text of r needs an escape.
 func (r *Record) estimateLength() int {
-	const names = 800 // of members, with hashes, times, numbers and the longest words
+	const names = 800 // member names with hashes, times, numbers and the longest words
 	p := &r.Policy
 	return names + len(r.AgentID) + len(r.EventID) + len(r.KeyID) + len(r.Origin) + len(r.PublicKey) +
 		len(r.SigValueB64) + len(r.IngestKeyID) + len(p.PolicyID) + len(p.RuleID) + len(p.Engine) + len(p.Limits) +
 		len(p.ApprovalID) + len(p.Intent)
 }
 
-// Len returns the length in bytes of the longest record that f can become.
+// Len returns the maximum length in bytes of a record with the frame f.
 func (f Frame) Len() int { return f.cut + f.tail + maxFilling }
 
 // AppendTo appends the whole record to dst.
@@ -72,15 +71,15 @@ func (f Frame) AppendTo(dst []byte, received id.Instant, seq uint64) []byte {
 	return append(dst, f.text[len(f.text)-f.tail:]...)
 }
 
-// Fill returns the whole record. The first call makes it in the memory of f, as long as that has
-// room; later calls make another text. So the results of earlier calls stay as they are. Copies
-// share this memory, and after Fill only f itself may be used.
+// Fill returns the whole record. The first call renders it in the memory of f if the capacity
+// suffices; later calls allocate, so the results of earlier calls remain valid. Copies of a Frame
+// share this memory: after Fill, only f itself may be used.
 func (f *Frame) Fill(received id.Instant, seq uint64) []byte {
 	if filled := len(f.text) > f.cut+f.tail; filled || cap(f.text) < f.Len() {
 		return slices.Clip(f.AppendTo(make([]byte, 0, f.Len()), received, seq))
 	}
-	var room [maxFilling]byte
-	filling := appendFilling(room[:0], received, seq)
+	var buf [maxFilling]byte
+	filling := appendFilling(buf[:0], received, seq)
 	f.text = slices.Insert(f.text, f.cut, filling...)
 	return slices.Clip(f.text)
 }

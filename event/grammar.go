@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// ValidEvent reports whether s is an event_id (or trace_id):
-// [A-Za-z0-9._:-]{1,128}, but neither . nor .. since ids are parts of paths.
+// ValidEvent reports whether s is an event_id or a trace_id: [A-Za-z0-9._:-]{1,128}, except . and
+// .., because IDs are parts of paths.
 func ValidEvent(s string) bool { return validToken(s, 128, ".:") && s != "." && s != ".." }
 
 // ValidAgent reports whether s is an agent_id: [A-Za-z0-9._-]{1,128}.
@@ -18,13 +18,13 @@ func ValidAgent(s string) bool { return validToken(s, 128, ".") }
 // ValidKey reports whether s is a key_id: [A-Za-z0-9._:#-]{1,256}.
 func ValidKey(s string) bool { return validToken(s, 256, ".:#") }
 
-// ValidTool reports whether s is a tool_name: segments of [A-Za-z0-9_:/-]+ with
-// dots between them, at most 256 characters.
+// ValidTool reports whether s is a tool_name: segments of [A-Za-z0-9_:/-]+ separated by dots, at
+// most 256 characters.
 func ValidTool(s string) bool {
 	return validToken(s, 256, ".:/") && s[0] != '.' && s[len(s)-1] != '.' && !strings.Contains(s, "..")
 }
 
-// validToken reports whether s is 1 to most characters of [A-Za-z0-9_-] and extra.
+// validToken reports whether s consists of 1 to most characters of [A-Za-z0-9_-] and extra.
 func validToken(s string, most int, extra string) bool {
 	if len(s) == 0 || len(s) > most {
 		return false
@@ -61,7 +61,7 @@ func validPrincipal(s string) bool {
 	return textcheck.Plain(s, 1, 256)
 }
 
-// ParseTime reads exactly YYYY-MM-DDThh:mm:ss[.1 to 9 digits]Z, a time that there is.
+// ParseTime accepts exactly YYYY-MM-DDThh:mm:ss[.1 to 9 digits]Z with a valid date and time.
 func ParseTime(s string) (t time.Time, ok bool) {
 	const shape = "0000-00-00T00:00:00.000000000"
 	n := len(s) - 1
@@ -77,7 +77,7 @@ func ParseTime(s string) (t time.Time, ok bool) {
 	return t, err == nil
 }
 
-// parseSignature reads the base64 of 64 bytes that encodes to s again.
+// parseSignature decodes the canonical base64 of 64 bytes.
 func parseSignature(s string) (sig [64]byte, ok bool) {
 	var raw [66]byte
 	var again [88]byte
@@ -92,8 +92,8 @@ func parseSignature(s string) (sig [64]byte, ok bool) {
 	return sig, string(again[:]) == s
 }
 
-// checkTexts applies the rules that look at one member alone, but not those of
-// the members that readParsed takes.
+// checkTexts applies the rules that concern a single member, except those of the members that
+// readParsed sets.
 func checkTexts(m *members, texts *[fieldCount]string) error {
 	switch {
 	case string(m.memberValue(schemaVersion)) != "1":
@@ -123,7 +123,7 @@ func checkTexts(m *members, texts *[fieldCount]string) error {
 	return nil
 }
 
-// checkReserved refuses names that are the server's.
+// checkReserved rejects names that are reserved for the server.
 func checkReserved(texts *[fieldCount]string) error {
 	switch {
 	case ReservedAgent(texts[agentID]):
@@ -136,18 +136,17 @@ func checkReserved(texts *[fieldCount]string) error {
 	return nil
 }
 
-// ReservedEvent reports whether the event_id s is reserved for the server: ledger_… for
-// its own events, stp_… for steps of runs. Parse accepts such an id, because events that
-// were stored before the rule can be sent again. The service refuses new events with such
-// an id.
+// ReservedEvent reports whether the event_id s is reserved for the server: ledger_… for its own
+// events, stp_… for steps of runs. Parse accepts such an ID, because events that were stored before
+// this rule existed can be sent again. The service rejects new events with such an ID.
 func ReservedEvent(s string) bool {
 	return strings.HasPrefix(s, "ledger_") || strings.HasPrefix(s, "stp_")
 }
 
-// ReservedAgent reports whether the agent_id s belongs to the server.
+// ReservedAgent reports whether the agent_id s is reserved for the server.
 func ReservedAgent(s string) bool { return s == "system" }
 
-// ReservedKey reports whether the key_id s belongs to the server.
+// ReservedKey reports whether the key_id s is reserved for the server.
 func ReservedKey(s string) bool {
 	return strings.HasPrefix(s, "system_") || strings.HasPrefix(s, "bridge_")
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// ErrRecord is returned (wrapped) for text that is not exactly a record.
+// ErrRecord is wrapped for text that is not exactly a record.
 var ErrRecord = errors.New("record: not the exact canonical form")
 
-// Signer says whose key signed the envelope.
+// Signer is the kind of key that signed the envelope.
 type Signer string
 
 const (
 	SignerAgent  Signer = "agent"  // a key registered for the agent
-	SignerBridge Signer = "bridge" // the service, for a tool that holds no key
-	SignerSystem Signer = "system" // the service, for itself
+	SignerBridge Signer = "bridge" // a key of the service, on behalf of a tool without a key
+	SignerSystem Signer = "system" // a key of the service, for its own events
 )
 
-// Custody says whether agent or server made the private key.
+// Custody states who generated the private key.
 type Custody string
 
 const (
 	CustodyAgent  Custody = "agent"  // the agent; the service never saw it
-	CustodyServer Custody = "server" // the service, which showed it once
+	CustodyServer Custody = "server" // the service, which showed the private key once
 )
 
-// Record is the server's statement about one accepted envelope. The zero value of a
-// nullable member stands for null.
+// Record is the server's statement about one accepted envelope. The zero value of a nullable member
+// represents null.
 type Record struct {
 	Origin         id.Origin       `json:"origin"`
 	OrganizationID id.Organization `json:"organization_id"`
@@ -48,15 +48,14 @@ type Record struct {
 	EventDigest    id.Hash         `json:"event_digest"`
 	SigForm        string          `json:"sig_form"` // digest or canonical
 	SigValueB64    string          `json:"sig_value_b64"`
-	IngestKeyID    string          `json:"ingest_key_id"` // null for the server's own
+	IngestKeyID    string          `json:"ingest_key_id"` // null for events of the server
 	ReceivedAt     id.Instant      `json:"received_at"`
 	Policy         Policy          `json:"policy"`
 	V              int             `json:"v"` // 1; filled in by rendering
 }
 
-// Policy is the server's decision on one event with its reasons. Members other than
-// Evaluated, Declared and Effective are null where they do not apply; Intent is absent
-// then.
+// Policy is the server's decision on one event and its reasons. Members other than Evaluated,
+// Declared and Effective are null if they do not apply, except Intent, which is then absent.
 type Policy struct {
 	Evaluated     bool        `json:"evaluated"`
 	Declared      id.Decision `json:"declared"`
@@ -67,18 +66,18 @@ type Policy struct {
 	RuleID        string      `json:"rule_id"`
 	Engine        string      `json:"engine"`
 	InputDigest   id.Hash     `json:"input_digest"`
-	// of a result: the stored intent that decided; absent, not null, in all else
+	// Of a result: the stored intent that decided. Absent, not null, in all other records.
 	Intent      id.Event       `json:"intent"`
 	EvaluatedAt id.Instant     `json:"evaluated_at"`
 	Limits      jsontext.Value `json:"limits"` // canonical array; nil is [] when Evaluated, else null
 	ApprovalID  string         `json:"approval_id"`
 }
 
-// RecordHash returns SHA-256 of a record's text. The entry of the event has this hash.
+// RecordHash returns the SHA-256 of a record's text, which the entry of the event contains.
 func RecordHash(text []byte) id.Hash { return sha256.Sum256(text) }
 
-// ParseRecord reads a record's text. It accepts exactly the form of Text: all members, no
-// others, in canonical form. Errors wrap ErrRecord.
+// ParseRecord parses a record's text. It accepts exactly the form of Text: all members, no others,
+// in canonical form. Errors wrap ErrRecord.
 func ParseRecord(text []byte) (Record, error) {
 	if r, accepted := readPlainRecord(text); accepted {
 		return r, nil
@@ -101,7 +100,7 @@ func decodeRecord(text []byte) (Record, error) {
 	return r, nil
 }
 
-// checkGrammars refuses values that Text would render like those of a well-formed record.
+// checkGrammars rejects values that Text would render like those of a well-formed record.
 func (r *Record) checkGrammars() error {
 	if r.SequenceNum == 0 || r.SequenceNum > MaxSeq || r.Policy.PolicyVersion > MaxSeq {
 		return fmt.Errorf("%w: number out of range", ErrRecord)
@@ -119,8 +118,8 @@ func (s Signer) isKnownSigner() bool {
 func (c Custody) isKnownCustody() bool { return c == CustodyAgent || c == CustodyServer }
 func isKnownForm(s string) bool        { return s == "digest" || s == "canonical" }
 
-// checkLimits refuses limits that rendering would copy without a look, and
-// makes null the nil that rendering makes null of.
+// checkLimits rejects limits that rendering would copy unchecked, and sets limits to nil if
+// rendering would make null of them.
 func (p *Policy) checkLimits() error {
 	limits := []byte(p.Limits)
 	if bytes.Equal(limits, []byte("null")) {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// fullRecord has a value in every member and text that needs escapes.
+// fullRecord returns a record with a value in every member and texts that need escapes.
 func fullRecord() Record {
 	return Record{
 		Origin:         "log.example/o/8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11",
@@ -49,7 +49,7 @@ func fullRecord() Record {
 	}
 }
 
-// nullable sets each nullable member to null.
+// nullable returns functions that set each nullable member to null.
 func nullable() map[string]func(*Record) {
 	return map[string]func(*Record){
 		"ingest_key_id":  func(r *Record) { r.IngestKeyID = "" },
@@ -80,8 +80,8 @@ func TestVectorRecords(t *testing.T) {
 	}
 }
 
-// The text is compared with what another library makes of the same members, for
-// every combination of nulls.
+// Another library renders the same text from the same members, for every combination of
+// nulls.
 func TestTextIsCanonical(t *testing.T) {
 	nulls := nullable()
 	var names []string
@@ -102,12 +102,12 @@ func TestTextIsCanonical(t *testing.T) {
 		}
 		parsed, err := ParseRecord(text)
 		if err != nil || !reflect.DeepEqual(parsed, r) {
-			t.Fatalf("%s: comes back as %+v, %v", text, parsed, err)
+			t.Fatalf("%s: parsed as %+v, %v", text, parsed, err)
 		}
 	}
 }
 
-// asMap renders r the slow way.
+// asMap renders r from a map.
 func asMap(t testing.TB, r Record) []byte {
 	t.Helper()
 	orNull := func(isNull bool, v any) any {
@@ -158,13 +158,13 @@ func TestLimitsNotSet(t *testing.T) {
 	}
 }
 
-// A result names the stored intent that decided; all other records have no such
-// member, so that their bytes are those of records from before there was one.
+// A result names the stored intent that decided. All other records have no such member, so
+// that their bytes are the same as before the member existed.
 func TestIntent(t *testing.T) {
 	r := fullRecord()
 	without := string(r.Text())
 	if strings.Contains(without, "intent") {
-		t.Errorf("no result: got %s", without)
+		t.Errorf("not a result: got %s", without)
 	}
 	r.Policy.Intent = "evt_intent"
 	want := canonicalWith(t, fullRecord(), func(_, p map[string]any) { p["intent"] = "evt_intent" })
@@ -172,7 +172,7 @@ func TestIntent(t *testing.T) {
 		t.Errorf("result: got %s, want %s", got, want)
 	}
 	if parsed, err := ParseRecord(want); err != nil || !reflect.DeepEqual(parsed, r) {
-		t.Errorf("result: comes back as %+v, %v", parsed, err)
+		t.Errorf("result: parsed as %+v, %v", parsed, err)
 	}
 	for name, value := range map[string]any{"null": nil, "empty": "", "a number": 1, "an object": map[string]any{}} {
 		text := canonicalWith(t, fullRecord(), func(_, p map[string]any) { p["intent"] = value })
@@ -201,8 +201,8 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// A filled frame has its record in its own memory, and what was filled before stays: a record that is made
-// again gets memory of its own. A neighbour's frame is not touched.
+// Fill renders a record into the memory of its frame and leaves earlier results unchanged: a record that is rendered
+// again gets new memory. Other frames are not affected.
 func TestFill(t *testing.T) {
 	for _, rule := range []string{"", "r", strings.Repeat("r", 700), strings.Repeat("r", 2000)} {
 		r, blue := fullRecord(), fullRecord()
@@ -225,23 +225,23 @@ func TestFill(t *testing.T) {
 			}
 		}
 		if text := beside.Fill(blue.ReceivedAt, 7); !bytes.Contains(text, []byte("evt_blue")) {
-			t.Errorf("the neighbour's: got %s", text)
+			t.Errorf("the other frame: got %s", text)
 		}
 	}
 }
 
-// The memory that a frame gets is enough for its record, with the longest words, and hardly more than enough.
-func TestFrameHasRoom(t *testing.T) {
+// The capacity of a frame suffices for its record with the longest words, with little to spare.
+func TestFrameCapacity(t *testing.T) {
 	r := fullRecord()
 	r.Policy.RuleID, r.SequenceNum = strings.Repeat("r", 3000), 1<<64-1
 	r.Policy.Declared, r.Policy.Effective, r.Policy.Intent = id.AllowWithObligation, id.AllowWithObligation, "evt_intent"
 	f := r.Frame()
-	if room := cap(f.text); room < f.Len() || room > f.Len()+512 {
-		t.Errorf("got room for %d bytes, the longest record has %d", room, f.Len())
+	if got := cap(f.text); got < f.Len() || got > f.Len()+512 {
+		t.Errorf("got capacity %d, the longest record has %d bytes", got, f.Len())
 	}
 }
 
-// memberNames are the members of a record and, behind them, of its policy.
+// memberNames returns the members of a record and those of its policy.
 func memberNames() (record, policy []string) {
 	return []string{"agent_id", "custody", "event_digest", "event_id", "ingest_key_id", "key_id", "organization_id", "origin",
 			"policy", "public_key", "received_at", "sequence_num", "sig_form", "sig_value_b64", "signer", "v"},
@@ -249,8 +249,7 @@ func memberNames() (record, policy []string) {
 			"policy_digest", "policy_id", "policy_version", "rule_id"}
 }
 
-// canonicalWith returns the canonical text of a record in which change has
-// worked on the members.
+// canonicalWith returns the canonical text of a record whose members change has modified.
 func canonicalWith(t *testing.T, r Record, change func(record, policy map[string]any)) []byte {
 	t.Helper()
 	var members map[string]any
@@ -269,8 +268,8 @@ func canonicalWith(t *testing.T, r Record, change func(record, policy map[string
 	return canonical
 }
 
-// Canonical JSON is not enough: every member must be there, be of its type and,
-// unless it is nullable, not null.
+// Canonical JSON is not enough: every member must be present, have its type and, unless it
+// is nullable, not be null.
 func TestParseRecordRefusesMembers(t *testing.T) {
 	refuse := func(name string, change func(record, policy map[string]any)) {
 		text := canonicalWith(t, fullRecord(), change)
@@ -322,7 +321,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		{"time without milliseconds", ".500Z", "Z"},
 		{"time with microseconds", ".500Z", ".500000Z"},
 		{"time with offset", ".500Z", ".500+00:00"},
-		{"time that is no date", "2026-11-20", "2026-11-31"},
+		{"time on an invalid date", "2026-11-20", "2026-11-31"},
 		{"evaluated_at at the epoch", `"evaluated_at":"2026-11-20T12:00:00.499Z"`, `"evaluated_at":"1970-01-01T00:00:00.000Z"`},
 		{"decision in upper case", `"effective":"deny"`, `"effective":"Deny"`},
 		{"unknown decision", `"effective":"deny"`, `"effective":"maybe"`},
@@ -331,7 +330,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		{"unknown form", `"sig_form":"canonical"`, `"sig_form":"raw"`},
 		{"v 2", `"v":1`, `"v":2`},
 		{"v 1.0", `"v":1`, `"v":1.0`},
-		{"escape that is not needed", `"agt_full"`, `"agt\u005ffull"`},
+		{"unnecessary escape", `"agt_full"`, `"agt\u005ffull"`},
 		{"slash escaped", `log.example/o`, `log.example\/o`},
 		{"control character in upper-case hex", `\u0001`, `\u000A`},
 		{"lone surrogate", `"agt_full"`, `"agt\ud800"`},
@@ -347,8 +346,8 @@ func TestParseRecordRefuses(t *testing.T) {
 		{"limits a text", `[{"added":1,"before":0.5,"limit_id":"daily"}]`, `"x"`},
 		{"limits too deep", `[{"added":1,"before":0.5,"limit_id":"daily"}]`, strings.Repeat("[", 40) + strings.Repeat("]", 40)},
 		{"comma at the end", `"v":1}`, `"v":1,}`},
-		{"value behind", `"v":1}`, `"v":1}1`},
-		{"line feed behind", `"v":1}`, "\"v\":1}\n"},
+		{"trailing value", `"v":1}`, `"v":1}1`},
+		{"trailing line feed", `"v":1}`, "\"v\":1}\n"},
 		{"BOM", `{"agent_id"`, "\ufeff{\"agent_id\""},
 		{"cut", `,"v":1}`, ""},
 		{"an array", good, "[" + good + "]"},
@@ -383,7 +382,7 @@ func FuzzParseRecord(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(r.Text(), text) {
-			t.Fatalf("comes back as %s", r.Text())
+			t.Fatalf("written as %s", r.Text())
 		}
 		if canonical, err := oracle.Transform(text); err != nil || !bytes.Equal(canonical, text) {
 			t.Fatalf("not canonical: %v, want %s", err, canonical)
@@ -399,7 +398,7 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// What is left to do when the number is known: copy, hash, entry, leaf hash.
+// What remains once the sequence number is known: copy, hash, entry, leaf hash.
 func BenchmarkSequence(b *testing.B) {
 	r := fullRecord()
 	f := r.Frame()

@@ -8,10 +8,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// readPlainRecord reads a record as the service writes nearly every one: in the order of Frame, in printable ASCII
-// without escapes. It takes half of the time of a decoder. The text that the record renders to is compared with
-// the one that was read, so each record that is accepted here is one that a decoder accepts too. A text that is
-// not accepted may still be a record.
+// readPlainRecord parses a record in the form that the service writes nearly always: in the order
+// of Frame, in printable ASCII without escapes. It takes half the time of a decoder. It renders the
+// record again and compares the texts, so a decoder accepts every record that it accepts. A text
+// that it does not accept may still be a record.
 func readPlainRecord(text []byte) (r Record, accepted bool) {
 	for _, c := range text {
 		if c < ' ' || c > '~' || c == '\\' {
@@ -26,10 +26,10 @@ func readPlainRecord(text []byte) (r Record, accepted bool) {
 	return r, true
 }
 
-// plainText is a text without escapes that is read from its front.
+// plainText is a text without escapes that is consumed from its front.
 type plainText struct {
 	rest   string
-	failed bool // something else stood there; values that are read then mean nothing
+	failed bool // an expected text was missing; later values are meaningless
 }
 
 // readRecord reads the members in the order of Frame.
@@ -80,20 +80,21 @@ func (t *plainText) readPolicy(p *Policy) {
 	t.skip("}")
 }
 
-// has skips a text if it stands there.
+// has consumes text if it is next, and reports whether it was.
 func (t *plainText) has(text string) (found bool) {
 	t.rest, found = strings.CutPrefix(t.rest, text)
 	return found
 }
 
-// skip skips a text that has to stand there.
+// skip consumes text, which must be next.
 func (t *plainText) skip(text string) {
 	if !t.has(text) {
 		t.failed = true
 	}
 }
 
-// copyUntil skips up to the next occurrence of a text, and returns a copy of the part before.
+// copyUntil consumes everything up to and including the next occurrence of text, and returns a copy
+// of what precedes it.
 func (t *plainText) copyUntil(text string) []byte {
 	n := strings.Index(t.rest, text)
 	if n < 0 {
@@ -105,7 +106,7 @@ func (t *plainText) copyUntil(text string) []byte {
 	return before
 }
 
-// cutText returns the text between the quotes behind a name, which keeps the memory of all.
+// cutText returns the quoted text after a name. It aliases the whole input.
 func (t *plainText) cutText(name string) string {
 	t.skip(name)
 	t.skip(`"`)
@@ -141,13 +142,13 @@ func (t *plainText) readNumber(name string) uint64 {
 	return n
 }
 
-// readMember reads a member whose text parse understands.
+// readMember reads a member whose text parse accepts.
 func readMember[T any](t *plainText, name string, value *T, parse func(string) (T, error)) {
 	parsed, err := parse(t.cutText(name))
 	*value, t.failed = parsed, t.failed || err != nil
 }
 
-// readNullableMember leaves the zero value for null.
+// readNullableMember leaves the zero value if the member is null.
 func readNullableMember[T any](t *plainText, name string, value *T, parse func(string) (T, error)) {
 	if t.skip(name); !t.has("null") {
 		readMember(t, "", value, parse)

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// plainRecord is fullRecord without a text that needs an escape.
+// plainRecord is fullRecord without texts that need an escape.
 func plainRecord() Record {
 	r := fullRecord()
 	r.Policy.RuleID = "no-deletion"
 	return r
 }
 
-// Nearly all records are read without a decoder, for every combination of nulls, and as a decoder reads them.
+// Nearly all records are parsed without a decoder, with the same result, for every combination of nulls.
 func TestPlainRecords(t *testing.T) {
 	nulls := nullable()
 	names := make([]string, 0, len(nulls)+1)
@@ -62,7 +62,7 @@ func TestRecordsThatAreNotPlain(t *testing.T) {
 	}
 }
 
-// Members in limits may be called as those around them.
+// Members in limits may have the names of the members around them.
 func TestLimitsThatLookLikeTheEnd(t *testing.T) {
 	r := plainRecord()
 	r.Policy.Limits = []byte(`[{"a":1,"policy_digest":"x"}]`)
@@ -71,7 +71,7 @@ func TestLimitsThatLookLikeTheEnd(t *testing.T) {
 	}
 }
 
-// Texts that are nearly records are read as a decoder reads them, or not at all.
+// A text that is almost a record is parsed as by a decoder, or not at all.
 func TestPlainReaderAgainstDecoder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	full, nulls := plainRecord(), plainRecord()
@@ -93,7 +93,7 @@ func TestPlainReaderAgainstDecoder(t *testing.T) {
 	}
 }
 
-// comparePlainReader fails if readPlainRecord accepts a text that a decoder refuses or reads otherwise.
+// comparePlainReader fails if readPlainRecord accepts a text that a decoder rejects or parses differently.
 func comparePlainReader(t *testing.T, text []byte) {
 	t.Helper()
 	got, accepted := readPlainRecord(text)

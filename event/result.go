@@ -2,14 +2,14 @@ package event
 
 import "github.com/agentledger/agentledger/id"
 
-// Permits reports whether an event with this policy may be the intent of results: it
-// was judged itself and is not denied. A result never is, because it was not judged.
+// Permits reports whether an event with this policy may be the intent of results: it was evaluated
+// itself and not denied. A result never is, because it is not evaluated.
 func (p *Policy) Permits() bool { return p.Evaluated && p.Intent == "" && p.Effective != id.Deny }
 
-// OfResult returns the policy of a result event; p is the policy of its intent. A result
-// is not evaluated again, because the decision on the intent covers it. Its own members
-// of an evaluation (input_digest, evaluated_at, limits) are null.
-func (p *Policy) OfResult(intent id.Event, declared id.Decision) Policy {
+// ForResult returns the policy of a result event, where p is the policy of its intent. A result is
+// not evaluated again, because the decision on the intent covers it. Its own members of an
+// evaluation (input_digest, evaluated_at, limits) are null.
+func (p *Policy) ForResult(intent id.Event, declared id.Decision) Policy {
 	return Policy{
 		Declared: declared, Effective: declared.Tighten(p.Effective), Intent: intent,
 		PolicyID: p.PolicyID, PolicyVersion: p.PolicyVersion, PolicyDigest: p.PolicyDigest,
@@ -22,14 +22,14 @@ func (p *Policy) Same(other *Policy) bool {
 	return string(p.appendCanonical(nil)) == string(other.appendCanonical(nil))
 }
 
-// FollowsFrom reports whether r is the record of a result of the event that intent is the
-// record of: r names it, it lies before r in the same log, is of the same agent and
-// permits, and r has the policy that it gives to a result. The tool is not in records.
+// FollowsFrom reports whether r is the record of a result of the event with the record intent: r
+// names that event, comes after it in the same log and is of the same agent, intent permits
+// results, and r has the policy that ForResult returns. Records do not contain the tool.
 func (r *Record) FollowsFrom(intent *Record) bool {
 	if r.Policy.Intent != intent.EventID || r.Origin != intent.Origin || r.AgentID != intent.AgentID ||
 		r.SequenceNum <= intent.SequenceNum || !intent.Policy.Permits() {
 		return false
 	}
-	follows := intent.Policy.OfResult(intent.EventID, r.Policy.Declared)
+	follows := intent.Policy.ForResult(intent.EventID, r.Policy.Declared)
 	return r.Policy.Same(&follows)
 }

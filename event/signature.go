@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Form says which message an agent's key has signed. The zero value is none.
+// Form is the message that an agent's key signed. The zero value is no form.
 type Form uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	FormCanonical                 // the canonical JSON without the signature members
 )
 
-// ParseForm reads exactly digest or canonical. The error wraps id.ErrMalformed.
+// ParseForm accepts exactly digest or canonical. The error wraps id.ErrMalformed.
 func ParseForm(s string) (Form, error) {
 	switch s {
 	case "digest":
@@ -41,14 +41,14 @@ func (f Form) String() string {
 	return ""
 }
 
-// Digest returns the event digest: SHA-256 of APS1, LF, key, LF and signed, which
-// is the canonical JSON of the envelope without its signature members.
+// Digest returns the event digest: the SHA-256 of APS1, LF, key, LF and signed, which is the
+// canonical JSON of the envelope without its signature members.
 func Digest(key id.Key, signed []byte) id.Hash { return digestParts(key, signed) }
 
 func digestParts(key id.Key, signed ...[]byte) (sum id.Hash) {
 	h := sha256.New()
-	var room [len("APS1\n") + 256 + 1]byte
-	h.Write(append(append(append(room[:0], "APS1\n"...), key...), '\n'))
+	var buf [len("APS1\n") + 256 + 1]byte
+	h.Write(append(append(append(buf[:0], "APS1\n"...), key...), '\n'))
 	for _, part := range signed {
 		h.Write(part)
 	}
@@ -56,8 +56,8 @@ func digestParts(key id.Key, signed ...[]byte) (sum id.Hash) {
 	return sum
 }
 
-// splitAtSignature returns Canonical without the signature members. Neither comes first, as
-// action_kind does before them: so each goes with the comma before it.
+// splitAtSignature returns Canonical without the signature members. Neither is the first member,
+// because action_kind sorts before them, so each is removed with the comma before it.
 func (e *Envelope) splitAtSignature() (a, b, c []byte) {
 	alg, value := e.signature[0], e.signature[1]
 	return e.Canonical[:alg.Start-1], e.Canonical[alg.End : value.Start-1], e.Canonical[value.End:]
@@ -75,13 +75,14 @@ func (e *Envelope) Signed() []byte {
 	return append(append(append(signed, a...), b...), c...)
 }
 
-// Verifier verifies the signatures of one key by the rule of package edkey: an edkey.Public or an edkey.Table.
+// Verifier verifies signatures of one key by the rule of package edkey. It is an edkey.Public or an
+// edkey.Table.
 type Verifier interface {
 	Verify(message, signature []byte) bool
 }
 
-// Verify reports whether a key signed the envelope, and in which form. It does not
-// know whose key it is.
+// Verify reports whether a key signed the envelope, and in which form. The caller must check whose
+// key it is.
 func (e *Envelope) Verify(key Verifier) (Form, bool) {
 	if key.Verify(e.Digest[:], e.Signature[:]) {
 		return FormDigest, true
@@ -92,9 +93,9 @@ func (e *Envelope) Verify(key Verifier) (Form, bool) {
 	return 0, false
 }
 
-// Sign returns the canonical envelope made of unsigned, a JSON object with every member
-// but the two of the signature, and key's signature in the digest form. Its errors are
-// those of Parse, but any size and names reserved for the server are allowed.
+// Sign returns the canonical envelope of unsigned, a JSON object with all members except the two of
+// the signature, with key's signature in the digest form. Its errors are those of Parse, but it
+// allows any size and names that are reserved for the server.
 func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 	e, err := SignEnvelope(unsigned, key)
 	if err != nil {
@@ -103,13 +104,13 @@ func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 	return e.Canonical, nil
 }
 
-// SignEnvelope is Sign with the parsed envelope as its result. Errors are those of Sign.
+// SignEnvelope is Sign but returns the parsed envelope.
 func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 	return SignBy(unsigned, func(digest []byte) ([edkey.SignatureSize]byte, error) { return key.Sign(digest), nil })
 }
 
-// SignBy is SignEnvelope with a key that is held elsewhere: sign gets the 32 bytes of the event digest and
-// returns their signature. Its error is wrapped.
+// SignBy is SignEnvelope with a key that is held elsewhere: sign gets the 32 bytes of the event
+// digest and returns their signature. SignBy wraps its error.
 func SignBy(unsigned []byte, sign func(digest []byte) ([edkey.SignatureSize]byte, error)) (*Envelope, error) {
 	canonical, list, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {
@@ -123,7 +124,7 @@ func SignBy(unsigned []byte, sign func(digest []byte) ([edkey.SignatureSize]byte
 	if m.memberValue(keyID) == nil {
 		return nil, fmt.Errorf("sign envelope: %w", newMissingError(keyID))
 	}
-	sum := Digest(id.Key(m.decodeTexts()[keyID]), canonical) // Parse refuses any key_id that is none
+	sum := Digest(id.Key(m.decodeTexts()[keyID]), canonical) // Parse rejects an invalid key_id
 	sig, err := sign(sum[:])
 	if err != nil {
 		return nil, fmt.Errorf("sign envelope: %w", err)

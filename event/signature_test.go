@@ -43,7 +43,7 @@ func readVectors(t testing.TB) (v vectors, key edkey.Private) {
 	return v, key
 }
 
-// withoutSignature is Signed by another road: decode, delete, encode.
+// withoutSignature computes Signed differently: decode, delete, encode.
 func withoutSignature(t testing.TB, canonical []byte) []byte {
 	t.Helper()
 	var m map[string]jsontext.Value
@@ -96,13 +96,13 @@ func TestVectors(t *testing.T) {
 		}
 		e, err := Parse(signed, Options{})
 		if err != nil || e.SignatureB64 != one.Signature["digest"] || !bytes.Equal(e.Canonical, signed) {
-			t.Errorf("%s: Sign made %s, %v", one.Name, signed, err)
+			t.Errorf("%s: Sign returned %s, %v", one.Name, signed, err)
 		}
 	}
 }
 
-// Members may sort before, between and behind those of the signature.
-func TestSignedCutsTheSignatureMembersAlone(t *testing.T) {
+// Members may sort before, between and after the members of the signature.
+func TestSignedRemovesOnlyTheSignature(t *testing.T) {
 	key := edkey.NewPrivate()
 	for _, extra := range []map[string]string{
 		{},
@@ -137,7 +137,7 @@ func TestSignedCutsTheSignatureMembersAlone(t *testing.T) {
 	}
 }
 
-func TestVerifyRefusesWhatWasChanged(t *testing.T) {
+func TestVerifyRejectsChanges(t *testing.T) {
 	key := edkey.NewPrivate()
 	signed, err := Sign(body(map[string]string{"sig_alg": "", "sig_value_b64": "", "salt": `"c2FsdA"`, "payload": `{"amount":1}`}), key)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestVerifyRefusesWhatWasChanged(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   []byte
-		want Form // 0: refused
+		want Form // if 0, the signature is rejected
 	}{
 		{"nothing", signed, FormDigest},
 		{"white space", append([]byte(" "), signed...), FormDigest},
@@ -240,7 +240,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// refund is a signed envelope of some 900 bytes.
+// refund returns a signed envelope of about 900 bytes.
 func refund(b *testing.B) (signed []byte, key edkey.Private) {
 	key = edkey.NewPrivate()
 	signed, err := Sign(body(map[string]string{
@@ -289,7 +289,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := e.Verify(pub); !ok {
-			b.Fatal("refused")
+			b.Fatal("rejected")
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestResultsFollowFromTheirIntents(t *testing.T) {
 	intent := event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.AllowWithObligation, PolicyID: "p", PolicyVersion: 1, PolicyDigest: id.Hash{1}, RuleID: "r", Engine: "rules", EvaluatedAt: 1}
 	denied := intent
 	denied.Effective = id.Deny
-	good := intent.OfResult("intent", id.Allow)
+	good := intent.ForResult("intent", id.Allow)
 	change := func(f func(*event.Policy)) event.Policy {
 		p := good
 		f(&p)

@@ -123,7 +123,7 @@ func (m *Monitor) withCosignatures(note, other tlog.Note) tlog.Note {
 		if _, err := w.Key.Cosigned(other); err != nil {
 			continue
 		}
-		at := slices.IndexFunc(other.Signatures, w.Key.Made)
+		at := slices.IndexFunc(other.Signatures, w.Key.Matches)
 		// fails when an invalid line of the key is there already
 		if more, err := note.Add(other.Signatures[at]); err == nil {
 			note = more

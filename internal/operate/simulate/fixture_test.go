@@ -131,7 +131,7 @@ func (w *world) send(tenant id.Tenant, c *policy.Compiled, tool, payload string,
 func (w *world) result(tenant id.Tenant, intent *event.Record) {
 	w.t.Helper()
 	e := w.envelope(tenant, "acme.pay.refund", fmt.Sprintf(`{"parent_event_id":%q,"phase":"result"}`, intent.EventID), id.Allow)
-	w.append(tenant, e, intent.Policy.OfResult(intent.EventID, id.Allow))
+	w.append(tenant, e, intent.Policy.ForResult(intent.EventID, id.Allow))
 }
 
 func (w *world) append(tenant id.Tenant, e *event.Envelope, said event.Policy) (*event.Record, *event.Envelope) {

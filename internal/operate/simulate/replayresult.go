@@ -26,7 +26,7 @@ func ReplayResult(result, intent Documents) []Difference {
 	d.compareValues("sequence_num behind the intent's", "true", fmt.Sprint(r.SequenceNum > i.SequenceNum))
 	d.compareValues("an intent that permits", "true", fmt.Sprint(i.Policy.Permits()))
 	if len(d.all) == 0 {
-		follows := i.Policy.OfResult(i.EventID, r.Policy.Declared)
+		follows := i.Policy.ForResult(i.EventID, r.Policy.Declared)
 		d.comparePolicy(&r.Policy, &follows)
 	}
 	return d.all
@@ -34,7 +34,7 @@ func ReplayResult(result, intent Documents) []Difference {
 
 // compareCall compares what both envelopes state about the call.
 func (d *differences) compareCall(result *event.Envelope, intent Documents) {
-	call, ok := result.SaysResult()
+	call, ok := result.ClaimsResult()
 	d.compareValues("payload.phase", event.PhaseResult, call.Phase)
 	d.compareValues("parent_event_id", string(call.Parent), string(intent.Record.EventID))
 	if e := intent.Envelope; ok && e != nil {

@@ -37,7 +37,7 @@ type Result struct {
 // ResultOf returns the result that an envelope says to be; nil for an event that is judged
 // in any case.
 func ResultOf(e *event.Envelope) *Result {
-	call, ok := e.SaysResult()
+	call, ok := e.ClaimsResult()
 	if !ok {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (i *Intent) acceptsResult(r Result) bool {
 // Judgement is that of a result which declares a decision: no policy is asked and no
 // limit counts it.
 func (i *Intent) Judgement(r Result, declared id.Decision) Judgement {
-	return Judgement{Policy: i.policy.OfResult(r.Call.Parent, declared)}
+	return Judgement{Policy: i.policy.ForResult(r.Call.Parent, declared)}
 }
 
 const (
