@@ -2,8 +2,6 @@ package log
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -11,73 +9,45 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/tlog"
 )
-
-// Moves collects ledgers that have changed, each once between two calls of Take, so that a follower may be slow. Methods may
-// be called concurrently.
-type Moves struct {
-	mu    sync.Mutex
-	moved map[id.Tenant]struct{}
-	ready chan struct{} // contains a token while moved is not empty
-}
-
-// Ready returns a channel that receives a value when ledgers have changed.
-func (m *Moves) Ready() <-chan struct{} { return m.ready }
-
-// Take returns the ledgers that have changed since the last call, in no particular order.
-func (m *Moves) Take() []id.Tenant {
-	m.mu.Lock()
-	moved := m.moved
-	m.moved = make(map[id.Tenant]struct{})
-	m.mu.Unlock()
-	return slices.Collect(maps.Keys(moved))
-}
-
-func (m *Moves) addMoved(t id.Tenant) {
-	m.mu.Lock()
-	m.moved[t] = struct{}{}
-	m.mu.Unlock()
-	select {
-	case m.ready <- struct{}{}:
-	default:
-	}
-}
 
 // moveFollowers are the followers of one kind of change. The finisher notifies them, so Tell never blocks.
 type moveFollowers struct {
 	mu  sync.Mutex
-	all atomic.Pointer[[]*Moves] // copied on write
+	all atomic.Pointer[[]*syncs.Inbox[id.Tenant]] // copied on write
 }
 
 // New adds a follower. It collects changes as long as the ledgers exist.
-func (f *moveFollowers) New() *Moves {
-	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
+func (f *moveFollowers) New() *syncs.Inbox[id.Tenant] {
+	added := syncs.NewInbox[id.Tenant](0)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var followed []*Moves
+	var all []*syncs.Inbox[id.Tenant]
 	if old := f.all.Load(); old != nil {
-		followed = append(followed, *old...)
+		all = append(all, *old...)
 	}
-	followed = append(followed, m)
-	f.all.Store(&followed)
-	return m
+	all = append(all, added)
+	f.all.Store(&all)
+	return added
 }
 
 // Tell adds a changed ledger to every follower.
 func (f *moveFollowers) Tell(t id.Tenant) {
-	if followed := f.all.Load(); followed != nil {
-		for _, m := range *followed {
-			m.addMoved(t)
+	if all := f.all.Load(); all != nil {
+		for _, inbox := range *all {
+			inbox.Add(t)
 		}
 	}
 }
 
-// Moves returns a collector of the ledgers that get a new published state from now on.
-func (l *Ledgers) Moves() *Moves { return l.moves.New() }
+// Moves returns an inbox for the ledgers that get a new published state from now on. It is not bounded.
+func (l *Ledgers) Moves() *syncs.Inbox[id.Tenant] { return l.moves.New() }
 
-// Relisted returns a collector of the ledgers whose Listing may change from now on. It may collect others too.
-func (l *Ledgers) Relisted() *Moves { return l.relisted.New() }
+// Relisted returns an inbox for the ledgers whose Listing may change from now on. It may collect others too. It is not
+// bounded.
+func (l *Ledgers) Relisted() *syncs.Inbox[id.Tenant] { return l.relisted.New() }
 
 // Listing is the entry of a log in the list of the logs of a service.
 type Listing struct {

@@ -18,8 +18,8 @@ import (
 )
 
 // taken returns what moved, in order.
-func taken(m *log.Moves) []id.Tenant {
-	all := m.Take()
+func taken(m interface{ Take() ([]id.Tenant, bool) }) []id.Tenant {
+	all, _ := m.Take()
 	slices.Sort(all)
 	return all
 }

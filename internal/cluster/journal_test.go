@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 )
 
 // take returns the content of an inbox, in order.
-func take(b *cluster.Inbox) ([]id.Tenant, bool) {
+func take(b *syncs.Inbox[id.Tenant]) ([]id.Tenant, bool) {
 	changed, missed := b.Take()
 	slices.Sort(changed)
 	return changed, missed
@@ -46,7 +47,7 @@ func TestJournal(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		for kind, inbox := range map[string]struct {
-			*cluster.Inbox
+			*syncs.Inbox[id.Tenant]
 			want []id.Tenant
 		}{"grown": {j.Grown, test.grown}, "relisted": {j.Relisted, test.relisted}} {
 			ready := len(inbox.Ready()) > 0
@@ -57,13 +58,5 @@ func TestJournal(t *testing.T) {
 				t.Errorf("%s: %s: taken twice", name, kind)
 			}
 		}
-	}
-}
-
-// A process without other nodes receives no changes.
-func TestNoInbox(t *testing.T) {
-	var none *cluster.Inbox
-	if changed, missed := none.Take(); none.Ready() != nil || changed != nil || missed {
-		t.Errorf("got %v, %v", changed, missed)
 	}
 }

@@ -1,6 +1,6 @@
 // Package syncs contains the small concurrency helpers that several packages share: waits that a context can end (Sleep,
-// Within), parallel work (RunAll), a lock for each key (KeyLocks), notification of waiting callers (Hub), and a count of
-// calls in flight that Close waits for (InFlight).
+// Within), parallel work (RunAll), a lock for each key (KeyLocks), notification of waiting callers (Hub), keys for a slow
+// reader (Inbox), and a count of calls in flight that Close waits for (InFlight).
 //
 // Invariants:
 //

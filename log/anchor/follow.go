@@ -1,11 +1,11 @@
 package anchor
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Note is a durable note of a folder, for the folders of other processes that share the store.
@@ -21,24 +21,28 @@ const maxFollowed = 64 << 10
 // It never delays a write. Methods may be called concurrently.
 type Follower struct {
 	folder *Folder
-	ready  chan struct{} // contains a token while there are notes to take
-	most   int
 
-	mu     sync.Mutex
-	heads  map[originHash]followedHead
-	slugs  map[slugHash][]byte
-	missed bool
+	mu    sync.Mutex // makes changes of keys and notes atomic
+	keys  *syncs.Inbox[noteKey]
+	notes map[noteKey]followedNote // for each key in keys
 }
 
-type followedHead struct {
-	size id.Index
-	note []byte
+// noteKey identifies an origin or a slug.
+type noteKey struct {
+	slug bool
+	hash [16]byte
+}
+
+type followedNote struct {
+	size id.Index // of the checkpoint; 0 for a slug
+	text []byte
 }
 
 // Follow starts a follower. The caller must Close it.
 func (f *Folder) Follow() *Follower {
-	follower := &Follower{folder: f, ready: make(chan struct{}, 1), most: maxFollowed}
-	follower.clear()
+	follower := &Follower{
+		folder: f, keys: syncs.NewInbox[noteKey](maxFollowed), notes: make(map[noteKey]followedNote),
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.followers = append(f.followers, follower)
@@ -53,61 +57,43 @@ func (w *Follower) Close() {
 }
 
 // Ready returns a channel that receives a value when there are notes to take.
-func (w *Follower) Ready() <-chan struct{} { return w.ready }
+func (w *Follower) Ready() <-chan struct{} { return w.keys.Ready() }
 
 // Take returns the notes since the last call, slugs first. missed reports whether notes were dropped because there were
 // too many. Folder.Notes returns all of them.
 func (w *Follower) Take() (notes []Note, missed bool) {
 	w.mu.Lock()
-	heads, slugs, missed := w.heads, w.slugs, w.missed
-	w.clear()
-	w.mu.Unlock()
-	notes = make([]Note, 0, len(heads)+len(slugs))
-	for note := range maps.Values(slugs) {
-		notes = append(notes, Note{Slug: true, Text: note})
+	defer w.mu.Unlock()
+	keys, missed := w.keys.Take()
+	notes = make([]Note, 0, len(keys))
+	for _, slugs := range []bool{true, false} {
+		for _, key := range keys {
+			if key.slug == slugs {
+				notes = append(notes, Note{Slug: slugs, Text: w.notes[key].text})
+			}
+		}
 	}
-	for h := range maps.Values(heads) {
-		notes = append(notes, Note{Text: h.note})
-	}
+	w.notes = make(map[noteKey]followedNote)
 	return notes, missed
-}
-
-// clear removes all collected notes. The caller must hold mu, or be the only user.
-func (w *Follower) clear() {
-	w.heads, w.slugs, w.missed = make(map[originHash]followedHead), make(map[slugHash][]byte), false
 }
 
 // addHead adds a durable checkpoint.
 func (w *Follower) addHead(shown originHead, note []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	waits, found := w.heads[shown.origin]
-	switch {
-	case !found && w.isFull():
-		w.missed = true
-	case !found || waits.size <= shown.size:
-		w.heads[shown.origin] = followedHead{size: shown.size, note: note}
-	}
-	w.signal()
+	w.add(noteKey{hash: shown.origin}, followedNote{size: shown.size, text: note})
 }
 
 // addSlug adds a durable note of a slug.
 func (w *Follower) addSlug(slug slugHash, note []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, found := w.slugs[slug]; !found && w.isFull() {
-		w.missed = true
-	} else {
-		w.slugs[slug] = note
-	}
-	w.signal()
+	w.add(noteKey{slug: true, hash: slug}, followedNote{text: note})
 }
 
-func (w *Follower) isFull() bool { return len(w.heads)+len(w.slugs) >= w.most }
-
-func (w *Follower) signal() {
-	select {
-	case w.ready <- struct{}{}:
-	default:
+func (w *Follower) add(key noteKey, note followedNote) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if waiting, found := w.notes[key]; found && waiting.size > note.size {
+		return
+	}
+	if w.keys.Add(key) {
+		w.notes[key] = note
 	}
 }

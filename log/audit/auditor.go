@@ -62,7 +62,7 @@ type Auditor struct {
 	metrics *metrics
 	logger  *slog.Logger // suppresses repetitions
 
-	moved     *log.Moves
+	moved     *syncs.Inbox[id.Tenant]
 	in        *inspector // of whole passes
 	inNew     *inspector // of new events
 	backlog   backlog

@@ -86,7 +86,8 @@ func (a *Auditor) inspectOne(ctx context.Context, s *surveyed) error {
 
 // noteMoved records the new sizes of changed ledgers.
 func (a *Auditor) noteMoved(ctx context.Context) {
-	for _, t := range a.moved.Take() {
+	moved, _ := a.moved.Take()
+	for _, t := range moved {
 		s, err := a.ledgers.State(ctx, t)
 		if err != nil {
 			continue // left to the next round

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/syncs"
-	"github.com/agentledger/agentledger/log"
 )
 
 const newsName = "news"
@@ -18,13 +18,13 @@ const newsPause = time.Second
 // teller is the changes of one kind on this node, for the others.
 type teller struct {
 	kind    cluster.NoteKind
-	changed *log.Moves
+	changed *syncs.Inbox[id.Tenant]
 }
 
 // Exchange tells the other nodes of the ledgers that changed on this one, from Start on, and returns those that
 // changed there. follow begins to collect the changes here. Exchange is called before Start. A process that serves
 // alone tells no other process, and its inbox is nil.
-func (n *Node) Exchange(kind cluster.NoteKind, follow func() *log.Moves) *cluster.Inbox {
+func (n *Node) Exchange(kind cluster.NoteKind, follow func() *syncs.Inbox[id.Tenant]) *syncs.Inbox[id.Tenant] {
 	if n == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (n *Node) spreadNews(ctx context.Context, t teller) {
 		if syncs.Sleep(ctx, newsPause) != nil {
 			return
 		}
-		changed := t.changed.Take()
+		changed, _ := t.changed.Take()
 		notes := make([][]byte, len(changed))
 		for i, tenant := range changed {
 			notes[i] = cluster.NoteOf(t.kind, tenant)

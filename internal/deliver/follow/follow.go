@@ -37,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -46,8 +47,8 @@ type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
-	Moves() *log.Moves
-	Relisted() *log.Moves
+	Moves() *syncs.Inbox[id.Tenant]
+	Relisted() *syncs.Inbox[id.Tenant]
 }
 
 // Work does the work for a batch. With an error nothing is written, and the batch comes again.
@@ -142,7 +143,7 @@ type Follower struct {
 	share           Share
 	gains           uint64 // of share, when the ledgers were listed for the last time
 	listing         atomic.Bool
-	moved, relisted *log.Moves
+	moved, relisted *syncs.Inbox[id.Tenant]
 	ahead           *cache.Map[unit, id.Index] // with All: the size at which the next look is worth it
 }
 

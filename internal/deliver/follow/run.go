@@ -124,10 +124,12 @@ func (f *Follower) wakeLedgers(ctx context.Context) error {
 
 // collectMoved notes the followers of the ledgers that moved, and those whose pause is over.
 func (f *Follower) collectMoved() {
-	moved, now := slices.Concat(f.moved.Take(), f.relisted.Take()), f.currentTime()
+	moved, _ := f.moved.Take()
+	relisted, _ := f.relisted.Take()
+	now := f.currentTime()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, t := range moved {
+	for _, t := range slices.Concat(moved, relisted) {
 		if f.All != nil {
 			f.queue.addWaiting(unit{tenant: t}, false, now)
 		}

@@ -20,7 +20,8 @@ func (d *Directory) compareOwn(ctx context.Context) error {
 		d.metrics.pending.Set(0)
 	}
 	_, _ = d.Others.Take() // they are for the node that maintains the directory
-	for _, t := range d.moves.Take() {
+	moved, _ := d.moves.Take()
+	for _, t := range moved {
 		d.pending[t] = time.Time{}
 	}
 	for t := range d.pending {

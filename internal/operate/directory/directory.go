@@ -28,8 +28,8 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -41,7 +41,7 @@ type Ledgers interface {
 	// LastShown returns a ledger that another node owns, as of its anchor.
 	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
 	Root(ctx context.Context, s *log.State, size id.Index) (id.Hash, error)
-	Moves() *log.Moves
+	Moves() *syncs.Inbox[id.Tenant]
 	Freeze(ctx context.Context, t id.Tenant, reason string) error
 }
 
@@ -59,8 +59,8 @@ type Options struct {
 	Events  *sysevent.Appender
 	Tenant  id.Tenant // the directory's organization
 
-	Keeps  func() bool    // reports whether this process maintains the directory now; nil: always
-	Others *cluster.Inbox // logs that grew on other nodes; nil if there are none
+	Keeps  func() bool             // reports whether this process maintains the directory now; nil: always
+	Others *syncs.Inbox[id.Tenant] // logs that grew on other nodes; nil if there are none
 
 	Interval time.Duration         // minimum time between two appends; default: 10 s
 	Logger   *slog.Logger          // default: discards
@@ -71,7 +71,7 @@ type Options struct {
 // CatchUp and Publish must be called by one goroutine.
 type Directory struct {
 	Options
-	moves    *log.Moves
+	moves    *syncs.Inbox[id.Tenant]
 	caughtUp bool
 	pending  map[id.Tenant]time.Time // logs to examine; logs of other nodes are examined again until that time
 	metrics  *metrics

@@ -90,7 +90,8 @@ const anchorTime = 5 * time.Second
 
 // gatherMoves adds the logs that moved here and on other nodes to pending.
 func (d *Directory) gatherMoves(ctx context.Context) error {
-	for _, t := range d.moves.Take() {
+	moved, _ := d.moves.Take()
+	for _, t := range moved {
 		d.pending[t] = time.Time{}
 	}
 	changed, missed := d.Others.Take()

@@ -26,14 +26,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 )
 
 // Ledgers is the part of package log that the list uses.
 type Ledgers interface {
 	Listing(ctx context.Context, t id.Tenant) (log.Listing, bool, error)
-	Relisted() *log.Moves
+	Relisted() *syncs.Inbox[id.Tenant]
 }
 
 // Store is the part of a storage engine that the list uses.
@@ -48,7 +48,7 @@ type Options struct {
 	Contact string // how to contact the operator: one line, not empty
 	PerDay  int    // requests of a log to a witness in a day, 1 to 2^31 - 1
 
-	Others *cluster.Inbox // logs that were added, removed or got another key on other nodes; nil if there are none
+	Others *syncs.Inbox[id.Tenant] // logs that were added, removed or got another key on other nodes; nil if there are none
 
 	Interval time.Duration         // minimum time between two lists; default: 1 s
 	Logger   *slog.Logger          // default: discards
@@ -58,7 +58,7 @@ type Options struct {
 // List is the list of a service. Current may be called concurrently with everything else. Run must be called only once.
 type List struct {
 	Options
-	relisted *log.Moves
+	relisted *syncs.Inbox[id.Tenant]
 	found    bool                 // all logs were found; false again after missed notifications of other nodes
 	changed  bool                 // keys differ from the current list
 	keys     map[id.Tenant]string // vkeys of the listed logs

@@ -78,7 +78,8 @@ func (l *List) findAllLogs(ctx context.Context) error {
 // updateChanged reads the listings that changed, and renders the list again if needed.
 func (l *List) updateChanged(ctx context.Context) (err error) {
 	others, missed := l.Others.Take()
-	for _, t := range slices.Concat(l.relisted.Take(), others) {
+	relisted, _ := l.relisted.Take()
+	for _, t := range slices.Concat(relisted, others) {
 		l.pending[t] = struct{}{}
 	}
 	l.found = !missed

@@ -5,7 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Run follows the ledgers and runs the rounds until ctx ends. Then it waits for the
@@ -44,9 +45,10 @@ func (w *Witnesses) Run(ctx context.Context) {
 }
 
 // enqueueMoves adds the ledgers that moved to the queue.
-func (w *Witnesses) enqueueMoves(m *log.Moves) {
+func (w *Witnesses) enqueueMoves(m *syncs.Inbox[id.Tenant]) {
 	now := w.Clock()
-	for _, t := range m.Take() {
+	moved, _ := m.Take()
+	for _, t := range moved {
 		w.queue.enqueueMoved(t, now)
 	}
 }
