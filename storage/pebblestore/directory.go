@@ -91,15 +91,6 @@ func (f *failures) waitAfterFailure() {
 	}
 }
 
-// Open implements vfs.FS.
-func (d directoryFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := d.FS.Open(name, opts...)
-	if err != nil || !strings.HasSuffix(name, tableSuffix) {
-		return f, err
-	}
-	return d.engine.damaged.Guard(f, name), nil
-}
-
 // OpenDir implements vfs.FS.
 func (d directoryFS) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)

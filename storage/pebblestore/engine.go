@@ -60,7 +60,6 @@ type Engine struct {
 	erasures erasedCounter // changed under the write lock
 	unsynced unsynced
 	recent   *recentNames
-	damaged  damagedBlocks
 	names    *nameFilter // written under the write lock
 }
 

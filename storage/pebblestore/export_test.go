@@ -39,8 +39,5 @@ func (e *Engine) SetFormat(n uint64) error {
 	return errors.Join(e.file.writeState(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
 }
 
-// DamagedBlocks returns the number of known damaged blocks.
-func (e *Engine) DamagedBlocks() int { return e.damaged.Count() }
-
 // CacheBytes returns the size of Pebble's cache with options.
 func CacheBytes(o Options) int64 { return o.withDefaults().pebble(&Engine{}).CacheSize }

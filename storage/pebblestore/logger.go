@@ -96,7 +96,6 @@ func (l *logger) events() *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			l.engine.damaged.Note(info.Path, info.Details)
 			l.slog.Error("store: damaged data", "file", info.Path, "error", readError(info.Details),
 				"remedy", remedy(info.Details))
 		},
