@@ -2,8 +2,11 @@ package pgstore
 
 import (
 	"context"
+	"os"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
@@ -20,8 +23,15 @@ func Migrate(ctx context.Context, url string) error {
 
 // MigrateTo creates the tables as an older program left them.
 func MigrateTo(ctx context.Context, url string, version int64) (err error) {
-	return withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error {
-		return p.BringTo(ctx, config, version)
+	return withProgram(url, func(_ *schema.Program, config *pgx.ConnConfig) error {
+		db := stdlib.OpenDB(*config)
+		defer db.Close()
+		steps, err := goose.NewProvider(goose.DialectPostgres, db, os.DirFS("schema/migrations"), goose.WithDisableGlobalRegistry(true))
+		if err != nil {
+			return err
+		}
+		_, err = steps.UpTo(ctx, version)
+		return err
 	})
 }
 

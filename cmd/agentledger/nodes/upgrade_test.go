@@ -1,6 +1,9 @@
 package nodes_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +22,20 @@ type release struct{ program, steps string }
 // nextProgram returns the program of a version that does not exist, which may have further steps of the schema.
 func nextProgram(t *testing.T) string {
 	t.Helper()
-	return servicetest.ProgramWith(t, "-tags", "agentledger_next", "-ldflags",
+	folder, err := filepath.Abs("../../../storage/pgstore/schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {
+		filepath.Join(folder, "source.go"): filepath.Join(folder, "testdata/source_next.go")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return servicetest.ProgramWith(t, "-overlay", overlay, "-ldflags",
 		"-s -w -X github.com/agentledger/agentledger/internal/programversion.release=v9.0.0")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
+	"github.com/agentledger/agentledger/storage/pgstore/schema/upgradetest"
 )
 
 // death ends the connections of a program at one of its statements: before it is sent, or after the server has executed
@@ -36,7 +37,7 @@ func (d *death) TraceQueryEnd(_ context.Context, conn *pgx.Conn, _ pgx.TraceQuer
 // A program that dies at any statement of an expansion or a contraction leaves a schema that the next start upgrades,
 // with each step applied once. Until then, older programs get the right error.
 func TestDeathAtEachStatement(t *testing.T) {
-	v1, v3 := program(t, "v1"), program(t, "v3", schema.Expanding, schema.Contracting)
+	v1, v3 := program(t, "v1"), program(t, "v3", upgradetest.Expanding(), upgradetest.Contracting())
 	whole := newPlace(t)
 	must(t, v1.Bring(t.Context(), whole.config))
 	counted := &death{at: 1 << 30}
@@ -80,7 +81,7 @@ func dieAt(t *testing.T, v1, v3 *schema.Program, d *death) {
 
 // Programs that start concurrently apply each step once, also next to a program of the previous version.
 func TestManyAtOnce(t *testing.T) {
-	v2, v3 := program(t, "v2", schema.Expanding), program(t, "v3", schema.Expanding, schema.Contracting)
+	v2, v3 := program(t, "v2", upgradetest.Expanding()), program(t, "v3", upgradetest.Expanding(), upgradetest.Contracting())
 	where := newPlace(t)
 	var all sync.WaitGroup
 	for range 4 {
@@ -101,7 +102,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // A step whose tables are used by another session waits without blocking others for long, and is applied afterwards.
 func TestStepBehindALongRead(t *testing.T) {
-	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
+	v1, v2 := program(t, "v1"), program(t, "v2", upgradetest.Expanding())
 	where := newPlace(t)
 	must(t, v1.Bring(t.Context(), where.config))
 	reader, err := pgx.ConnectConfig(t.Context(), where.config)

@@ -65,7 +65,7 @@ func New(version string, keys []string, logger *slog.Logger) (*Program, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	known, err := own()
+	known, err := released()
 	if err != nil {
 		return nil, fmt.Errorf("read the steps of the schema: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
+	"github.com/agentledger/agentledger/storage/pgstore/schema/upgradetest"
 )
 
 // shared is the database server of all tests.
@@ -95,7 +96,7 @@ func (p *place) number(sql string) (n int64) {
 }
 
 // program returns the program of this version, with more steps.
-func program(t *testing.T, version string, more ...schema.Next) *schema.Program {
+func program(t *testing.T, version string, more ...upgradetest.Step) *schema.Program {
 	t.Helper()
 	p, err := schema.New("", nil, nil)
 	must(t, err)
@@ -184,8 +185,8 @@ func TestExpandingStepsAdd(t *testing.T) {
 // is not, and the error names both versions. The program between the two continues. Another store in the database is
 // not affected.
 func TestOneVersionBack(t *testing.T) {
-	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
-	v3 := program(t, "v3", schema.Expanding, schema.Contracting)
+	v1, v2 := program(t, "v1"), program(t, "v2", upgradetest.Expanding())
+	v3 := program(t, "v3", upgradetest.Expanding(), upgradetest.Contracting())
 	where, other := newPlace(t), newPlace(t)
 	must(t, v1.Bring(t.Context(), other.config))
 	for _, p := range []*schema.Program{v1, v2, v1, v2} {
@@ -248,8 +249,8 @@ func (p *place) addNode(name byte, version, key string, known *int64, lives bool
 // While a node is alive whose program would break, the contraction is refused with the node's name and changes nothing.
 // Once that node is silent, it is forgotten. Nodes with newer programs do not prevent it.
 func TestContractionWaitsForNodes(t *testing.T) {
-	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
-	v3 := program(t, "v3", schema.Expanding, schema.Contracting)
+	v1, v2 := program(t, "v1"), program(t, "v2", upgradetest.Expanding())
+	v3 := program(t, "v3", upgradetest.Expanding(), upgradetest.Contracting())
 	where := newPlace(t)
 	must(t, v2.Bring(t.Context(), where.config))
 	newer, older := v2.Newest(), v1.Newest()
@@ -274,7 +275,7 @@ func TestContractionWaitsForNodes(t *testing.T) {
 // A program whose master key differs from that of a living node is refused before it changes anything; the error
 // contains neither key. A dead node, and a program with both keys of a key change, are accepted.
 func TestForeignMasterKey(t *testing.T) {
-	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
+	v1, v2 := program(t, "v1"), program(t, "v2", upgradetest.Expanding())
 	where, other := newPlace(t), newPlace(t)
 	must(t, v1.Bring(t.Context(), where.config))
 	must(t, v1.Bring(t.Context(), other.config))
