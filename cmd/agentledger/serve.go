@@ -71,7 +71,6 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	if err != nil {
 		return nil, errors.Join(err, watch.stop(ctx))
 	}
-	service.node.Warm(ctx)
 	s := &server{settings: c, service: service, listeners: new(serving.Set)}
 	if s.platformSecret, s.madeSecretFile, err = servedPlatformSecret(c); err == nil {
 		err = s.openListeners(watch, bounds)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/agentledger/agentledger/internal/secret"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/dial"
 )
 
@@ -106,14 +107,25 @@ func (c *connector) connectAndCheck(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // openPool opens the connections for everything except appends. It calls opened for each new connection.
-func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgxpool.Pool, error) {
+func (c *connector) openPool(ctx context.Context, o Options, opened func()) (*pgxpool.Pool, error) {
 	config := c.config.Copy()
-	config.MaxConns = int32(most)
+	config.MaxConns = int32(o.Readers)
+	if o.ConnectAhead {
+		config.MinConns = min(minReaders, config.MaxConns)
+	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, connectTime)
 		defer cancel()
 		opened()
-		return c.prepare(ctx, conn)
+		err := c.prepare(ctx, conn)
+		if o.ConnectAhead {
+			for _, sql := range takeoverStatements() {
+				if err == nil {
+					_, err = conn.Prepare(ctx, sql, sql)
+				}
+			}
+		}
+		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -124,6 +136,13 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 		return nil, unreachable(err)
 	}
 	return pool, nil
+}
+
+// takeoverStatements returns the statements of a take-over and of the first event after it, except the append.
+func takeoverStatements() []string {
+	return []string{headSQL, barrierSQL, scanSQL, scanToEndSQL, countersSQL, findSQL, findOneSQL, tileRootsSQL, tileHashesSQL,
+		entriesSQL, entryOneSQL, sizeSQL, eventsSQL(0, eventsWithin, segmentsWithin),
+		eventsSQL(storage.FieldRecord|storage.FieldEnvelope, eventsWithin, segmentsWithin)}
 }
 
 // prepare checks the server of a new connection and pins synchronous_commit for the session, so that a changed

@@ -67,6 +67,10 @@ func (l *connectionQueue) closeQueue() error {
 
 // servePending appends the parts that share a statement, then the parts that need separate transactions.
 func (l *connectionQueue) servePending(s *share) {
+	if len(s.together)+len(s.alone) == 0 { // of connectAhead
+		_, _ = l.ready(context.Background()) // the next append reports the error
+		return
+	}
 	if l.side {
 		l.leaveLocked(s)
 	}

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +93,7 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 	if err := bring(ctx, c.single()); err != nil {
 		return err
 	}
-	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil {
+	if e.pool, err = c.openPool(ctx, o, e.doubts.raiseDoubt); err != nil {
 		return err
 	}
 	e.names = newFinder(e.pool)
@@ -104,7 +105,37 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 		e.queues = append(e.queues, e.startQueue(c, false))
 	}
 	e.side = e.startQueue(c, true)
+	if o.ConnectAhead {
+		e.connectAhead(ctx)
+	}
 	return nil
+}
+
+const (
+	// minReaders is the number of connections of the pool that are kept open with Options.ConnectAhead.
+	minReaders = 8
+	// aheadTime bounds how long Open waits for connections that no call needs yet.
+	aheadTime = 2 * time.Second
+)
+
+// connectAhead opens the connections for appends and minReaders connections of the pool, so that the first calls do not
+// wait for them. It returns when they are open or after aheadTime. Errors are ignored: calls report them later.
+func (e *Engine) connectAhead(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, aheadTime)
+	defer cancel()
+	var group sync.WaitGroup
+	for _, l := range e.queues {
+		group.Add(1)
+		l.queue.addWaiting(&share{done: group.Done})
+	}
+	for range minReaders {
+		conn, err := e.pool.Acquire(ctx)
+		if err != nil {
+			break
+		}
+		defer conn.Release()
+	}
+	_ = syncs.Within(ctx, func() error { group.Wait(); return nil })
 }
 
 // Synchronous reports whether the server waits for a standby before it acknowledges a commit (synchronous_standby_names

@@ -15,6 +15,10 @@ type Options struct {
 	// Readers bounds the number of connections for everything else. If zero, 16.
 	Readers int
 
+	// ConnectAhead makes Open connect before it returns, and keeps minReaders connections open. Otherwise, each
+	// connection is opened when it is first needed, and the call that needs it waits.
+	ConnectAhead bool
+
 	// ReadOnly opens an existing store and writes nothing to the database, including its schema: an older schema is
 	// rejected.
 	ReadOnly bool

@@ -51,7 +51,7 @@ func openEngine(ctx context.Context, c config.Store, t config.Tuning, keys keySe
 			return nil, err
 		}
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, Keys: fingerprints,
-			Version: programversion.Read().Short(), OnOutdated: broken})
+			Version: programversion.Read().Short(), OnOutdated: broken, ConnectAhead: true})
 	}
 	o := embeddedOptions(c, t, logger)
 	o.OnBroken = broken

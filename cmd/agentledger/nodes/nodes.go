@@ -209,7 +209,6 @@ func (n *Node) run(ctx context.Context) {
 		group.Go(func() { n.spreadNews(exchanging, t) })
 	}
 	group.Go(func() { n.tellVersions(exchanging) })
-	group.Go(func() { n.keepWarm(exchanging) })
 	if err := n.Cluster.Run(ctx); err != nil {
 		n.options.Logger.WarnContext(ctx, "cluster: this node did not leave in time", "error", err)
 	}

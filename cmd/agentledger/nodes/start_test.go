@@ -248,7 +248,7 @@ func TestAloneEndsBesideNodes(t *testing.T) {
 	}
 }
 
-// A node that takes requests has used its connections for appends. Otherwise the first events of its organizations would
+// A node that takes requests has prepared appends on its connections. Otherwise the first events of its organizations would
 // wait until they are open.
 func TestStartOpensConnections(t *testing.T) {
 	server, err := pgtest.Start()
@@ -263,7 +263,7 @@ func TestStartOpensConnections(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	const statement = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agentledger' AND query LIKE '%UPDATE head SET size%'"
-	var used int // for an append before
+	var used int // for preparing an append
 	if err := conn.QueryRow(t.Context(), statement).Scan(&used); err != nil {
 		t.Fatal(err)
 	}
