@@ -28,7 +28,9 @@ const (
 // firstPause is the pause before the second attempt. It doubles with each attempt.
 const firstPause = 100 * time.Millisecond
 
-// sender signs and sends requests. It retries temporary failures.
+// sender signs and sends requests. It retries temporary failures. It is not a library for S3, because minio-go reads any
+// 404 without an error document as a missing object, and the client of the AWS SDK adds 5.9 MB to the program and reads
+// error documents without a bound (docs/dependencies.md).
 type sender struct {
 	base        *url.URL
 	region      string
@@ -109,7 +111,6 @@ func (s *sender) send(ctx context.Context, r request) (answer, error) {
 // jitter returns a random time in [d/2, d), so that many senders do not retry at once.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 
-// pause waits, and reports whether the context has not ended.
 // pause waits, and reports whether the context is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
