@@ -2,12 +2,12 @@ package publicapi
 
 import (
 	"context"
+	"net/url"
 	"strconv"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -50,11 +50,11 @@ func (s *Server) wantedLeaf(r *request, state *log.State) (at, size id.Index, er
 
 // indexParameter returns a log index or tree size: decimal digits without leading zeros. It returns absent if the query
 // does not have the parameter.
-func indexParameter(q *edge.Query, name string, absent id.Index) (id.Index, error) {
-	text, given := q.Parameter(name)
-	if !given {
+func indexParameter(q url.Values, name string, absent id.Index) (id.Index, error) {
+	if !q.Has(name) {
 		return absent, nil
 	}
+	text := q.Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || id.Index(n) > tlog.MaxSize || len(text) > 1 && text[0] == '0' {
 		return 0, fault.New(fault.Invalid, name+" must be a whole number in decimal digits")
@@ -63,7 +63,7 @@ func indexParameter(q *edge.Query, name string, absent id.Index) (id.Index, erro
 }
 
 // wantedIndex returns the one index that a query names, by itself or by event.
-func (s *Server) wantedIndex(ctx context.Context, state *log.State, q *edge.Query) (id.Index, error) {
+func (s *Server) wantedIndex(ctx context.Context, state *log.State, q url.Values) (id.Index, error) {
 	if q.Has("event_id") == q.Has("log_index") {
 		return 0, fault.New(fault.Invalid, "Give either log_index or event_id")
 	}

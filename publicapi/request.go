@@ -8,7 +8,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -33,7 +32,7 @@ type request struct {
 	tenant id.Tenant  // id.Service when none is named
 	known  *log.State // that has the tile which is named, of an organization that another node owns; else nil
 
-	query *edge.Query // nil for tiles, whose URLs have no query
+	query url.Values // nil for tiles, whose URLs have no query
 }
 
 // origin returns the origin of the log that the query names, or "" if it names none.
