@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// What a server may do to an honest bundle on its way out.
+// Changes that a server can make to an honest bundle before sending it.
 func TestBentBundles(t *testing.T) {
 	l, other := newTestLog(t, 1, 9), newTestLog(t, 2, 9)
 	for _, row := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Parts are a server's data about one event, all under one checkpoint.
+// Parts is a server's data about one event, all under one checkpoint.
 type Parts struct {
 	Organization id.Organization
 	Slug         id.Slug
@@ -17,24 +17,24 @@ type Parts struct {
 	Entry        event.Entry // the sequence number follows from Index
 	Proof        []id.Hash   // inclusion of Index
 
-	Previous      event.Entry // the entry at Index-1; both are ignored when Index is 0
+	Previous      event.Entry // the entry at Index-1; both are ignored if Index is 0
 	PreviousProof []id.Hash
 
 	Checkpoint tlog.Checkpoint
 	Note       []byte // the checkpoint, signed
 	Key        tlog.VerifierKey
-	Signers    []tlog.VerifierKey // all keys that signed Note, oldest first; may be empty when Key is the only one
+	Signers    []tlog.VerifierKey // all keys that signed Note, oldest first; may be empty if Key is the only one
 
 	ActionKind string // of the envelope
 	Disclosure id.Disclosure
 	Record     []byte
-	Envelope   []byte      // nil when erased
-	ErasedAt   *id.Instant // nil when not
+	Envelope   []byte      // nil if erased
+	ErasedAt   *id.Instant // nil if not erased
 }
 
-// NewBundle makes a bundle and leaves out all parts that the disclosure does not cover.
-// Disclosed gives the disclosure of the service's own events. NewBundle does not check
-// proofs; Check does. Errors are those of event.ParseRecord.
+// NewBundle returns a bundle without the parts that the disclosure does not cover. Disclosed
+// returns the disclosure of the service's own events. NewBundle does not check proofs; Check does.
+// Errors are those of event.ParseRecord.
 func NewBundle(p Parts) (*Bundle, error) {
 	p.Entry.Seq = p.Index.Sequence()
 	b := &Bundle{
@@ -54,7 +54,7 @@ func NewBundle(p Parts) (*Bundle, error) {
 		b.PreviousEntry, b.PreviousInclusion = &text, &previous
 	}
 	if err := b.addDisclosed(p); err != nil {
-		return nil, fmt.Errorf("make bundle: %w", err)
+		return nil, fmt.Errorf("build bundle: %w", err)
 	}
 	return b, nil
 }

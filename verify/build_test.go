@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// What a bundle shows is decided by the disclosure alone, whatever is at hand.
+// Only the disclosure decides what a bundle shows, whatever data is available.
 func TestNewBundleDiscloses(t *testing.T) {
 	l := newTestLog(t, 1, 0)
 	l.add(forgery{})
@@ -50,15 +50,15 @@ func TestNewBundleDiscloses(t *testing.T) {
 	}
 }
 
-func TestNewBundleRefusesRecordThatItCantRead(t *testing.T) {
+func TestNewBundleRejectsUnreadableRecord(t *testing.T) {
 	p := Parts{Disclosure: id.DiscloseFull, Record: []byte("{}"), Envelope: []byte("{}")}
-	if b, err := NewBundle(p); err == nil || !strings.HasPrefix(err.Error(), "make bundle: ") {
+	if b, err := NewBundle(p); err == nil || !strings.HasPrefix(err.Error(), "build bundle: ") {
 		t.Errorf("got %v, %v", b, err)
 	}
 }
 
-// The service's own events are shown as records at most, except for kinds that readers
-// check by their payload.
+// The service's own events are shown as records at most, except for kinds whose payload
+// readers check.
 func TestDisclosed(t *testing.T) {
 	for _, setting := range []id.Disclosure{id.DiscloseCommitment, id.DiscloseRecord, id.DiscloseFull} {
 		for signer, want := range map[event.Signer]id.Disclosure{
@@ -74,7 +74,7 @@ func TestDisclosed(t *testing.T) {
 			}
 		}
 		if got := Disclosed(setting, event.SignerAgent, DirectoryKind); got != setting {
-			t.Errorf("%v of an agent that says it is a directory: got %v", setting, got)
+			t.Errorf("%v of an agent that claims to be a directory: got %v", setting, got)
 		}
 	}
 }

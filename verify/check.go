@@ -13,15 +13,14 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// errUndisclosed says that a verdict can't be told.
+// errUndisclosed means that a verdict needs a part that is not disclosed.
 var errUndisclosed = errors.New("not disclosed")
 
-// Check checks a bundle of version 1. It never fails: the report names the errors.
+// Check checks a bundle of version 1. It never fails: the report contains the errors.
 //
-// Unchecked names members of the bundle that no verdict covers, so a change there stays
-// unseen. Names record.* are statements of the record that the log commits to but that
-// only the operator vouches for. Names "checkpoint: …" are signature lines of the
-// checkpoint by unknown keys.
+// Unchecked lists members of the bundle that no verdict covers, so a change of them goes unnoticed.
+// Names record.* are statements of the record that the log commits to but only the operator vouches
+// for. Names "checkpoint: …" are signature lines of the checkpoint by unknown keys.
 func Check(b *Bundle, o Options) Report { return (&checker{bundle: b, options: o}).checkBundle() }
 
 func (c *checker) checkBundle() Report {
@@ -41,8 +40,8 @@ func (c *checker) checkBundle() Report {
 	return *r
 }
 
-// checker is one run of Check: the parsed parts of the bundle, each with the
-// reason why there is none.
+// checker is one run of Check: the parsed parts of the bundle, each with the error if it is missing
+// or malformed.
 type checker struct {
 	bundle  *Bundle
 	options Options
@@ -52,15 +51,15 @@ type checker struct {
 	entryErr      error
 	checkpoint    tlog.Checkpoint // the content of the note; checkCheckpoint checks its signature
 	checkpointErr error
-	note          tlog.Note // with all its lines; zero when it can't be read
+	note          tlog.Note // with all its lines; zero if it is malformed
 	noteErr       error
-	vouched       []tlog.WitnessKey // whose cosignatures verify
-	key           tlog.VerifierKey  // that counts; zero until one is found
+	vouched       []tlog.WitnessKey // witnesses whose cosignatures verify
+	key           tlog.VerifierKey  // the key that counts; zero until it is selected
 	record        event.Record
-	recordErr     error // errUndisclosed when there is none
+	recordErr     error // errUndisclosed if there is no record
 	envelope      *event.Envelope
-	envelopeErr   error    // errUndisclosed when there is none
-	directory     *checker // of the second proof's bundle; nil when there is none
+	envelopeErr   error    // errUndisclosed if there is no envelope
+	directory     *checker // of the second proof's bundle; nil if there is none
 }
 
 // parseParts parses the texts of the bundle.
@@ -85,7 +84,7 @@ func (c *checker) parseParts() {
 	}
 }
 
-// cosignatures returns those of the witnesses given that verify.
+// cosignatures returns the valid cosignatures by the given witnesses.
 func (c *checker) cosignatures() []Cosignature {
 	all := []Cosignature{}
 	if c.checkpointErr != nil {
@@ -101,8 +100,8 @@ func (c *checker) cosignatures() []Cosignature {
 	return all
 }
 
-// readEnvelope parses an envelope in canonical form. The limit of the service
-// that took it is not known here, so its own length is the limit.
+// readEnvelope parses an envelope in canonical form. The limit of the service that accepted it is
+// unknown, so its own length is the limit.
 func readEnvelope(text string) (*event.Envelope, error) {
 	e, err := event.Parse([]byte(text), event.Options{MaxBytes: len(text), Server: true})
 	if err != nil {
@@ -114,7 +113,7 @@ func readEnvelope(text string) (*event.Envelope, error) {
 	return e, nil
 }
 
-// recordVerdict adds an error to the report. The result is true for no error.
+// recordVerdict adds an error to the report, if any. It returns true if there is no error.
 func (c *checker) recordVerdict(step string, err error) bool {
 	if err != nil {
 		c.report.Errors = append(c.report.Errors, step+": "+err.Error())
@@ -122,7 +121,8 @@ func (c *checker) recordVerdict(step string, err error) bool {
 	return err == nil
 }
 
-// recordDisclosed is recordVerdict for a part that may be undisclosed: nil then.
+// recordDisclosed is recordVerdict for a part that may be undisclosed, in which case it returns
+// nil.
 func (c *checker) recordDisclosed(step string, err error) *bool {
 	if errors.Is(err, errUndisclosed) {
 		return nil
@@ -167,14 +167,14 @@ func (c *checker) listUnchecked() []string {
 	return names
 }
 
-// sanitizeName makes a name from a bundle safe for a terminal: ASCII without control
-// characters, at most 64 bytes.
+// sanitizeName makes a name from a bundle safe to print: ASCII without control characters, at most
+// 64 bytes.
 func sanitizeName(name string) string {
 	quoted := strconv.QuoteToASCII(name[:min(len(name), 64)])
 	return quoted[1:min(len(quoted)-1, 65)]
 }
 
-// checkProof checks that p shows leaf at index in the tree of the bundle's checkpoint.
+// checkProof checks that p proves leaf at index in the tree of the bundle's checkpoint.
 func (c *checker) checkProof(p Inclusion, index id.Index, leaf id.Hash) error {
 	if c.checkpointErr != nil {
 		return fmt.Errorf("checkpoint: %w", c.checkpointErr)

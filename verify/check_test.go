@@ -34,7 +34,7 @@ func checkHonest(t *testing.T, l *testLog, index, size int) {
 	t.Helper()
 	for _, d := range disclosures() {
 		r := Check(l.bundle(index, size, d), l.options())
-		if got, want := verdicts(r), honest(d, formOf(index)); got != want || !r.OK || len(r.Errors) > 0 {
+		if got, want := verdicts(r), honest(d, formFor(index)); got != want || !r.OK || len(r.Errors) > 0 {
 			t.Fatalf("index %d of %d, %v: got %s, %v, want %s", index, size, d, got, r.Errors, want)
 		}
 		if r.TreeSize != id.Index(size) || r.CheckedAt != testStart || r.LogKeySource != KeyFromArgument {
@@ -59,8 +59,8 @@ func TestHonestBundles(t *testing.T) {
 	}
 }
 
-// What the server says of a bundle and what a stranger says of the same bundle
-// after it went through JSON, with any library.
+// The server's report of a bundle equals the report of anyone else after the bundle went
+// through JSON, with any library.
 func TestReportSurvivesJSON(t *testing.T) {
 	l := newTestLog(t, 1, 5)
 	for index := range 5 {

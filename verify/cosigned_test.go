@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// testWitness cosigns what it is shown.
+// testWitness returns a witness that cosigns everything.
 func testWitness(t *testing.T, name string, fill byte) tlog.WitnessSigner {
 	t.Helper()
 	w, err := tlog.NewWitnessSigner(name, testKey(t, fill))
@@ -19,9 +19,8 @@ func testWitness(t *testing.T, name string, fill byte) tlog.WitnessSigner {
 	return w
 }
 
-// The report names the cosignatures that verify, of witnesses that the caller
-// knows; every other line of the checkpoint is named as unchecked. None of them
-// changes a verdict.
+// The report lists the valid cosignatures by witnesses that the caller knows. Every other
+// line of the checkpoint is listed as unchecked. No cosignature changes a verdict.
 func TestCosignatures(t *testing.T) {
 	l := newTestLog(t, 1, 3)
 	a, b, impostor := testWitness(t, "a.example", 60), testWitness(t, "b.example", 61), testWitness(t, "a.example", 62)
@@ -38,10 +37,10 @@ func TestCosignatures(t *testing.T) {
 		{"both, in the order of the caller", func(text string) []tlog.Signature {
 			return []tlog.Signature{a.Cosign(text, at), b.Cosign(text, at+1000)}
 		}, []tlog.WitnessKey{b.Key(), a.Key()}, []Cosignature{{Name: "b.example", Time: at + 1000}, {Name: "a.example", Time: at}}, nil},
-		{"one that nobody knows", func(text string) []tlog.Signature {
+		{"an unknown witness", func(text string) []tlog.Signature {
 			return []tlog.Signature{a.Cosign(text, at), b.Cosign(text, at)}
 		}, []tlog.WitnessKey{a.Key()}, []Cosignature{{Name: "a.example", Time: at}}, []string{"checkpoint: b.example"}},
-		{"nobody is known", func(text string) []tlog.Signature { return []tlog.Signature{a.Cosign(text, at)} },
+		{"no witness is known", func(text string) []tlog.Signature { return []tlog.Signature{a.Cosign(text, at)} },
 			nil, []Cosignature{}, []string{"checkpoint: a.example"}},
 		{"of another checkpoint", func(string) []tlog.Signature { return []tlog.Signature{a.Cosign(other, at)} },
 			[]tlog.WitnessKey{a.Key()}, []Cosignature{}, []string{"checkpoint: a.example"}},

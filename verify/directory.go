@@ -18,7 +18,7 @@ type Listing struct {
 	Checkpoints []Listed `json:"checkpoints"` // 1 to MaxListed, ascending by origin
 }
 
-// Listed is the newest tree that a log has shown, and the key that signs it.
+// Listed is the latest tree that a log has shown, and the key that signs it.
 type Listed struct {
 	Origin id.Origin `json:"origin"`
 	Size   id.Index  `json:"tree_size"` // not 0
@@ -26,7 +26,7 @@ type Listed struct {
 	LogKey string    `json:"log_key"` // vkey
 }
 
-// listedLine is a Listed of which members may be missing.
+// listedLine is a Listed whose members may be missing.
 type listedLine struct {
 	Origin *id.Origin `json:"origin"`
 	Size   *id.Index  `json:"tree_size"`
@@ -34,8 +34,8 @@ type listedLine struct {
 	LogKey *string    `json:"log_key"`
 }
 
-// ParseListing reads the payload of an event in a service's directory. Unknown members
-// are refused. Errors wrap ErrMismatch or ErrMalformed.
+// ParseListing parses the payload of an event in a service's directory. It rejects unknown members.
+// Errors wrap ErrMismatch or ErrMalformed.
 func ParseListing(e *event.Envelope) (Listing, error) {
 	var l Listing
 	if e.ActionKind != DirectoryKind {
@@ -68,10 +68,10 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 	return l, nil
 }
 
-// Disclosed returns how much of an event is shown under a setting. The service's own
-// events name people and rules, so they are never shown in full. Events of a directory,
-// the first event of a successor and changes of a log key are exceptions, because readers
-// need the payload to check them, and every log shows its content anyway.
+// Disclosed returns how much of an event is shown under a setting. The service's own events contain
+// names of users and rules, so they are never shown in full. Exceptions are events of a directory,
+// the first event of a successor and changes of a log key, because readers need the payload to
+// check them and every log shows this content anyway.
 func Disclosed(setting id.Disclosure, signer event.Signer, kind string) id.Disclosure {
 	switch {
 	case signer != event.SignerSystem:
@@ -82,14 +82,14 @@ func Disclosed(setting id.Disclosure, signer event.Signer, kind string) id.Discl
 	return min(setting, id.DiscloseRecord)
 }
 
-// Directory is a second proof of an event: its log's tree, of a size that the
-// service's directory has listed, and the event of the directory that lists it.
+// Directory is a second proof of an event: its inclusion in a tree of its log that the service's
+// directory listed, and the event of the directory that lists the tree.
 type Directory struct {
-	Inclusion Inclusion `json:"inclusion"` // of the bundle's event, in the tree listed
-	Bundle    *Bundle   `json:"bundle"`    // of the directory's event; without a Directory of its own
+	Inclusion Inclusion `json:"inclusion"` // of the bundle's event, in the listed tree
+	Bundle    *Bundle   `json:"bundle"`    // of the directory's event; has no Directory itself
 }
 
-// parseDirectory reads the member directory of a bundle.
+// parseDirectory parses the member directory of a bundle.
 func parseDirectory(value []byte) (d *Directory, err error) {
 	canonical, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
 	if err != nil || len(members) != 2 || string(members[0].Name(canonical)) != "bundle" ||
@@ -116,8 +116,9 @@ func parseDirectory(value []byte) (d *Directory, err error) {
 	return d, nil
 }
 
-// checkDirectory: the directory's event is proven by its own bundle, is the
-// service's own, lists a tree of the bundle's log, and the event is in that tree.
+// checkDirectory checks that the directory's event is proven by its own bundle, is one of the
+// service's own events and lists a tree of the bundle's log, and that the bundle's event is in that
+// tree.
 func (c *checker) checkDirectory() error {
 	d := c.bundle.Directory
 	if d == nil {

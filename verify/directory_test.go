@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// secondProofs are some bundles with second proofs of the published corpus, whose
-// verdicts are held in internal/vectors.
+// secondProofs returns some bundles with second proofs from the published corpus, whose
+// verdicts internal/vectors tests.
 func secondProofs(t testing.TB) (texts [][]byte) {
 	t.Helper()
 	f, err := corpus.Read("..", "second-proof")
@@ -28,8 +28,8 @@ func secondProofs(t testing.TB) (texts [][]byte) {
 	return texts
 }
 
-// What the pinned keys of the directory are counts for the second proof alone, and
-// nothing else that is known of it for the bundle itself.
+// The pinned keys of the directory count only for the second proof, and nothing else that
+// is known of the directory counts for the bundle itself.
 func TestDirectoryOptions(t *testing.T) {
 	b, err := ParseBundle(secondProofs(t)[0])
 	if err != nil {
@@ -63,7 +63,7 @@ func parsedKey(t *testing.T, vkey string) tlog.VerifierKey {
 	return key
 }
 
-// A listing that is read is in order, and is read again from its own JSON.
+// A parsed listing is in order and survives a round trip through JSON.
 func FuzzParseListing(f *testing.F) {
 	for _, text := range secondProofs(f)[:2] {
 		b, err := ParseBundle(text)

@@ -11,9 +11,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// checkRecord checks that the record is canonical, that the entry commits to the record,
-// and that the record names the bundle's event. A record that disclosure promises MUST be
-// present.
+// checkRecord checks that the record is canonical, that the entry commits to it, and that it names
+// the bundle's event. If the disclosure includes the record, the record MUST be present.
 func (c *checker) checkRecord() error {
 	b := c.bundle
 	if b.Record == nil && (b.Disclosure == id.DiscloseRecord || b.Disclosure == id.DiscloseFull) {
@@ -36,8 +35,8 @@ func (c *checker) checkRecord() error {
 	return nil
 }
 
-// checkSignature checks that the record's key signed the digest or the envelope, as the
-// record's form says. checkRecord reports an unreadable record.
+// checkSignature checks that the record's key signed the digest or the envelope, depending on the
+// record's form. An unreadable record is reported by checkRecord.
 func (c *checker) checkSignature() error {
 	if c.recordErr != nil {
 		return errUndisclosed
@@ -49,12 +48,12 @@ func (c *checker) checkSignature() error {
 	if err != nil {
 		return fmt.Errorf("public_key: %w", err)
 	}
-	return checkSignatureOf(key, &c.record, c.envelope)
+	return checkRecordSignature(key, &c.record, c.envelope)
 }
 
-// checkSignatureOf checks that key signed the record's event_digest, or the envelope where the record's form says
-// so. The envelope is nil when there is none.
-func checkSignatureOf(key edkey.Public, r *event.Record, e *event.Envelope) error {
+// checkRecordSignature checks that key signed the record's event_digest or the envelope, depending
+// on the record's form. The envelope may be nil.
+func checkRecordSignature(key edkey.Public, r *event.Record, e *event.Envelope) error {
 	message := r.EventDigest[:]
 	if r.SigForm == event.FormCanonical.String() {
 		if e == nil {
@@ -80,9 +79,9 @@ func parsePublicKey(multikey string) (edkey.Public, error) {
 	return edkey.ParsePublic(b[:])
 }
 
-// checkEnvelope checks that event_digest is the envelope's digest and that the envelope
-// agrees with the record, the intent included. An envelope that disclosure promises MUST
-// be present unless it was erased.
+// checkEnvelope checks that event_digest is the envelope's digest and that the envelope agrees with
+// the record, including the intent. If the disclosure includes the envelope, it MUST be present
+// unless it was erased.
 func (c *checker) checkEnvelope() error {
 	b := c.bundle
 	if b.Envelope == nil && b.Disclosure == id.DiscloseFull && b.ErasedAt == nil {
@@ -94,12 +93,12 @@ func (c *checker) checkEnvelope() error {
 	if c.recordErr != nil {
 		return errUndisclosed
 	}
-	return checkEnvelopeOf(&c.record, c.envelope)
+	return checkRecordEnvelope(&c.record, c.envelope)
 }
 
-// checkEnvelopeOf checks that the record's event_digest is the envelope's and that the envelope agrees with the
-// record, the intent included.
-func checkEnvelopeOf(r *event.Record, e *event.Envelope) error {
+// checkRecordEnvelope checks that event_digest is the envelope's digest and that the envelope
+// agrees with the record, including the intent.
+func checkRecordEnvelope(r *event.Record, e *event.Envelope) error {
 	if e.Digest != r.EventDigest {
 		return fmt.Errorf("envelope and event_digest: %w", ErrMismatch)
 	}

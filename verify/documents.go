@@ -7,18 +7,18 @@ import (
 	"github.com/agentledger/agentledger/event"
 )
 
-// Documents are a record and its envelope, for checks of many events without bundles (package pack).
+// Documents is a record and its envelope, for checks of many events without bundles (package pack).
 type Documents struct {
 	Record   event.Record
-	Envelope *event.Envelope // nil: not there
+	Envelope *event.Envelope // may be nil
 }
 
-// ParseEnvelope reads the envelope, and checks that it is in canonical form and passes envelope_ok with the
-// record. Errors wrap ErrMalformed or ErrMismatch.
+// ParseEnvelope parses the envelope and checks that it is canonical and agrees with the record, as
+// envelope_ok requires. Errors wrap ErrMalformed or ErrMismatch.
 func (d *Documents) ParseEnvelope(text string) error {
 	e, err := readEnvelope(text)
 	if err == nil {
-		err = checkEnvelopeOf(&d.Record, e)
+		err = checkRecordEnvelope(&d.Record, e)
 	}
 	if err != nil {
 		return err
@@ -27,8 +27,8 @@ func (d *Documents) ParseEnvelope(text string) error {
 	return nil
 }
 
-// PublicKey parses the public_key of the record. Parsing costs more than a signature's check, so callers with
-// many records keep the keys. Errors wrap ErrMalformed.
+// PublicKey parses the public_key of the record. Parsing costs more than verifying a signature, so
+// callers with many records should cache the keys. Errors wrap ErrMalformed.
 func (d *Documents) PublicKey() (edkey.Public, error) {
 	key, err := parsePublicKey(d.Record.PublicKey)
 	if err != nil {
@@ -37,14 +37,15 @@ func (d *Documents) PublicKey() (edkey.Public, error) {
 	return key, nil
 }
 
-// SignatureNeedsEnvelope reports whether the signature can't be checked because the envelope is not there.
+// SignatureNeedsEnvelope reports whether the signature cannot be checked because the envelope is
+// missing.
 func (d *Documents) SignatureNeedsEnvelope() bool {
 	return d.Envelope == nil && d.Record.SigForm == event.FormCanonical.String()
 }
 
-// CheckSignature checks that key, which the caller MUST have from PublicKey, signed the record's event_digest,
-// or the envelope where the record's form says so. Errors wrap ErrMalformed or ErrMismatch, the latter also when
-// SignatureNeedsEnvelope.
+// CheckSignature checks that key signed the record's event_digest or the envelope, depending on the
+// record's form. key MUST be the result of PublicKey. Errors wrap ErrMalformed or ErrMismatch, the
+// latter also if SignatureNeedsEnvelope.
 func (d *Documents) CheckSignature(key edkey.Public) error {
-	return checkSignatureOf(key, &d.Record, d.Envelope)
+	return checkRecordSignature(key, &d.Record, d.Envelope)
 }

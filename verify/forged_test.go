@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// A server that holds the log key can log what it likes. What it logged wrongly
-// must show, although every hash, proof and note is right.
+// A server with the log key can log anything. A false log entry must be detected although
+// every hash, proof and note is correct.
 func TestForgedByTheServer(t *testing.T) {
 	smallOrder := did.Multikey(edwardsIdentity())
 	for _, row := range []struct {
@@ -43,8 +43,8 @@ func TestForgedByTheServer(t *testing.T) {
 		{"signature without padding", forgery{record: func(r *event.Record) { r.SigValueB64 = strings.TrimRight(r.SigValueB64, "=") }}, "++++-+"},
 		{"signature with trailing bits", forgery{record: func(r *event.Record) { r.SigValueB64 = r.SigValueB64[:85] + nextLetter(r.SigValueB64[85]) + "==" }}, "++++-+"},
 		{"signature of zeros", forgery{record: func(r *event.Record) { r.SigValueB64 = base64.StdEncoding.EncodeToString(make([]byte, 64)) }}, "++++-+"},
-		{"digest signed, said to be canonical", forgery{record: func(r *event.Record) { r.SigForm = "canonical" }}, "++++-+"},
-		{"canonical signed, said to be digest", forgery{form: event.FormCanonical, record: func(r *event.Record) { r.SigForm = "digest" }}, "++++-+"},
+		{"digest signed, declared canonical", forgery{record: func(r *event.Record) { r.SigForm = "canonical" }}, "++++-+"},
+		{"canonical signed, declared digest", forgery{form: event.FormCanonical, record: func(r *event.Record) { r.SigForm = "digest" }}, "++++-+"},
 		{"unknown form", forgery{record: func(r *event.Record) { r.SigForm = "raw" }}, "+++-00"},
 		{"key of small order", forgery{record: func(r *event.Record) { r.PublicKey, r.SigValueB64 = smallOrder, forgedForIdentity() }}, "++++-+"},
 		{"key in base64", forgery{record: func(r *event.Record) { r.PublicKey = "m" + r.PublicKey[1:] }}, "++++-+"},
@@ -80,25 +80,25 @@ func TestForgedByTheServer(t *testing.T) {
 	}
 }
 
-// edwardsIdentity is the encoding of the neutral element, for which anybody can
-// sign anything.
+// edwardsIdentity is the encoding of the identity, for which anyone can forge a signature
+// of any message.
 func edwardsIdentity() [32]byte { return [32]byte(edwards25519.NewIdentityPoint().Bytes()) }
 
-// forgedForIdentity is R = [1]B, S = 1, which crypto/ed25519 takes for any
-// message under the identity as key.
+// forgedForIdentity is R = [1]B, S = 1, which crypto/ed25519 accepts for any message if the
+// key is the identity.
 func forgedForIdentity() string {
 	one := make([]byte, 32)
 	one[0] = 1
 	return base64.StdEncoding.EncodeToString(append(edwards25519.NewGeneratorPoint().Bytes(), one...))
 }
 
-// nextLetter changes the bits of a last base64 character that stand for nothing.
+// nextLetter changes the unused bits of the last base64 character.
 func nextLetter(c byte) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	return string(letters[strings.IndexByte(letters, c)|1])
 }
 
-// The first entry has nothing before it but the genesis value of its origin.
+// Nothing but the genesis value of its origin precedes the first entry.
 func TestFirstEntry(t *testing.T) {
 	other := newTestLog(t, 2, 1)
 	for _, row := range []struct {

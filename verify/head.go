@@ -7,10 +7,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Head is the public end of one organization's log. The latest members are nil,
-// null in JSON, when the log is empty. LatestLeafHash and LatestPublishedAt are
-// nil too when the service does not hold the tree of its own checkpoint; Fault
-// says so.
+// Head is the public end of one organization's log. The latest members are nil, null in JSON, if
+// the log is empty. LatestLeafHash and LatestPublishedAt are also nil if the service has lost the
+// tree of its own checkpoint; Fault then names the fault.
 type Head struct {
 	OrganizationSlug  id.Slug     `json:"organization_slug"`
 	TreeSize          id.Index    `json:"tree_size"`
@@ -20,7 +19,7 @@ type Head struct {
 	RootHash          id.Hash     `json:"root_hash"`
 	Origin            id.Origin   `json:"origin"`
 	Checkpoint        string      `json:"checkpoint"` // the signed note
-	// the operator's statement about a fault of the log; empty for none
+	// The operator's statement about a fault of the log, or "".
 	Fault string `json:"fault,omitzero"`
 
 	// The operator's statements about the frozen log that this log succeeds, and about
@@ -29,8 +28,8 @@ type Head struct {
 	Successor   id.Origin `json:"successor,omitzero"`
 }
 
-// NewHead returns the head of a checkpoint c and its signed note. latest and published
-// belong to the newest entry and are ignored when c has size 0.
+// NewHead returns the head of a checkpoint c and its signed note. latest and published belong to
+// the latest entry and are ignored if c has size 0.
 func NewHead(slug id.Slug, c tlog.Checkpoint, note []byte, latest id.Hash, published id.Instant) Head {
 	h := Head{OrganizationSlug: slug, TreeSize: c.Size, RootHash: c.Root, Origin: c.Origin, Checkpoint: string(note)}
 	if c.Size > 0 {
@@ -40,10 +39,10 @@ func NewHead(slug id.Slug, c tlog.Checkpoint, note []byte, latest id.Hash, publi
 	return h
 }
 
-// CheckHead checks that key signed the head's checkpoint and that the other members agree
-// with the checkpoint. Slug, fault, time and, in a log of more than one entry, the latest
-// leaf hash are unchecked statements of the operator. A head with a fault may leave out
-// both the latest leaf hash and the time. Errors wrap ErrMismatch or an error of tlog.
+// CheckHead checks that key signed the head's checkpoint and that the other members agree with the
+// checkpoint. Slug, fault, time and, in a log of more than one entry, the latest leaf hash are
+// unverified operator claims. A head with a fault may omit both the latest leaf hash and the time.
+// Errors wrap ErrMismatch or an error of tlog.
 func CheckHead(h Head, key tlog.VerifierKey) (tlog.Checkpoint, error) {
 	c, err := openCheckpoint(h.Checkpoint, h.Origin, key)
 	if err != nil {
@@ -58,7 +57,7 @@ func CheckHead(h Head, key tlog.VerifierKey) (tlog.Checkpoint, error) {
 	return c, nil
 }
 
-// checkLatest checks the three members about the newest entry.
+// checkLatest checks the three members about the latest entry.
 func checkLatest(h Head, c tlog.Checkpoint) error {
 	if c.Size == 0 {
 		if h.LatestLogIndex != nil || h.LatestLeafHash != nil || h.LatestPublishedAt != nil {
@@ -81,8 +80,8 @@ func checkLatest(h Head, c tlog.Checkpoint) error {
 	return nil
 }
 
-// openCheckpoint checks a note strictly: three lines, the given origin, signed
-// by the key of that name.
+// openCheckpoint opens a note strictly: three lines, the given origin, signed by the key of that
+// name.
 func openCheckpoint(note string, origin id.Origin, key tlog.VerifierKey) (tlog.Checkpoint, error) {
 	if key.Name() != string(origin) {
 		return tlog.Checkpoint{}, errKeyName()

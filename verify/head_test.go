@@ -31,8 +31,8 @@ func TestCheckHead(t *testing.T) {
 	}
 }
 
-// A service that has lost its log still says what it has shown, and that it has
-// a fault.
+// A service that has lost its log still reports what it has shown, and that the log has a
+// fault.
 func TestCheckHeadWithAFault(t *testing.T) {
 	index, hash, at := id.Index(1), id.Hash{1}, testStart
 	l := newTestLog(t, 1, 3)

@@ -18,13 +18,13 @@ type LogKey struct {
 	From, To id.Index // [From, To)
 }
 
-// Always is a key that signed trees of all sizes.
+// Always returns a key that signs trees of every size.
 func Always(key tlog.VerifierKey) LogKey { return LogKey{Key: key, To: tlog.MaxSize + 1} }
 
-// Signed reports whether checkpoints of trees of that size are the key's.
+// Signed reports whether the key signs checkpoints of trees of that size.
 func (k LogKey) Signed(size id.Index) bool { return k.From <= size && size < k.To }
 
-// keyLine is one key as transparency/keys has it.
+// keyLine is one key in the answer of transparency/keys.
 type keyLine struct {
 	VerifierKey *string        `json:"vkey"`
 	Use         *string        `json:"use"`
@@ -32,11 +32,10 @@ type keyLine struct {
 	ToSize      jsontext.Value `json:"to_size"` // null while it signs
 }
 
-// ParseKeys reads a saved answer of transparency/keys and returns the keys that sign
-// checkpoints (use log), in the same order. The text MUST be strict I-JSON with all
-// members and with sizes below 2^53. Unknown members and keys of other uses are ignored.
-// The answer is unsigned, so the caller MUST trust its source. The caller bounds the
-// length. Errors wrap ErrMalformed.
+// ParseKeys parses a saved answer of transparency/keys and returns the keys that sign checkpoints
+// (use log), in the same order. The text MUST be strict I-JSON with all members and with sizes
+// below 2^53. Unknown members and keys of other uses are ignored. The answer is unsigned, so the
+// caller MUST trust its source. The caller must also bound its length. Errors wrap ErrMalformed.
 func ParseKeys(src []byte) ([]LogKey, error) {
 	canonical, _, err := jcs.ParseObject(nil, src, jcs.MaxDepth)
 	if err != nil {
@@ -64,7 +63,7 @@ func ParseKeys(src []byte) ([]LogKey, error) {
 	return keys, nil
 }
 
-// parseLogKey checks one key; ofLog is false for a key of another use.
+// parseLogKey checks one key. ofLog is false if the key has another use.
 func (l keyLine) parseLogKey() (k LogKey, ofLog bool, err error) {
 	if l.VerifierKey == nil || l.Use == nil || l.FromSize == nil || l.ToSize == nil {
 		return k, false, fmt.Errorf("missing member: %w", ErrMalformed)

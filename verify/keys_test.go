@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// keysText is an answer of transparency/keys with keys of all uses.
+// keysText returns an answer of transparency/keys with keys of all uses.
 func keysText(t testing.TB) (text string, old, current tlog.VerifierKey) {
 	t.Helper()
 	const name = "log.example/o/one"
@@ -66,10 +66,10 @@ func TestParseKeysRefuses(t *testing.T) {
 		"negative size":           with(`"from_size":0`, `"from_size":-1`),
 		"size not whole":          with(`"to_size":1000`, `"to_size":1000.5`),
 		"size as text":            with(`"to_size":1000`, `"to_size":"1000"`),
-		"sizes the wrong way":     with(`"from_size":0,"to_size":1000`, `"from_size":1000,"to_size":0`),
+		"sizes reversed":          with(`"from_size":0,"to_size":1000`, `"from_size":1000,"to_size":0`),
 		"size beyond all trees":   with(`"to_size":1000`, `"to_size":18446744073709551615`),
 		"member twice":            with(`"use":"log"`, `"use":"log","use":"log"`),
-		"text behind":             good + "x",
+		"trailing text":           good + "x",
 		"not UTF-8":               with(`"later":1`, "\"l\xff\":1"),
 	} {
 		if got, err := ParseKeys([]byte(bad)); !errors.Is(err, ErrMalformed) {
@@ -78,7 +78,7 @@ func TestParseKeysRefuses(t *testing.T) {
 	}
 }
 
-// What is read has bounds that fit together and keys of one spelling.
+// Parsed keys have consistent bounds and one spelling.
 func FuzzParseKeys(f *testing.F) {
 	text, _, _ := keysText(f)
 	f.Add([]byte(text))

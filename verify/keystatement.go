@@ -19,22 +19,22 @@ const MaxKeyStatements = 16
 // MaxKnownKeys is the maximum number of keys of one log that a reader remembers.
 const MaxKnownKeys = 256
 
-// AcceptedKey is a log key that the log stated under a key that was known before, in the form in which readers store
-// it.
+// AcceptedKey is a log key that the log stated under an earlier known key, in the form that readers
+// store.
 type AcceptedKey struct {
 	Key  string   `json:"vkey"`
 	By   string   `json:"by"`        // vkey of the key that signed the statement
 	From id.Index `json:"from_size"` // Key signs trees of this size and larger ones, By only smaller ones
 }
 
-// String describes the change for people.
+// String describes the change in a sentence.
 func (a AcceptedKey) String() string {
 	return fmt.Sprintf("the key %s replaces %s from size %d on: an entry of the log states it, in a tree that %s signed",
-		signerOf(a.Key), signerOf(a.By), a.From, signerOf(a.By))
+		signerFor(a.Key), signerFor(a.By), a.From, signerFor(a.By))
 }
 
-// signerOf returns name and key ID of a vkey.
-func signerOf(vkey string) string {
+// signerFor returns the name and the key ID of a vkey.
+func signerFor(vkey string) string {
 	key, err := tlog.ParseVerifierKey(vkey)
 	if err != nil {
 		return "unreadable key"
@@ -76,12 +76,14 @@ type KeyStatement struct {
 	Note       []byte          // the signed checkpoint
 }
 
-// CheckKeyStatement checks the bundle of an event by which a log states its next key. The tree must end with the event.
-// The stated key and a known key must have signed it. The known key must be one that signs trees of this size and has no
-// end: a key that was replaced states no other one. The event must be the service's own, with its whole content.
+// CheckKeyStatement checks the bundle of an event by which a log states its next key. The tree must
+// end with the event. The stated key and a known key must have signed it. The known key must be
+// current: it signs trees of this size and has no end, because a replaced key cannot state another
+// one. The event must be one of the service's own events, with its whole content.
 //
-// The caller must check that the tree of the result and each tree that it knows are of one history. Otherwise whoever
-// stole the known key could state a key in another history. Errors wrap ErrMismatch, ErrMalformed or an error of tlog.
+// The caller must check that the tree of the result and every tree that it knows are of one
+// history. Otherwise a thief of the known key could state a key in another history. Errors wrap
+// ErrMismatch, ErrMalformed or an error of tlog.
 func CheckKeyStatement(b *Bundle, known []LogKey) (KeyStatement, error) {
 	s, err := checkKeyStatement(b, known)
 	if err != nil {
@@ -122,7 +124,7 @@ func checkKeyStatement(b *Bundle, known []LogKey) (s KeyStatement, err error) {
 	return KeyStatement{AcceptedKey{key.String(), by.String(), c.Size}, c, []byte(b.Checkpoint)}, nil
 }
 
-// openByCurrentKey opens a checkpoint by a known key without an end that signs trees of its size.
+// openByCurrentKey opens a checkpoint with a known key that has no end and signs trees of its size.
 func openByCurrentKey(note tlog.Note, known []LogKey) (by tlog.VerifierKey, c tlog.Checkpoint, err error) {
 	err = fmt.Errorf("no line of a known key that still signs: %w", tlog.ErrSignature)
 	for _, k := range known {
@@ -166,45 +168,46 @@ func readStatedKey(b *Bundle) (key tlog.VerifierKey, err error) {
 	return key, nil
 }
 
-// FindKeyStatements follows the rotations of a log from the known keys to those that signed a checkpoint. It fetches the
-// statement of each unknown key that has a line of the log's name, and of the keys between, and checks each by
-// CheckKeyStatement. The results are in the order of the rotations; the conditions of CheckKeyStatement for the caller
-// apply to each. The error names the statements that could not be fetched or are wrong; statements that were found are
-// returned all the same. The known keys must be of one log.
+// FindKeyStatements follows the rotations of a log from the known keys to the keys that signed a
+// checkpoint. It fetches the statement of each unknown key with a line of the log's name, and of
+// the keys in between, and checks each with CheckKeyStatement, whose conditions for the caller
+// apply to every result. The results are in the order of the rotations. The error names the
+// statements that could not be fetched or are wrong; the statements that were found are returned
+// with it. The known keys must be of one log.
 func FindKeyStatements(note []byte, known []LogKey, fetch func(tlog.KeyHash) (*Bundle, error)) ([]KeyStatement, error) {
 	n, err := tlog.ParseNote(note)
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
-	f := keyFinder{known: known, fetch: fetch, asked: map[tlog.KeyHash]bool{}}
+	f := keyFinder{known: known, fetch: fetch, fetched: map[tlog.KeyHash]bool{}}
 	f.follow(n)
 	return f.found, errors.Join(f.errs...)
 }
 
 // keyFinder is one run of FindKeyStatements.
 type keyFinder struct {
-	known []LogKey
-	fetch func(tlog.KeyHash) (*Bundle, error)
-	asked map[tlog.KeyHash]bool
-	found []KeyStatement
-	errs  []error
+	known   []LogKey
+	fetch   func(tlog.KeyHash) (*Bundle, error)
+	fetched map[tlog.KeyHash]bool
+	found   []KeyStatement
+	errs    []error
 }
 
 // follow finds the statements of the unknown keys that have a line in a note.
 func (f *keyFinder) follow(note tlog.Note) {
 	for _, line := range note.Signatures {
-		if line.Name != f.known[0].Key.Name() || f.asked[line.KeyHash] || len(f.asked) == MaxKeyStatements ||
+		if line.Name != f.known[0].Key.Name() || f.fetched[line.KeyHash] || len(f.fetched) == MaxKeyStatements ||
 			slices.ContainsFunc(f.known, func(k LogKey) bool { return k.Key.Hash() == line.KeyHash }) {
 			continue
 		}
-		f.asked[line.KeyHash] = true
+		f.fetched[line.KeyHash] = true
 		if err := f.add(line.KeyHash); err != nil {
 			f.errs = append(f.errs, fmt.Errorf("the statement of the key %s: %w", line.KeyHash, err))
 		}
 	}
 }
 
-// add fetches and checks the statement of a key, after those of the keys that signed it.
+// add fetches and checks the statement of a key, after the statements of the keys that signed it.
 func (f *keyFinder) add(hash tlog.KeyHash) error {
 	b, err := f.fetch(hash)
 	if err != nil {
@@ -221,7 +224,7 @@ func (f *keyFinder) add(hash tlog.KeyHash) error {
 	if err != nil {
 		return err
 	}
-	if signerOf(s.Key) != Signer(f.known[0].Key.Name(), hash) {
+	if signerFor(s.Key) != Signer(f.known[0].Key.Name(), hash) {
 		return fmt.Errorf("it states another key: %w", ErrMismatch)
 	}
 	if f.known, err = s.AddTo(f.known); err != nil {

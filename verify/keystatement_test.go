@@ -15,7 +15,7 @@ import (
 // rotatedLog is a log whose event i states key i + 1, in a tree that key i signs too. Key 0 is the first one.
 type rotatedLog struct {
 	*testLog
-	asked []tlog.KeyHash
+	fetched []tlog.KeyHash
 }
 
 func newRotatedLog(t *testing.T, rotations int) *rotatedLog {
@@ -36,7 +36,7 @@ func newRotatedLog(t *testing.T, rotations int) *rotatedLog {
 
 func (l *rotatedLog) vkey(i int) tlog.VerifierKey { return l.verifier(testKey(l.t, byte(50+i))) }
 
-// signed is the checkpoint of the first size events, signed by these keys.
+// signed returns the checkpoint of the first size events, signed by these keys.
 func (l *rotatedLog) signed(size int, keys ...int) string {
 	text := ""
 	for _, i := range keys {
@@ -51,7 +51,7 @@ func (l *rotatedLog) signed(size int, keys ...int) string {
 	return text
 }
 
-// statement is the bundle of the event that states a key.
+// statement returns the bundle of the event that states key i.
 func (l *rotatedLog) statement(i int) *Bundle {
 	b := l.bundle(i-1, i, id.DiscloseFull)
 	envelope := string(l.events[i-1].envelope)
@@ -61,9 +61,9 @@ func (l *rotatedLog) statement(i int) *Bundle {
 	return b
 }
 
-// fetch answers for FindKeyStatements.
+// fetch returns statements to FindKeyStatements.
 func (l *rotatedLog) fetch(key tlog.KeyHash) (*Bundle, error) {
-	l.asked = append(l.asked, key)
+	l.fetched = append(l.fetched, key)
 	for i := range l.events {
 		if l.vkey(i+1).Hash() == key {
 			return l.statement(i + 1), nil
@@ -72,7 +72,7 @@ func (l *rotatedLog) fetch(key tlog.KeyHash) (*Bundle, error) {
 	return nil, errors.New("404")
 }
 
-// Rotations are followed one after another, in whatever order the lines of the note are.
+// Rotations are followed one after another, in any order of the lines of the note.
 func TestFindKeyStatements(t *testing.T) {
 	l := newRotatedLog(t, 3)
 	first := []LogKey{Always(l.vkey(0))}
@@ -87,7 +87,7 @@ func TestFindKeyStatements(t *testing.T) {
 		"two unknown keys sign":         {l.signed(3, 2, 3), []int{1, 2, 3}},
 		"two unknown keys, newer first": {l.signed(3, 3, 2), []int{1, 2, 3}},
 	} {
-		l.asked = nil
+		l.fetched = nil
 		found, err := FindKeyStatements([]byte(c.note), first, l.fetch)
 		known, numbers := first, []int(nil)
 		for _, s := range found {
@@ -99,8 +99,8 @@ func TestFindKeyStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err != nil || !slices.Equal(numbers, c.found) || len(l.asked) != len(c.found) {
-			t.Errorf("%s: got %v, %v, %d questions", name, numbers, err, len(l.asked))
+		if err != nil || !slices.Equal(numbers, c.found) || len(l.fetched) != len(c.found) {
+			t.Errorf("%s: got %v, %v after fetching %d statements", name, numbers, err, len(l.fetched))
 		}
 		for i, k := range known {
 			to := id.Index(i + 1)
@@ -114,8 +114,8 @@ func TestFindKeyStatements(t *testing.T) {
 	}
 }
 
-// A key that was replaced states no other one, whatever tree it signs.
-func TestReplacedKeyStatesNothing(t *testing.T) {
+// A replaced key cannot state another one, whatever tree it signs.
+func TestReplacedKeyCannotStateAKey(t *testing.T) {
 	l := newRotatedLog(t, 2)
 	known, err := AcceptedKey{Key: l.vkey(7).String(), By: l.vkey(0).String(), From: 9}.AddTo([]LogKey{Always(l.vkey(0))})
 	if err != nil {
@@ -132,27 +132,27 @@ func TestReplacedKeyStatesNothing(t *testing.T) {
 	}
 }
 
-// The number of questions is bounded, and an answer counts for the key alone that was asked for.
+// The number of fetched statements is bounded, and a statement counts only for the key it was fetched for.
 func TestFindKeyStatementsBounds(t *testing.T) {
 	l := newRotatedLog(t, MaxKeyStatements+1)
 	first := []LogKey{Always(l.vkey(0))}
 	if found, err := FindKeyStatements([]byte(l.signed(MaxKeyStatements+1, MaxKeyStatements+1)), first, l.fetch); len(found) != 0 || err == nil {
 		t.Errorf("got %d statements, %v", len(found), err)
 	}
-	if len(l.asked) != MaxKeyStatements {
-		t.Errorf("%d questions", len(l.asked))
+	if len(l.fetched) != MaxKeyStatements {
+		t.Errorf("fetched %d statements", len(l.fetched))
 	}
 	found, err := FindKeyStatements([]byte(l.signed(MaxKeyStatements, MaxKeyStatements)), first, l.fetch)
 	if len(found) != MaxKeyStatements || err != nil {
 		t.Errorf("got %d statements, %v", len(found), err)
 	}
-	l.asked = nil
+	l.fetched = nil
 	var lines []int
 	for i := range 40 {
 		lines = append(lines, 100+i)
 	}
-	if found, err := FindKeyStatements([]byte(l.signed(1, lines...)), first, l.fetch); len(found) != 0 || err == nil || len(l.asked) != MaxKeyStatements {
-		t.Errorf("40 unknown lines: got %d statements, %v, %d questions", len(found), err, len(l.asked))
+	if found, err := FindKeyStatements([]byte(l.signed(1, lines...)), first, l.fetch); len(found) != 0 || err == nil || len(l.fetched) != MaxKeyStatements {
+		t.Errorf("40 unknown lines: got %d statements, %v after fetching %d statements", len(found), err, len(l.fetched))
 	}
 	other := func(tlog.KeyHash) (*Bundle, error) { return l.statement(1), nil }
 	if found, err := FindKeyStatements([]byte(l.signed(3, 2)), first, other); len(found) != 0 || !errors.Is(err, ErrMismatch) {
@@ -160,14 +160,14 @@ func TestFindKeyStatementsBounds(t *testing.T) {
 	}
 	loop := func(tlog.KeyHash) (*Bundle, error) { return l.statement(3), nil }
 	if found, err := FindKeyStatements([]byte(l.signed(3, 3)), first, loop); len(found) != 0 || err == nil {
-		t.Errorf("a statement that rests on an unknown key: got %v, %v", found, err)
+		t.Errorf("a statement signed by an unknown key: got %v, %v", found, err)
 	}
 	if found, err := FindKeyStatements([]byte("x"), first, l.fetch); len(found) != 0 || err == nil {
-		t.Errorf("no note: got %v, %v", found, err)
+		t.Errorf("not a note: got %v, %v", found, err)
 	}
 }
 
-// A stored key counts if the key that vouched for it is known, and only in the form in which it was stored.
+// A stored key counts if the key that vouched for it is known, and only in the form in which readers store it.
 func TestAcceptedKey(t *testing.T) {
 	l := newRotatedLog(t, 1)
 	other := newTestLog(t, 2, 0)

@@ -19,20 +19,20 @@ import (
 
 const testStart id.Instant = 1_795_176_000_000 // 2026-11-20T12:00:00.000Z
 
-// testLog is one organization's log with real keys. Its tree, proofs, digests
-// and notes are made here by the formulas of their specifications, not by the
-// packages that Check uses.
+// testLog is one organization's log with real keys. Its tree, proofs, digests and notes
+// are computed here by the formulas of their specifications, not by the packages that Check
+// uses.
 type testLog struct {
 	t      testing.TB
 	org    id.Organization
 	slug   id.Slug
 	origin id.Origin
-	key    edkey.Private // the log's
+	key    edkey.Private // the log key
 	agent  edkey.Private
 	events []testEvent
 }
 
-// testEvent is one event as it lies in the log.
+// testEvent is one event of the log.
 type testEvent struct {
 	record     event.Record
 	recordText []byte
@@ -41,8 +41,8 @@ type testEvent struct {
 	leaf       id.Hash
 }
 
-// forgery bends one event while it is made: each function, when set, is applied
-// to what an honest server would make at that step.
+// forgery changes one event while it is built: each function, if set, modifies what an
+// honest server would produce at that step.
 type forgery struct {
 	form     event.Form
 	unsigned func(envelope map[string]any)
@@ -61,8 +61,8 @@ func testKey(t testing.TB, fill byte) edkey.Private {
 	return k
 }
 
-// newTestLog returns the log of the nth organization with size events, whose
-// signatures are of the digest and the canonical form by turns.
+// newTestLog returns the log of the nth organization with size events, whose signatures
+// alternate between the digest and the canonical form.
 func newTestLog(t testing.TB, n byte, size int) *testLog {
 	t.Helper()
 	org := id.Organization{0xab, 15: n}
@@ -71,12 +71,12 @@ func newTestLog(t testing.TB, n byte, size int) *testLog {
 		key: testKey(t, n), agent: testKey(t, 100+n),
 	}
 	for i := range size {
-		l.add(forgery{form: formOf(i)})
+		l.add(forgery{form: formFor(i)})
 	}
 	return l
 }
 
-func formOf(i int) event.Form {
+func formFor(i int) event.Form {
 	if i%2 == 1 {
 		return event.FormCanonical
 	}
@@ -98,7 +98,7 @@ func (l *testLog) add(f forgery) {
 	digest, signature := l.sign(f.form, envelope)
 	envelope["sig_alg"], envelope["sig_value_b64"] = "ed25519", signature
 	apply(f.signed, envelope)
-	r := l.recordOf(index, envelope, f.form, digest, signature)
+	r := l.newRecord(index, envelope, f.form, digest, signature)
 	apply(f.record, &r)
 	e := testEvent{record: r, recordText: r.Text(), envelope: l.canonical(envelope)}
 	if f.text != nil {
@@ -136,7 +136,7 @@ func (l *testLog) sign(form event.Form, envelope map[string]any) (id.Hash, strin
 	return digest, base64.StdEncoding.EncodeToString(signature[:])
 }
 
-func (l *testLog) recordOf(index int, envelope map[string]any, form event.Form, digest id.Hash, signature string) event.Record {
+func (l *testLog) newRecord(index int, envelope map[string]any, form event.Form, digest id.Hash, signature string) event.Record {
 	declared, err := id.ParseDecision(envelope["policy_decision"].(string))
 	if err != nil {
 		l.t.Fatal(err)
@@ -151,7 +151,7 @@ func (l *testLog) recordOf(index int, envelope map[string]any, form event.Form, 
 	}
 }
 
-// last returns what the next entry names as its predecessor.
+// last returns the value that the next entry names as its predecessor.
 func (l *testLog) last() id.Hash {
 	if len(l.events) == 0 {
 		return sha256.Sum256([]byte("agentledger/genesis/v1\n" + string(l.origin) + "\n"))
@@ -171,7 +171,7 @@ func (l *testLog) checkpoint(size int) tlog.Checkpoint {
 	return tlog.Checkpoint{Origin: l.origin, Size: id.Index(size), Root: treeRoot(l.leaves(size))}
 }
 
-// bundle is the bundle of the event at index under the checkpoint of size.
+// bundle returns the bundle of the event at index under the checkpoint of size.
 func (l *testLog) bundle(index, size int, d id.Disclosure) *Bundle {
 	l.t.Helper()
 	leaves, c := l.leaves(size), l.checkpoint(size)
@@ -192,7 +192,7 @@ func (l *testLog) bundle(index, size int, d id.Disclosure) *Bundle {
 	return b
 }
 
-// options pins the log's key.
+// options returns options that pin the log's key.
 func (l *testLog) options() Options {
 	key := l.verifier(l.key)
 	return Options{Key: &key, CheckedAt: testStart}
@@ -220,7 +220,7 @@ func publicBytes(key edkey.Private) []byte {
 	return b[:]
 }
 
-// keyHash is the C2SP signed-note key ID of an Ed25519 key.
+// keyHash returns the C2SP signed-note key ID of an Ed25519 key.
 func keyHash(name string, public []byte) uint32 {
 	h := sha256.Sum256(append([]byte(name+"\n\x01"), public...))
 	return binary.BigEndian.Uint32(h[:])
@@ -230,7 +230,7 @@ func vkey(name string, public []byte) string {
 	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, public), base64.StdEncoding.EncodeToString(append([]byte{1}, public...)))
 }
 
-// signNote returns body, the empty line and one signature line.
+// signNote returns body, an empty line and one signature line.
 func signNote(name string, key edkey.Private, body string) string {
 	return body + "\n" + signatureLine(name, key, body)
 }
@@ -241,8 +241,8 @@ func signatureLine(name string, key edkey.Private, body string) string {
 	return "— " + name + " " + base64.StdEncoding.EncodeToString(append(blob, signature[:]...)) + "\n"
 }
 
-// verdicts writes the six verdicts of a report as +, - and 0, in the order
-// inclusion, checkpoint, chain, record, signature, envelope.
+// verdicts returns the six verdicts of a report as +, - and 0, in the order inclusion,
+// checkpoint, chain, record, signature, envelope.
 func verdicts(r Report) string {
 	sign := func(ok bool) byte {
 		if ok {

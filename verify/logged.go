@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// checkInclusion checks that the entry's leaf hash is event_hash, that its number is
+// checkInclusion checks that the entry's leaf hash is event_hash, that its sequence number is
 // sequence_num and log_index + 1, and that the proof leads to the checkpoint.
 func (c *checker) checkInclusion() error {
 	b := c.bundle
@@ -23,8 +23,7 @@ func (c *checker) checkInclusion() error {
 	return c.checkProof(b.Inclusion, b.LogIndex, b.EventHash)
 }
 
-// checkCheckpoint checks the form, the origin and the log key's signature of the
-// checkpoint.
+// checkCheckpoint checks the form and the origin of the checkpoint and the log key's signature.
 func (c *checker) checkCheckpoint() error {
 	var err error
 	if c.key, err = c.selectLogKey(); err != nil {
@@ -36,8 +35,7 @@ func (c *checker) checkCheckpoint() error {
 	return c.checkSigners()
 }
 
-// checkSignedBy checks the checkpoint as openCheckpoint does, on the note that is already
-// parsed.
+// checkSignedBy is openCheckpoint for the note that is already parsed.
 func (c *checker) checkSignedBy(key tlog.VerifierKey) error {
 	if key.Name() != string(c.bundle.Origin) {
 		return errKeyName()
@@ -49,7 +47,7 @@ func (c *checker) checkSignedBy(key tlog.VerifierKey) error {
 	return err
 }
 
-// selectLogKey returns the key that counts: the bundle's, or, if any are given, one of those
+// selectLogKey returns the key that counts: the bundle's, or, if the caller gave any, one of those
 // that the bundle names. Of the bundle's log_keys only the pinned one counts.
 func (c *checker) selectLogKey() (tlog.VerifierKey, error) {
 	c.report.LogKeySource = KeyFromBundle
@@ -67,9 +65,9 @@ func (c *checker) selectLogKey() (tlog.VerifierKey, error) {
 	return c.retiredKey()
 }
 
-// retiredKey returns the key that the bundle names, if it is one of those given and
-// signed trees of the checkpoint's size. A key may be listed for several ranges of
-// sizes: one that holds the size is enough.
+// retiredKey returns the key that the bundle names, if the caller gave it as retired and it signed
+// trees of the checkpoint's size. A key may be listed for several ranges of sizes; one that
+// contains the size is enough.
 func (c *checker) retiredKey() (tlog.VerifierKey, error) {
 	why := "log_key and the key given"
 	for _, k := range c.options.Retired {
@@ -84,8 +82,8 @@ func (c *checker) retiredKey() (tlog.VerifierKey, error) {
 	return tlog.VerifierKey{}, fmt.Errorf("%s: %w", why, ErrMismatch)
 }
 
-// checkChain checks that the entry names the entry before it, or the genesis value. The
-// same checkpoint must prove the entry before at its index.
+// checkChain checks that the entry names the previous entry or the genesis value. The same
+// checkpoint must prove the previous entry at its index.
 func (c *checker) checkChain() error {
 	b := c.bundle
 	if c.entryErr != nil {

@@ -15,7 +15,7 @@ import (
 // document is a bundle as JSON members, by name.
 type document map[string]jsontext.Value
 
-func documentOf(t testing.TB, b *Bundle) document {
+func newDocument(t testing.TB, b *Bundle) document {
 	t.Helper()
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -37,7 +37,7 @@ func (d document) text(t testing.TB) []byte {
 	return text
 }
 
-// with returns a copy in which one member is another. An empty value takes it out.
+// with returns a copy with another value of a member. An empty value removes the member.
 func (d document) with(name string, value jsontext.Value) document {
 	c := document{}
 	for n, v := range d {
@@ -49,19 +49,19 @@ func (d document) with(name string, value jsontext.Value) document {
 	return c
 }
 
-// harmless says which single changes of a bundle leave it valid and don't have to
-// be named as unchecked, because they don't change what it says.
+// harmless reports whether a single change leaves the bundle valid and need not be listed as
+// unchecked, because it does not change the bundle's meaning.
 func harmless(path string, before, after jsontext.Value) bool {
 	switch path {
 	case "organization_id": // UUIDs are compared in lower case
 		return strings.EqualFold(string(before), string(after))
-	case "verification", "operator_statement": // left out; null is the same
+	case "verification", "operator_statement": // null is the same as absent
 		return len(after) == 0 || after.Kind() == 'n'
 	}
 	return false
 }
 
-// mutations returns what to put in the place of value.
+// mutations returns replacements for value.
 func mutations(value jsontext.Value) []jsontext.Value {
 	list := []jsontext.Value{nil, []byte("null"), []byte("true"), []byte(`""`), []byte("{}"), []byte("[]"), []byte("0"), []byte("1"), []byte("-1"), []byte("1.5"), []byte("18446744073709551615"), []byte("9007199254740992"), []byte(`"x"`)}
 	switch value.Kind() {
@@ -79,7 +79,7 @@ func mutations(value jsontext.Value) []jsontext.Value {
 	return slices.DeleteFunc(list, func(m jsontext.Value) bool { return string(m) == string(value) })
 }
 
-// textMutations changes a text at every place, and as a whole.
+// textMutations changes a text at every position, and as a whole.
 func textMutations(value jsontext.Value) (list []jsontext.Value) {
 	var s string
 	if json.Unmarshal(value, &s) != nil {
@@ -108,21 +108,21 @@ func textMutations(value jsontext.Value) (list []jsontext.Value) {
 	return list
 }
 
-// named reports whether a report's Unchecked names path, or the part of it that
-// alone may change: an envelope's signature.
+// named reports whether the report's Unchecked lists path, or the only part of it that may
+// change: an envelope's signature.
 func named(r Report, path string) bool {
 	return slices.Contains(r.Unchecked, path) || path == "envelope" && slices.Contains(r.Unchecked, "envelope.sig_value_b64")
 }
 
-// Every single change of a valid bundle is refused by ParseBundle, makes the
-// report false, is named as unchecked, or is harmless.
-func TestEverySingleChangeShows(t *testing.T) {
+// Every single change of a valid bundle is rejected by ParseBundle, makes the report false,
+// is listed as unchecked, or is harmless.
+func TestEverySingleChangeIsDetected(t *testing.T) {
 	l := newTestLog(t, 1, 6)
 	for _, d := range []id.Disclosure{id.DiscloseCommitment, id.DiscloseFull} {
 		b := l.bundle(4, 6, d)
 		b.Verification = &Report{Unchecked: []string{}, Cosignatures: []Cosignature{}, Errors: []string{}}
 		b.OperatorStatement = &OperatorStatement{ReverifiedTo: 6}
-		original := documentOf(t, b)
+		original := newDocument(t, b)
 		for name, value := range original {
 			for _, m := range mutations(value) {
 				checkChange(t, l, name, value, m, original.with(name, m))
@@ -152,7 +152,7 @@ func checkInnerChanges(t *testing.T, l *testLog, original document, name string)
 	checkChange(t, l, name+".zzz", nil, []byte("1"), original.with(name, inner.with("zzz", []byte("1")).text(t)))
 }
 
-// listMutations changes one element, takes one out or doubles it.
+// listMutations changes, removes or doubles one element.
 func listMutations(t *testing.T, value jsontext.Value) (lists []jsontext.Value) {
 	var elements []jsontext.Value
 	if err := json.Unmarshal(value, &elements); err != nil {
@@ -185,12 +185,12 @@ func checkChange(t *testing.T, l *testLog, path string, before, after jsontext.V
 	}
 	r := Check(b, l.options())
 	if r.OK && !named(r, path) && !harmless(path, before, after) {
-		t.Errorf("%s: changed from %s to %s and nobody sees it", path, before, after)
+		t.Errorf("%s: the change from %s to %s is not detected", path, before, after)
 	}
 }
 
-// A bundle put together from the members of two valid ones is valid only when it
-// says what one of them says.
+// A bundle assembled from the members of two valid bundles is valid only if it means the
+// same as one of them.
 func TestGrafts(t *testing.T) {
 	l, other := newTestLog(t, 1, 9), newTestLog(t, 2, 9)
 	host := l.bundle(4, 8, id.DiscloseFull)
@@ -202,11 +202,11 @@ func TestGrafts(t *testing.T) {
 		"another size of another log":   other.bundle(2, 9, id.DiscloseFull),
 		"the same, disclosing a record": l.bundle(4, 8, id.DiscloseRecord),
 	} {
-		checkGrafts(t, l, name, documentOf(t, host), documentOf(t, donor))
+		checkGrafts(t, l, name, newDocument(t, host), newDocument(t, donor))
 	}
 }
 
-// checkGrafts tries sets of members of donor in host.
+// checkGrafts replaces sets of members of host with those of donor.
 func checkGrafts(t *testing.T, l *testLog, donorName string, host, donor document) {
 	t.Helper()
 	var differ []string
@@ -235,13 +235,13 @@ func checkGrafts(t *testing.T, l *testLog, donorName string, host, donor documen
 			continue
 		}
 		if r := Check(b, l.options()); r.OK {
-			t.Errorf("%s: with its %v: a bundle of another log's key is taken for this log's", donorName, taken)
+			t.Errorf("%s: with its %v: a bundle under another log's key is accepted for this log", donorName, taken)
 		}
 	}
 }
 
-// graftSets returns sets of n members as bits: all when there are few, otherwise
-// each member alone, each left out alone, none, all, and some between.
+// graftSets returns sets of n members as bits: all sets if there are few, otherwise each
+// member alone, all except each member, none, all, and some in between.
 func graftSets(n int) (sets []int) {
 	const enough = 512
 	all := 1<<n - 1

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// presence says where a member of a bundle may be absent.
+// presence is when a member of a bundle may be absent.
 type presence uint8
 
 const (
-	unknown  presence = iota // of a later version, or a mistake
-	required                 // there and not null
-	nullable                 // there, null for the first entry
-	optional                 // absent or null when not disclosed
+	unknown  presence = iota // not defined in this version
+	required                 // present and not null
+	nullable                 // present, null for the first entry
+	optional                 // absent or null if not disclosed
 )
 
 func memberPresence(name string) presence {
@@ -33,22 +33,22 @@ func memberPresence(name string) presence {
 	return unknown
 }
 
-// The numbers of members that every bundle has.
+// Numbers of members that every bundle has.
 const (
 	requiredMembers  = 13
 	nullableMembers  = 2
 	inclusionMembers = "hashes log_index root_hash tree_size" // in canonical order
 )
 
-// ParseBundle reads a bundle: strict I-JSON (no duplicate names, no number that a double
-// does not hold), all members of version 1 with their types, numbers in 0..event.MaxSeq.
-// A verification or operator_statement of another type is left at its zero value. Errors
-// wrap ErrMalformed or are ErrVersion.
+// ParseBundle parses a bundle: strict I-JSON (no duplicate names, no number that a double cannot
+// represent), all members of version 1 with their types, numbers in 0..event.MaxSeq. A verification
+// or operator_statement of another type is left at its zero value. Errors wrap ErrMalformed or are
+// ErrVersion.
 //
-// A member that version 1 does not have is accepted, so that a server may add members. No
-// check covers such a member, and Check names it as unchecked. A change in the meaning of
-// a known member needs another version, which is refused. src is not retained; the caller
-// bounds its length.
+// Members that version 1 does not define are accepted, so that a server may add members. No check
+// covers them, and Check lists them as unchecked. A change in the meaning of a known member
+// requires another version, which is rejected. src is not retained. The caller must bound its
+// length.
 func ParseBundle(src []byte) (*Bundle, error) {
 	canonical, members, err := jcs.ParseObject(nil, src, jcs.MaxDepth)
 	if err != nil {
@@ -73,7 +73,7 @@ func ParseBundle(src []byte) (*Bundle, error) {
 	return b, nil
 }
 
-// readDirectory reads the second proof as strictly as the bundle that it is in.
+// readDirectory parses the second proof as strictly as the bundle that contains it.
 func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err error) {
 	for _, m := range members {
 		value := canonical[m.Value:m.End]
@@ -87,8 +87,8 @@ func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err erro
 	return nil
 }
 
-// checkVersion returns ErrVersion for a bundle of another version, whatever its other members are. It accepts a bundle
-// without a version: checkMembers rejects that as malformed.
+// checkVersion returns ErrVersion if the bundle has another version, regardless of its other
+// members. It accepts a bundle without a version, which checkMembers then rejects as malformed.
 func checkVersion(canonical []byte, members []jcs.Member) error {
 	for _, m := range members {
 		value := canonical[m.Value:m.End]
@@ -99,8 +99,8 @@ func checkVersion(canonical []byte, members []jcs.Member) error {
 	return nil
 }
 
-// checkMembers refuses absent members and null, which decoding into a struct would
-// accept. It returns the unknown names.
+// checkMembers rejects missing members and null, which decoding into a struct would accept. It
+// returns the unknown names.
 func checkMembers(canonical []byte, members []jcs.Member) (others []string, err error) {
 	var count [optional + 1]int
 	for _, m := range members {
@@ -128,14 +128,14 @@ func checkMembers(canonical []byte, members []jcs.Member) (others []string, err 
 	return others, nil
 }
 
-// checkInclusionMembers checks that value has exactly the members of an inclusion proof.
-// No member and no hash may be null, because decoding would read null as a hash of zeros.
+// checkInclusionMembers checks that value has exactly the members of an inclusion proof. No member
+// and no hash may be null, because decoding would turn null into a hash of zeros.
 func checkInclusionMembers(value []byte) error {
 	_, members, err := jcs.ParseObject(nil, value, jcs.MaxDepth)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	if bytes.Contains(value, []byte("null")) { // no name, number or hash has these letters
+	if bytes.Contains(value, []byte("null")) { // cannot be part of a name, number or hash
 		return fmt.Errorf("null: %w", ErrMalformed)
 	}
 	var names [][]byte

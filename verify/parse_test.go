@@ -15,7 +15,7 @@ import (
 
 func TestParseBundleRefuses(t *testing.T) {
 	l := newTestLog(t, 1, 4)
-	good := string(documentOf(t, l.bundle(2, 4, id.DiscloseFull)).text(t))
+	good := string(newDocument(t, l.bundle(2, 4, id.DiscloseFull)).text(t))
 	for _, row := range []struct {
 		name, old, with string
 		want            error
@@ -24,7 +24,7 @@ func TestParseBundleRefuses(t *testing.T) {
 		{"null", good, "null", ErrMalformed},
 		{"array", good, "[" + good + "]", ErrMalformed},
 		{"cut", good, good[:len(good)-1], ErrMalformed},
-		{"value behind", good, good + "1", ErrMalformed},
+		{"trailing value", good, good + "1", ErrMalformed},
 		{"BOM", good, "\ufeff" + good, ErrMalformed},
 		{"version 2", `"version":1`, `"version":2`, ErrVersion},
 		{"version 0", `"version":1`, `"version":0`, ErrVersion},
@@ -66,7 +66,7 @@ func TestParseBundleRefuses(t *testing.T) {
 // Members that decoding would silently leave at their zero value.
 func TestParseBundleRefusesMissingAndNull(t *testing.T) {
 	l := newTestLog(t, 1, 4)
-	original := documentOf(t, l.bundle(2, 4, id.DiscloseFull))
+	original := newDocument(t, l.bundle(2, 4, id.DiscloseFull))
 	for name := range original {
 		_, missing := ParseBundle(original.with(name, nil).text(t))
 		_, null := ParseBundle(original.with(name, []byte("null")).text(t))
@@ -95,11 +95,11 @@ func TestParseBundleRefusesMissingAndNull(t *testing.T) {
 	}
 }
 
-// A later server may say more. Older verifiers read on and say that they did not
-// check it.
-func TestUnknownMembersAreNamed(t *testing.T) {
+// A later server may add members. Older verifiers accept them and report that they did not
+// check them.
+func TestUnknownMembersAreListed(t *testing.T) {
 	l := newTestLog(t, 1, 4)
-	d := documentOf(t, l.bundle(2, 4, id.DiscloseRecord))
+	d := newDocument(t, l.bundle(2, 4, id.DiscloseRecord))
 	d = d.with("key_claim", []byte(`"compromised"`)).with("a", []byte(`{"deep":[1,2,{}]}`)).with("Entry", []byte(`"x"`))
 	d = d.with("\u009b31m", []byte("1")).with(strings.Repeat("z", 1000), []byte("1"))
 	b, err := ParseBundle(d.text(t))
@@ -112,11 +112,11 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 	}
 }
 
-// What the server says beside the proofs may be of any form: no verdict rests on it.
+// The server's remarks on the proofs may have any form, because no verdict depends on them.
 func TestRemarksOfAnyForm(t *testing.T) {
 	l := newTestLog(t, 1, 4)
 	for _, value := range []string{`"x"`, `7`, `[1]`, `{"fault":1}`, `{"key_claim":[],"errors":{}}`, `true`, `{}`} {
-		d := documentOf(t, l.bundle(2, 4, id.DiscloseFull)).with("verification", []byte(value)).with("operator_statement", []byte(value))
+		d := newDocument(t, l.bundle(2, 4, id.DiscloseFull)).with("verification", []byte(value)).with("operator_statement", []byte(value))
 		b, err := ParseBundle(d.text(t))
 		if err != nil {
 			t.Errorf("%s: got %v", value, err)
@@ -129,7 +129,7 @@ func TestRemarksOfAnyForm(t *testing.T) {
 	}
 }
 
-func TestUncheckedNamesWhatIsNotCovered(t *testing.T) {
+func TestUncheckedListsWhatIsNotCovered(t *testing.T) {
 	l := newTestLog(t, 1, 4)
 	always := []string{"organization_slug", "disclosure"}
 	statements := []string{"record.public_key", "record.custody", "record.received_at", "record.policy"}
@@ -144,7 +144,7 @@ func TestUncheckedNamesWhatIsNotCovered(t *testing.T) {
 		{"record", id.DiscloseRecord, func(*Bundle) {}, l.options(), slices.Concat(always, statements)},
 		{"full", id.DiscloseFull, func(*Bundle) {}, l.options(), slices.Concat(always, statements)},
 		{"no key", id.DiscloseFull, func(*Bundle) {}, Options{}, slices.Concat(always, []string{"log_key"}, statements)},
-		{"said by the server", id.DiscloseFull, func(b *Bundle) {
+		{"with the server's remarks", id.DiscloseFull, func(b *Bundle) {
 			b.Verification, b.OperatorStatement, b.ErasedAt = new(Report), new(OperatorStatement), new(id.Instant)
 		}, l.options(), slices.Concat(always, statements, []string{"erased_at", "verification", "operator_statement"})},
 		{"envelope with another signature", id.DiscloseFull, func(b *Bundle) {
@@ -161,17 +161,17 @@ func TestUncheckedNamesWhatIsNotCovered(t *testing.T) {
 	}
 }
 
-// Whatever is parsed can be checked, comes back from its own JSON, and says the
-// same then. A report is true only when the three that are never null are.
+// Every parsed bundle can be checked, and gives the same report after a round trip through
+// JSON. A report is true only if the three verdicts that are never null are true.
 func FuzzParseBundle(f *testing.F) {
 	l := newTestLog(f, 1, 5)
 	for index := range 3 {
 		for _, d := range disclosures() {
-			f.Add(documentOf(f, l.bundle(index, 5, d)).text(f))
+			f.Add(newDocument(f, l.bundle(index, 5, d)).text(f))
 		}
 	}
 	v := readVectors(f)
-	f.Add(documentOf(f, vectorBundle(f, v, 1)).text(f))
+	f.Add(newDocument(f, vectorBundle(f, v, 1)).text(f))
 	f.Add([]byte(`{"version":1}`))
 	for _, second := range secondProofs(f) {
 		f.Add(second)
@@ -187,11 +187,11 @@ func FuzzParseBundle(f *testing.F) {
 			if r.OK && strings.ContainsAny(verdicts(r), "-") || r.OK != (len(r.Errors) == 0) {
 				t.Fatalf("got %v with %s, %v", r.OK, verdicts(r), r.Errors)
 			}
-			again, err := ParseBundle(documentOf(t, b).text(t))
+			again, err := ParseBundle(newDocument(t, b).text(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			again.unknown = b.unknown // is not written
+			again.unknown = b.unknown // not part of the JSON form
 			if b.Directory != nil {
 				again.Directory.Bundle.unknown = b.Directory.Bundle.unknown
 			}
@@ -202,8 +202,8 @@ func FuzzParseBundle(f *testing.F) {
 	})
 }
 
-// The texts of a bundle changed at will: with the log's key pinned nothing but
-// the bundle itself is true.
+// The texts of a bundle are replaced at random: with the log's key pinned, only the bundle
+// itself is valid.
 func FuzzCheckTexts(f *testing.F) {
 	l := newTestLog(f, 1, 5)
 	host, options := l.bundle(3, 5, id.DiscloseFull), l.options()
@@ -216,7 +216,7 @@ func FuzzCheckTexts(f *testing.F) {
 		b.Entry, b.PreviousEntry, b.Checkpoint, b.LogKey, b.Record, b.Envelope = entry, &previous, checkpoint, key, &record, &envelope
 		same := entry == host.Entry && previous == *host.PreviousEntry && key == host.LogKey && record == *host.Record
 		if r := Check(&b, options); r.OK && !same {
-			t.Fatalf("a changed bundle is taken: %s", verdicts(r))
+			t.Fatalf("a changed bundle is accepted: %s", verdicts(r))
 		}
 		Check(&b, Options{})
 	})

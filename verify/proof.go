@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Inclusion is an inclusion proof as a bundle carries it. Hashes begin with the
-// leaf's sibling (RFC 6962 section 2.1.1).
+// Inclusion is an inclusion proof as contained in a bundle. Hashes begin with the leaf's sibling
+// (RFC 6962 section 2.1.1).
 type Inclusion struct {
 	LogIndex id.Index  `json:"log_index"`
 	TreeSize id.Index  `json:"tree_size"`
@@ -25,8 +25,8 @@ type InclusionAnswer struct {
 	Hashes   []id.Hash `json:"hashes"`
 }
 
-// Consistency is the answer to transparency/consistency: the tree of To leaves
-// extends that of From leaves (RFC 6962 section 2.1.2).
+// Consistency is the answer to transparency/consistency: a proof that the tree of To leaves extends
+// the tree of From leaves (RFC 6962 section 2.1.2).
 type Consistency struct {
 	From     id.Index  `json:"from"`
 	To       id.Index  `json:"to"`
@@ -35,9 +35,8 @@ type Consistency struct {
 	Hashes   []id.Hash `json:"hashes"`
 }
 
-// CheckInclusionAnswer checks that a proves leaf to be at index in the tree of checkpoint
-// c. The caller MUST have opened c with the log's key. Errors wrap ErrMismatch or
-// tlog.ErrProof.
+// CheckInclusionAnswer checks that a proves leaf at index in the tree of checkpoint c. The caller
+// MUST have opened c with the log's key. Errors wrap ErrMismatch or tlog.ErrProof.
 func CheckInclusionAnswer(a InclusionAnswer, index id.Index, leaf id.Hash, c tlog.Checkpoint) error {
 	if a.LeafHash != leaf {
 		return fmt.Errorf("leaf_hash and the entry: %w", ErrMismatch)
@@ -55,9 +54,9 @@ func checkInclusion(p Inclusion, index id.Index, leaf id.Hash, c tlog.Checkpoint
 	return tlog.CheckInclusion(index, c.Size, leaf, p.Hashes, c.Root)
 }
 
-// CheckConsistencyAnswer checks that a proves the tree of checkpoint to to extend that of
-// checkpoint from. The caller MUST have opened both with the log's key. An error then is
-// evidence of a fork, or of a broken server. Errors wrap ErrMismatch or tlog.ErrProof.
+// CheckConsistencyAnswer checks that a proves that the tree of checkpoint to extends the tree of
+// checkpoint from. The caller MUST have opened both with the log's key. An error then is evidence
+// of a fork or of a broken server. Errors wrap ErrMismatch or tlog.ErrProof.
 func CheckConsistencyAnswer(a Consistency, from, to tlog.Checkpoint) error {
 	if from.Origin != to.Origin {
 		return fmt.Errorf("origins of the checkpoints: %w", ErrMismatch)

@@ -48,8 +48,8 @@ func TestCheckInclusionAnswerRefuses(t *testing.T) {
 		{"another root", func(a *InclusionAnswer) { a.RootHash = id.Hash{} }, ErrMismatch},
 		{"another log", func(a *InclusionAnswer) { *a = other.inclusion(4, 9) }, ErrMismatch},
 		{"path at another size", func(a *InclusionAnswer) { a.Hashes = l.inclusion(4, 8).Hashes }, tlog.ErrProof},
-		{"one hash more", func(a *InclusionAnswer) { a.Hashes = append(a.Hashes, id.Hash{}) }, tlog.ErrProof},
-		{"one hash less", func(a *InclusionAnswer) { a.Hashes = a.Hashes[1:] }, tlog.ErrProof},
+		{"one hash too many", func(a *InclusionAnswer) { a.Hashes = append(a.Hashes, id.Hash{}) }, tlog.ErrProof},
+		{"one hash too few", func(a *InclusionAnswer) { a.Hashes = a.Hashes[1:] }, tlog.ErrProof},
 		{"root first", func(a *InclusionAnswer) { slices.Reverse(a.Hashes) }, tlog.ErrProof},
 	} {
 		a := l.inclusion(4, 9)
@@ -73,8 +73,8 @@ func TestCheckConsistencyAnswer(t *testing.T) {
 
 func TestCheckConsistencyAnswerRefuses(t *testing.T) {
 	l, fork, other := newTestLog(t, 1, 6), newTestLog(t, 1, 4), newTestLog(t, 2, 9)
-	fork.add(forgery{form: formOf(1)})
-	fork.add(forgery{form: formOf(0)})
+	fork.add(forgery{form: formFor(1)})
+	fork.add(forgery{form: formFor(0)})
 	for len(l.events) < 9 {
 		l.add(forgery{})
 		fork.add(forgery{})
@@ -93,8 +93,8 @@ func TestCheckConsistencyAnswerRefuses(t *testing.T) {
 		{"another to", func(*Consistency) {}, l.checkpoint(5), l.checkpoint(8), ErrMismatch},
 		{"another first root", func(a *Consistency) { a.FromRoot = id.Hash{} }, l.checkpoint(5), l.checkpoint(9), ErrMismatch},
 		{"another second root", func(a *Consistency) { a.ToRoot = id.Hash{} }, l.checkpoint(5), l.checkpoint(9), ErrMismatch},
-		{"a fork, told with its own roots", func(a *Consistency) { *a = fork.consistency(5, 9) }, l.checkpoint(5), fork.checkpoint(9), ErrMismatch},
-		{"a fork, told with the roots known", func(a *Consistency) {
+		{"a fork with its own roots", func(a *Consistency) { *a = fork.consistency(5, 9) }, l.checkpoint(5), fork.checkpoint(9), ErrMismatch},
+		{"a fork with the known roots", func(a *Consistency) {
 			*a = fork.consistency(5, 9)
 			a.FromRoot = l.checkpoint(5).Root
 		}, l.checkpoint(5), fork.checkpoint(9), tlog.ErrProof},
@@ -104,8 +104,8 @@ func TestCheckConsistencyAnswerRefuses(t *testing.T) {
 		{"another log", func(a *Consistency) {
 			a.ToRoot = other.checkpoint(9).Root
 		}, l.checkpoint(5), other.checkpoint(9), ErrMismatch},
-		{"one hash more", func(a *Consistency) { a.Hashes = append(a.Hashes, id.Hash{}) }, l.checkpoint(5), l.checkpoint(9), tlog.ErrProof},
-		{"one hash less", func(a *Consistency) { a.Hashes = a.Hashes[1:] }, l.checkpoint(5), l.checkpoint(9), tlog.ErrProof},
+		{"one hash too many", func(a *Consistency) { a.Hashes = append(a.Hashes, id.Hash{}) }, l.checkpoint(5), l.checkpoint(9), tlog.ErrProof},
+		{"one hash too few", func(a *Consistency) { a.Hashes = a.Hashes[1:] }, l.checkpoint(5), l.checkpoint(9), tlog.ErrProof},
 		{"no hashes", func(a *Consistency) { a.Hashes = nil }, l.checkpoint(5), l.checkpoint(9), tlog.ErrProof},
 		{"hashes from the empty log", func(a *Consistency) { *a = l.consistency(0, 9); a.Hashes = []id.Hash{{}} }, l.checkpoint(0), l.checkpoint(9), tlog.ErrProof},
 	} {

@@ -7,9 +7,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// remarkDecoders decodes the two members of a bundle that no verdict needs. A form that
-// this version can't read there is no reason to refuse the bundle, because the proofs do
-// not depend on these members.
+// remarkDecoders decodes the two members of a bundle that no verdict needs. If this version cannot
+// read them, it does not reject the bundle, because the proofs do not depend on them.
 func remarkDecoders() *json.Unmarshalers {
 	return json.JoinUnmarshalers(
 		json.UnmarshalFunc(func(value []byte, r *Report) error {
@@ -28,14 +27,14 @@ func remarkDecoders() *json.Unmarshalers {
 			if json.Unmarshal(value, &claim) != nil {
 				claim.KeyClaim = ""
 			}
-			*o = OperatorStatement{KeyClaim: claim.KeyClaim} // a warning that must not be lost
+			*o = OperatorStatement{KeyClaim: claim.KeyClaim} // keep the warning
 			return nil
 		}),
 	)
 }
 
-// hasValidNumbers reports whether the bundle's numbers are in 0..event.MaxSeq, the
-// integers that JSON carries exactly.
+// hasValidNumbers reports whether the bundle's numbers are in 0..event.MaxSeq, the integers that
+// JSON represents exactly.
 func (b *Bundle) hasValidNumbers() bool {
 	return b.SequenceNum <= event.MaxSeq && b.LogIndex <= event.MaxSeq && b.Inclusion.hasValidNumbers() &&
 		(b.PreviousInclusion == nil || b.PreviousInclusion.hasValidNumbers())

@@ -7,19 +7,19 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// During the rotation of a log key two keys sign each checkpoint. log_key is the older
-// key, which auditors have pinned. log_keys names both keys, so that an auditor who has
-// pinned the newer key can check the bundle too.
+// While a log key is rotated, two keys sign each checkpoint. log_key is the older key, which
+// auditors have pinned. log_keys contains both keys, so that an auditor who has pinned the newer
+// key can check the bundle too.
 
-// namesKey reports whether a bundle says that a key signed its checkpoint.
+// namesKey reports whether the bundle claims that a key signed its checkpoint.
 func (b *Bundle) namesKey(key tlog.VerifierKey) bool {
 	text := key.String()
 	return b.LogKey == text || slices.Contains(b.LogKeys, text)
 }
 
-// checkSigners checks log_keys, if there are any: each is a key of the bundle's log that
-// signed the checkpoint, no key stands there twice, and log_key is among them. Other
-// signature lines are ignored.
+// checkSigners checks log_keys, if present: each is a key of the bundle's log that signed the
+// checkpoint, there are no duplicates, and log_key is one of them. Other signature lines are
+// ignored.
 func (c *checker) checkSigners() error {
 	b := c.bundle
 	if len(b.LogKeys) == 0 {
@@ -45,7 +45,7 @@ func (c *checker) checkSigners() error {
 	return nil
 }
 
-// isGivenKey reports whether a key that a bundle names is one that the caller gave.
+// isGivenKey reports whether the caller gave the key that a bundle names.
 func (o *Options) isGivenKey(named string) bool {
 	if o.Key == nil {
 		return false

@@ -11,11 +11,11 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Succession says which log another one succeeds.
+// Succession states which log another log succeeds.
 type Succession struct {
 	Predecessor id.Origin `json:"predecessor"`
 	Checkpoint  string    `json:"checkpoint"` // signed note: the predecessor's last known checkpoint
-	Reason      string    `json:"reason"`     // the operator's, not empty
+	Reason      string    `json:"reason"`     // given by the operator, not empty
 }
 
 // Last parses Checkpoint. The caller MUST check its signature. Errors wrap ErrMismatch or
@@ -28,8 +28,8 @@ func (s Succession) Last() (tlog.Checkpoint, error) {
 	return c, err
 }
 
-// ParseSuccession reads the payload of the first event of the log of an origin. Unknown
-// members are refused. Errors wrap ErrMismatch or ErrMalformed.
+// ParseSuccession parses the payload of the first event of the log with an origin. It rejects
+// unknown members. Errors wrap ErrMismatch or ErrMalformed.
 func ParseSuccession(e *event.Envelope, origin id.Origin) (s Succession, err error) {
 	if e.ActionKind != SuccessorKind {
 		return s, fmt.Errorf("succession: not the first event of a successor: %w", ErrMismatch)
@@ -46,9 +46,9 @@ func ParseSuccession(e *event.Envelope, origin id.Origin) (s Succession, err err
 	return s, nil
 }
 
-// ReadSuccession reads the first event of the log of an origin: its entry, and the
-// documents that the entry commits to. The event is the service's own, and signed. Errors
-// wrap ErrMismatch, ErrMalformed, event.ErrRecord or an error of event.Parse.
+// ReadSuccession parses the first event of the log with an origin: its entry, and the documents
+// that the entry commits to. The event must be one of the service's own and signed. Errors wrap
+// ErrMismatch, ErrMalformed, event.ErrRecord or an error of event.Parse.
 func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte) (s Succession, err error) {
 	if event.RecordHash(record) != entry.Record || entry.Seq != 1 || entry.Prev != event.Genesis(origin) {
 		return s, fmt.Errorf("succession: entry, and what it commits to: %w", ErrMismatch)
@@ -73,9 +73,9 @@ func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte
 	return ParseSuccession(e, origin)
 }
 
-// SuccessionOf returns the succession that a bundle's event states; ok is false for any
-// other event. The caller MUST check the bundle.
-func SuccessionOf(b *Bundle) (s Succession, ok bool) {
+// Succession returns the succession that the bundle's event states. ok is false for any other
+// event. The caller MUST check the bundle.
+func (b *Bundle) Succession() (s Succession, ok bool) {
 	if b.LogIndex != 0 || b.Record == nil || b.Envelope == nil {
 		return s, false
 	}

@@ -21,7 +21,7 @@ const (
 	secondOrigin = firstOrigin + "/2"
 )
 
-// lastNote is a checkpoint of the first log.
+// lastNote returns a checkpoint of the first log.
 func lastNote(t testing.TB) string {
 	t.Helper()
 	signer, err := tlog.NewSignerKey(string(firstOrigin), edkey.NewPrivate())
@@ -111,11 +111,11 @@ func TestReadSuccession(t *testing.T) {
 		bent, entry, origin := s, s.entry(), secondOrigin
 		bend(&bent, &entry, &origin)
 		if _, err := ReadSuccession(origin, entry, bent.record.Text(), bent.envelope); err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 	if _, err := ReadSuccession(secondOrigin, other.entry(), other.record.Text(), other.envelope); err != nil {
-		t.Errorf("the same again: %v", err)
+		t.Errorf("the original again: %v", err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestParseSuccession(t *testing.T) {
 		"more members":                  func(m map[string]any) { m["also"] = 1 },
 	} {
 		if _, err := ParseSuccession(&event.Envelope{ActionKind: SuccessorKind, Payload: whole(change)}, secondOrigin); err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 	_, err := ParseSuccession(&event.Envelope{ActionKind: DirectoryKind, Payload: whole(func(map[string]any) {})}, secondOrigin)
@@ -155,7 +155,7 @@ func TestParseSuccession(t *testing.T) {
 	}
 }
 
-// What is taken names a checkpoint of the log before, and is taken again as it was read.
+// An accepted succession names a checkpoint of the predecessor and survives a round trip.
 func FuzzParseSuccession(f *testing.F) {
 	note := lastNote(f)
 	for _, s := range []Succession{{firstOrigin, note, "a fire"}, {firstOrigin, "", ""}, {secondOrigin, note, "x"}} {
@@ -171,11 +171,11 @@ func FuzzParseSuccession(f *testing.F) {
 			return
 		}
 		if last, err := s.Last(); err != nil || last.Origin != firstOrigin || s.Predecessor != firstOrigin || s.Reason == "" {
-			t.Errorf("taken: %+v, %v", s, err)
+			t.Errorf("accepted: %+v, %v", s, err)
 		}
 		text, err := json.Marshal(s)
 		if err != nil {
-			return // text that JSON can't hold
+			return // text that JSON cannot represent
 		}
 		if again, err := ParseSuccession(&event.Envelope{ActionKind: SuccessorKind, Payload: text}, secondOrigin); err != nil || again != s {
 			t.Errorf("again: %+v, %v", again, err)

@@ -13,7 +13,7 @@ func leafHash(e event.Entry) id.Hash {
 	return sha256.Sum256([]byte("\x00" + text))
 }
 
-// treeRoot is MTH of RFC 6962 section 2.1 over leaf hashes.
+// treeRoot returns MTH of RFC 6962 section 2.1 over leaf hashes.
 func treeRoot(leaves []id.Hash) id.Hash {
 	switch len(leaves) {
 	case 0:
@@ -26,7 +26,7 @@ func treeRoot(leaves []id.Hash) id.Hash {
 	return sha256.Sum256(append(append([]byte{1}, left[:]...), right[:]...))
 }
 
-// treePath is PATH(m, D[n]) of RFC 6962 section 2.1.1.
+// treePath returns PATH(m, D[n]) of RFC 6962 section 2.1.1.
 func treePath(m int, leaves []id.Hash) []id.Hash {
 	if len(leaves) == 1 {
 		return nil
@@ -38,7 +38,7 @@ func treePath(m int, leaves []id.Hash) []id.Hash {
 	return append(treePath(m-k, leaves[k:]), treeRoot(leaves[:k]))
 }
 
-// treeGrowth is SUBPROOF(m, D[n], whole) of RFC 6962 section 2.1.2.
+// treeGrowth returns SUBPROOF(m, D[n], whole) of RFC 6962 section 2.1.2.
 func treeGrowth(m int, leaves []id.Hash, whole bool) []id.Hash {
 	if m == len(leaves) {
 		if whole {

@@ -6,12 +6,11 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// UnknownKeys returns the keys that signed a bundle's checkpoints and that o lacks, if
-// the bundle is correct otherwise. That is no proof of a fault, because a log may have a
-// new key. Only the bundle vouches for these keys. The log's key comes first, then the
-// directory's. The result is nil for a correct bundle and for a bundle with another
-// error. A key that o lists as retired for trees of other sizes is known, so its
-// signature is an error.
+// UnknownKeys returns the keys that signed a bundle's checkpoints and that o does not contain, if
+// the bundle is correct otherwise. This is no proof of a fault, because a log may have a new key.
+// Only the bundle vouches for these keys. The log's key comes first, then the directory's. The
+// result is nil if the bundle is correct or has another error. A key that o lists as retired for
+// trees of other sizes is known, so its signature is an error.
 func UnknownKeys(b *Bundle, o Options) (unknown []tlog.VerifierKey) {
 	if Check(b, o).OK {
 		return nil
@@ -33,8 +32,8 @@ func UnknownKeys(b *Bundle, o Options) (unknown []tlog.VerifierKey) {
 	return unknown
 }
 
-// unknownKey returns the key that a bundle names, if there is a key that counts and it
-// is not among those given.
+// unknownKey returns the key that a bundle names, if there is a pinned key and the caller did not
+// give the named one.
 func (o *Options) unknownKey(b *Bundle) (tlog.VerifierKey, bool) {
 	named, err := tlog.ParseVerifierKey(b.LogKey)
 	if err != nil || o.Key == nil || b.namesKey(*o.Key) {
@@ -43,9 +42,9 @@ func (o *Options) unknownKey(b *Bundle) (tlog.VerifierKey, bool) {
 	return named, !slices.ContainsFunc(o.Retired, func(k LogKey) bool { return k.Key == named })
 }
 
-// UnknownSigners returns the signature lines of a checkpoint that have the log's name and
-// an unknown key, as name and key id. The result is nil when a known key has a line, and
-// for a note that is no checkpoint. The lines are unverified.
+// UnknownSigners returns the name and key ID of the signature lines of a checkpoint with the log's
+// name and an unknown key. The result is nil if a known key has a line, or if the note is not a
+// checkpoint. The lines are unverified.
 func UnknownSigners(note []byte, known []tlog.VerifierKey) (signers []string) {
 	n, err := tlog.ParseNote(note)
 	if err != nil {
@@ -67,6 +66,5 @@ func UnknownSigners(note []byte, known []tlog.VerifierKey) (signers []string) {
 	return signers
 }
 
-// Signer returns the name of a key for people: the part of its vkey before the key
-// itself.
+// Signer returns the display name of a key: the part of its vkey before the key itself.
 func Signer(name string, hash tlog.KeyHash) string { return name + "+" + hash.String() }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// vectors is testdata/ledger.json: a log of two events, made by another
+// vectors is testdata/ledger.json: a log of two events, computed by another
 // implementation.
 type vectors struct {
 	Origin     id.Origin `json:"origin"`
@@ -53,7 +53,7 @@ func vectorBundle(t testing.TB, v vectors, index int) *Bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In a tree of two each leaf is the other's proof.
+	// In a tree of two leaves, each leaf is the proof of the other.
 	b, err := NewBundle(Parts{
 		Organization: record.OrganizationID, Slug: "vector", Event: record.EventID, Index: id.Index(index),
 		Entry: entries[index], Proof: []id.Hash{v.Entries[1-index].EventHash},

@@ -1,15 +1,15 @@
-// Package verify defines the public documents of a log (head, proofs, bundle, report) and
-// checks them. Server, client and offline tool use this one checker.
+// Package verify defines the public documents of a log (head, proofs, bundle, report) and checks
+// them. Server, clients and offline tools share this checker.
 //
 // Invariants:
 //
-//   - A check depends on its arguments alone: no I/O, no clock, no state. The same bundle
-//     and options give the same report everywhere.
-//   - A report asserts only recomputed facts. Unchecked names all other statements of a
-//     document. A verdict is null when its check needs undisclosed parts.
-//   - No part of a document counts because of another unproven part: sizes, indexes and
-//     roots come from one checkpoint.
-//   - Everything here is safe for concurrent use, and no input makes it panic.
+//   - The result of a check depends only on its arguments: no I/O, no clock, no state. The same
+//     bundle and options give the same report everywhere.
+//   - A report asserts only recomputed facts. Unchecked lists all other statements of a document. A
+//     verdict is null if its check needs undisclosed parts.
+//   - No part of a document counts because of another unproven part: sizes, indexes and roots come
+//     from one checkpoint.
+//   - All functions are safe for concurrent use, and no input makes them panic.
 //
 // Sources: RFC 6962 (tree), C2SP signed-note, tlog-checkpoint and tlog-proof.
 //
@@ -20,13 +20,13 @@ import "errors"
 
 // Errors that the functions of this package wrap.
 var (
-	// ErrMalformed is wrapped for a document in another form than described.
+	// ErrMalformed is wrapped if a document violates its format.
 	ErrMalformed = errors.New("malformed")
 	// ErrVersion is returned for a bundle of an unknown version.
 	ErrVersion = errors.New("unknown version")
-	// ErrMismatch is wrapped when two parts of a document disagree.
+	// ErrMismatch is wrapped if two parts of a document contradict each other.
 	ErrMismatch = errors.New("mismatch")
-	// ErrTooManyKeys is wrapped if a reader remembers MaxKnownKeys keys of a log and the
-	// log states another one.
+	// ErrTooManyKeys is wrapped if a reader remembers MaxKnownKeys keys of a log and the log states
+	// another one.
 	ErrTooManyKeys = errors.New("too many keys")
 )

@@ -40,7 +40,7 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		lines = append(lines, verdictLine(r.DirectoryOK, "directory",
 			"the service's directory lists a tree of this log that has the entry"))
 	}
-	if said, ok := verify.SuccessionOf(b); ok && r.OK {
+	if said, ok := b.Succession(); ok && r.OK {
 		lines = append(lines, successionLine(said))
 	}
 	lines = append(lines, quorumLines(r.QuorumOK, r.QuorumTime, r.Cosignatures, "")...)

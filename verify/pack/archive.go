@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// source is the reader of a pack. It remembers its first error, so that Check can distinguish a file that can't be read
-// from a pack that is wrong.
+// source is the reader of a pack. It stores its first error, so that Check can distinguish a file
+// that cannot be read from a pack that is wrong.
 type source struct {
 	r   io.ReaderAt
 	err error
@@ -30,19 +30,19 @@ func (s *source) ReadAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// note remembers an error.
+// note stores an error.
 func (s *source) note(err error) error {
 	s.err = cmp.Or(s.err, err)
 	return err
 }
 
-// archive is the files of a pack, in the order of the manifest.
+// archive contains the files of a pack, in the order of the manifest.
 type archive struct {
 	files  []member
 	byName map[string]*member
 }
 
-// newArchive orders the files of a container and checks their names.
+// newArchive sorts the files of a container and checks their names.
 func newArchive(files []member) (*archive, error) {
 	if err := withoutFolder(files); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func newArchive(files []member) (*archive, error) {
 	return a, nil
 }
 
-// rank returns the position of a file in a pack: policies have rank 0, the files before them a lower one, the files after
-// them a higher one.
+// rank returns the position of a file in a pack: policies have rank 0, files before them a lower
+// rank and files after them a higher one.
 func rank(name string) int {
 	if i := slices.Index(filesBefore, name); i >= 0 {
 		return i - len(filesBefore)
@@ -69,7 +69,7 @@ func rank(name string) int {
 	return 1 + slices.Index(filesAfter, name)
 }
 
-// hasNames reports whether the files are those of a pack.
+// hasNames reports whether the files have exactly the names of a pack's files.
 func (a *archive) hasNames() bool {
 	filesAfter := filesAfter
 	if a.byName[FileVoters] == nil {
@@ -99,7 +99,7 @@ func (a *archive) hasNames() bool {
 	return len(a.byName) == len(a.files)
 }
 
-// policyDigest returns the digest that the name of a policy's file names.
+// policyDigest returns the digest in the name of a policy file.
 func policyDigest(name string) (id.Hash, bool) {
 	if len(name) != len(PolicyFile(id.Hash{})) {
 		return id.Hash{}, false
@@ -134,7 +134,7 @@ func (a *archive) readSmall(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// lines yields the lines of a file without their ends. They are valid until the next one.
+// lines yields the lines of a file without their line ends. Each is valid until the next one.
 func (a *archive) lines(name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		r, err := a.byName[name].open()

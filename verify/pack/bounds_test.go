@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// A pack beyond a bound is refused for that reason, before its content is looked at.
+// A pack that exceeds a bound is rejected for that reason, before its content is read.
 func TestBounds(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	set := func(name, content string) func(*packtest.Parts) {
@@ -48,11 +48,11 @@ func TestBounds(t *testing.T) {
 	p := packtest.Samples(t, l)[0].Parts
 	*p.File(pack.FileAgents) = manyAgents(pack.MaxAgents)
 	if _, err := check(p.Bytes(t), l.Key()); !isWrong(err) || strings.Contains(err.Error(), "too many") {
-		t.Errorf("as many agents as the bound has: got %v", err)
+		t.Errorf("the maximum number of agents: got %v", err)
 	}
 }
 
-// manyAgents is a list of agents without keys.
+// manyAgents returns a list of agents without keys.
 func manyAgents(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"agents":[`)

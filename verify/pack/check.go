@@ -14,11 +14,11 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Options hold the knowledge of Check's caller besides the pack.
+// Options contain what the caller of Check knows in addition to the pack.
 type Options struct {
-	// OpenCheckpoint opens the checkpoint with the keys that the caller pinned, as tlog.OpenCheckpoint does for
-	// one key. nil takes the keys in the pack. Then the report shows that the pack is whole, and not which
-	// log it is from.
+	// OpenCheckpoint opens the checkpoint with the keys that the caller pinned, as
+	// tlog.OpenCheckpoint does for one key. If nil, Check uses the keys in the pack. The report
+	// then shows that the pack is intact, but not which log it is from.
 	OpenCheckpoint func(note []byte) (tlog.Checkpoint, error)
 }
 
@@ -37,31 +37,33 @@ type Report struct {
 	Erased         uint64           `json:"erased"` // shown events whose envelope was erased
 	Envelopes      uint64           `json:"envelopes"`
 	Approvals      uint64           `json:"approvals"`
-	// ActionsUnchecked counts approvals without a payload, whose agent and tool can't be compared.
+	// ActionsUnchecked counts approvals without a payload, whose agent and tool cannot be compared.
 	ActionsUnchecked uint64 `json:"actions_unchecked"`
-	// VotesSigned counts the votes that passkeys of the voters signed, VotesUnsigned the others.
+	// VotesSigned counts the votes that passkeys of the voters signed, VotesUnsigned all others.
 	VotesSigned   uint64 `json:"votes_signed"`
 	VotesUnsigned uint64 `json:"votes_unsigned"`
 	// Votes are the first MaxVotes votes, in the order of approvals.ndjson.
 	Votes []Vote `json:"votes"`
 	// SignaturesUnchecked counts shown events whose signature needs an envelope that is not in the pack.
 	SignaturesUnchecked uint64  `json:"signatures_unchecked"`
-	ManifestSHA256      id.Hash `json:"manifest_sha256"` // which the log names in an event of ExportKind
+	ManifestSHA256      id.Hash `json:"manifest_sha256"` // named by the log in an event of ExportKind
 	Checkpoint          string  `json:"checkpoint"`      // signed note, with its cosignatures
-	// NotCovered names what no check covers, in words for people.
+	// NotCovered lists what no check covers, in words.
 	NotCovered []string `json:"not_covered"`
 }
 
-// Check checks a pack in a ZIP file of size bytes, which any program may have made. Errors name the step. They wrap
-// verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof or tlog.ErrSignature for a
-// pack that is not proved, and ErrContainer if its files can't be read; any other error is an error of r. The report is
-// filled as far as the check went.
+// Check checks a pack in a ZIP file of size bytes, which any program may have written. Errors name
+// the step. They wrap verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion,
+// tlog.ErrMalformed, tlog.ErrProof or tlog.ErrSignature if the pack is not proved, and ErrContainer
+// if its files cannot be read; any other error is an error of r. The report is filled as far as the
+// check went.
 func Check(r io.ReaderAt, size int64, o Options) (Report, error) {
 	s := &source{r: r}
 	return check(s, o, func() ([]member, error) { return readZIP(s, size) })
 }
 
-// CheckFolder checks a pack that was unpacked. It follows no symbolic link. Errors are those of Check, or of dir.
+// CheckFolder checks an unpacked pack. It follows no symbolic link. Errors are those of Check and
+// of dir.
 func CheckFolder(dir fs.FS, o Options) (Report, error) {
 	s := &source{}
 	return check(s, o, func() ([]member, error) { return readFolder(dir, s) })
@@ -89,7 +91,7 @@ type checker struct {
 	manifest    Manifest
 	checkpoint  tlog.Checkpoint
 	agents      map[id.Agent]*knownAgent
-	policies    map[id.Hash]bool // whether a shown record names it
+	policies    map[id.Hash]bool // whether a shown record names the policy
 	keys        map[string]edkey.Public
 	coverage    coverage
 	voters      map[id.Hash]*voter // by voterName
@@ -127,7 +129,7 @@ func (c *checker) check(members []member) (err error) {
 	return nil
 }
 
-// readManifest reads the manifest. The log names its digest.
+// readManifest reads the manifest, whose digest the log contains.
 func (c *checker) readManifest() error {
 	text, err := c.files.readSmall(FileManifest, MaxDocument)
 	if err != nil {
@@ -150,7 +152,7 @@ func (c *checker) checkDigests() error {
 	}
 	for i, listed := range c.manifest.Files {
 		f := &c.files.files[i]
-		digest, err := f.digest() // fails if the container has another size than the content
+		digest, err := f.digest() // fails if the container states another size than the content has
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}

@@ -22,7 +22,7 @@ func check(b []byte, key tlog.VerifierKey) (pack.Report, error) {
 		OpenCheckpoint: func(note []byte) (tlog.Checkpoint, error) { return tlog.OpenCheckpoint(note, key) }})
 }
 
-// isWrong reports whether an error says that a pack is not proved.
+// isWrong reports whether an error means that a pack is not proved.
 func isWrong(err error) bool {
 	for _, kind := range []error{verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof,
 		tlog.ErrSignature} {
@@ -54,7 +54,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A change of any byte of a file is found. One of the container is found too, or the files are the same.
+// A change of any byte of a file is detected. A change of the container is detected, or the files are the same.
 func TestEachByteIsChecked(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	p := packtest.Samples(t, l)[2].Parts
@@ -86,7 +86,7 @@ func TestEachByteIsChecked(t *testing.T) {
 	}
 }
 
-// A log's pack is not another log's, and not that of another key of the same name.
+// A pack is not accepted for another log or for another key with the same name.
 func TestPinnedKeyCounts(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	b := packtest.Samples(t, l)[0].Parts.Bytes(t)
@@ -98,7 +98,7 @@ func TestPinnedKeyCounts(t *testing.T) {
 
 var errDisk = errors.New("disk")
 
-// broken fails to read at and behind an offset.
+// broken fails to read at and after an offset.
 type broken struct {
 	*bytes.Reader
 	from int64
@@ -111,7 +111,7 @@ func (b broken) ReadAt(p []byte, offset int64) (int, error) {
 	return b.Reader.ReadAt(p, offset)
 }
 
-// A pack that can't be read is not called wrong.
+// A pack that cannot be read is not reported as wrong.
 func TestUnreadableIsNotWrong(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	b := packtest.Samples(t, l)[0].Parts.Bytes(t)
@@ -137,7 +137,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// A pack that says something wrong is refused, though all of its digests fit.
+// A false pack is rejected although all of its digests are correct.
 func TestChangedPacksAreRefused(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	for _, w := range packtest.Changed(t, l) {
@@ -152,13 +152,13 @@ func TestChangedPacksAreRefused(t *testing.T) {
 	}
 }
 
-// Each line that is removed, doubled, changed or moved is found by the digests, in every file.
+// A line that is removed, doubled, changed or moved is detected by the digests, in every file.
 func TestEachLineCounts(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	for _, name := range []string{pack.FileRecords, pack.FileEnvelopes, pack.FileApprovals, pack.FileErasures} {
 		whole := packtest.Samples(t, l)[0].Parts
 		original := *whole.File(name)
-		whole.Bytes(t) // writes the digests
+		whole.Bytes(t) // computes the digests
 		manifest, err := whole.Manifest.Text()
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestEachLineCounts(t *testing.T) {
 	}
 }
 
-// The files of a pack count, and not how they were packed. A container that can't be read proves nothing wrong.
+// Only the files of a pack count, not how they were packed. A container that cannot be read proves nothing wrong.
 func TestContainers(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	for i, s := range packtest.Samples(t, l) {
@@ -223,7 +223,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// A folder that can't be read is not called wrong.
+// A folder that cannot be read is not reported as wrong.
 func TestUnreadableFolder(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	_, err := pack.CheckFolder(brokenFS{packtest.Samples(t, l)[0].Parts.Folder(t)}, pack.Options{})
@@ -232,7 +232,7 @@ func TestUnreadableFolder(t *testing.T) {
 	}
 }
 
-// brokenFS lists its files and opens no document.
+// brokenFS lists its files but fails to open them.
 type brokenFS struct{ fstest.MapFS }
 
 func (b brokenFS) Open(name string) (fs.File, error) {

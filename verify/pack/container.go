@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// ErrContainer indicates a ZIP file or a folder whose files can't be read. Then nothing is known about the pack: a
-// container isn't part of it.
+// ErrContainer indicates a ZIP file or a folder whose files cannot be read. Nothing is then known
+// about the pack, because the container is not part of it.
 var ErrContainer = errors.New("the files of the pack can't be read")
 
 // Bounds of a container.
@@ -55,8 +55,8 @@ func isPath(name string) bool {
 	return true
 }
 
-// withoutFolder removes the folder of the manifest from all names, because packs are often zipped together with the
-// folder that contains them. A file outside of that folder keeps its name.
+// withoutFolder removes the folder of the manifest from all names, because packs are often zipped
+// together with the folder that contains them. Files outside that folder keep their names.
 func withoutFolder(members []member) error {
 	folder, found := "", false
 	for _, m := range members {
@@ -182,7 +182,7 @@ func readDirectory(s *source, size int64) (directory []byte, offset int64, count
 func readFull(s *source, b []byte, offset int64) error {
 	n, err := s.ReadAt(b, offset)
 	switch {
-	case n == len(b): // io.EOF may come with the last bytes
+	case n == len(b): // the last bytes may be returned together with io.EOF
 		return nil
 	case errors.Is(err, io.EOF):
 		return unreadable("size")
@@ -242,32 +242,33 @@ func (p *zipPart) newMember(s *source, directory int64) (m member, err error) {
 	}
 	m.open = func() (io.Reader, error) {
 		compressed := bufio.NewReader(io.NewSectionReader(content, 0, p.compressed))
-		return &inflater{source: s, compressed: compressed, r: flate.NewReader(compressed), left: p.size}, nil
+		return &inflater{source: s, compressed: compressed, r: flate.NewReader(compressed), remaining: p.size}, nil
 	}
 	return m, nil
 }
 
-// inflater reads a compressed file. Its content must have exactly the size in the directory, and no bytes may follow it.
+// inflater reads a compressed file. Its content must have exactly the size in the directory and no
+// trailing bytes.
 type inflater struct {
 	source     *source
 	compressed *bufio.Reader
 	r          io.Reader
-	left       int64
+	remaining  int64
 }
 
 // Read implements io.Reader.
 func (f *inflater) Read(b []byte) (int, error) {
-	n, err := f.r.Read(b[:min(int64(len(b)), f.left+1)])
-	f.left -= int64(n)
+	n, err := f.r.Read(b[:min(int64(len(b)), f.remaining+1)])
+	f.remaining -= int64(n)
 	switch {
 	case f.source.err != nil:
 		return 0, f.source.err
-	case f.left < 0 || err != nil && !errors.Is(err, io.EOF):
+	case f.remaining < 0 || err != nil && !errors.Is(err, io.EOF):
 		return 0, unreadable("compressed bytes of a file")
 	case err == nil:
 		return n, nil
 	}
-	if _, more := f.compressed.ReadByte(); f.left > 0 || more == nil {
+	if _, more := f.compressed.ReadByte(); f.remaining > 0 || more == nil {
 		return 0, unreadable("compressed bytes of a file")
 	}
 	return n, io.EOF
@@ -299,7 +300,9 @@ func readFolder(dir fs.FS, s *source) ([]member, error) {
 		if total += info.Size(); total > maxContainer {
 			return unreadable("size of a file")
 		}
-		open := func() (io.Reader, error) { return &folderFile{dir: dir, source: s, name: name, left: info.Size()}, nil }
+		open := func() (io.Reader, error) {
+			return &folderFile{dir: dir, source: s, name: name, remaining: info.Size()}, nil
+		}
 		members = append(members, member{name: name, size: info.Size(), open: open})
 		return nil
 	})
@@ -311,11 +314,11 @@ func readFolder(dir fs.FS, s *source) ([]member, error) {
 
 // folderFile reads a file of a folder and closes it at the end. It returns an error if the file has changed.
 type folderFile struct {
-	dir    fs.FS
-	source *source
-	name   string
-	file   fs.File
-	left   int64
+	dir       fs.FS
+	source    *source
+	name      string
+	file      fs.File
+	remaining int64
 }
 
 // Read implements io.Reader.
@@ -326,11 +329,11 @@ func (f *folderFile) Read(b []byte) (n int, err error) {
 		}
 	}
 	if n, err = f.file.Read(b); err == nil {
-		f.left -= int64(n)
+		f.remaining -= int64(n)
 		return n, nil
 	}
 	f.file.Close()
-	if errors.Is(err, io.EOF) && f.left != int64(n) {
+	if errors.Is(err, io.EOF) && f.remaining != int64(n) {
 		err = errors.New("a file of the folder has changed")
 	}
 	if !errors.Is(err, io.EOF) {

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// checkEntries makes the entries of the range anew from the hashes of their records, and checks that they lead
-// from the tree of Begin leaves to the tree of the checkpoint.
+// checkEntries rebuilds the entries of the range from the hashes of their records, and checks that
+// they lead from the tree of Begin leaves to the tree of the checkpoint.
 func (c *checker) checkEntries() error {
 	m := &c.manifest
 	if uint64(c.files.byName[FileEntries].size) != uint64(m.End-m.Begin)*uint64(len(id.Hash{})) {
@@ -67,7 +67,7 @@ func (c *checker) appendEntries(edge *tlog.Edge) error {
 	return nil
 }
 
-// checkLogged reads the record of an event of the range, and checks that the log has it.
+// checkLogged reads the record of an event in the range and checks that the log contains it.
 func (c *checker) checkLogged(text []byte) (d verify.Documents, at id.Index, err error) {
 	if d.Record, err = event.ParseRecord(text); err != nil {
 		return d, 0, fmt.Errorf("record: %w", verify.ErrMalformed)

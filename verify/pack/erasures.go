@@ -9,14 +9,15 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// coverage tells which events of a range erasures cover. Its slices are nil when there is no erasure.
+// coverage tracks which events of a range are covered by erasures. Its slices are nil if there are
+// no erasures.
 type coverage struct {
 	within id.Range
-	steps  []int32  // steps[i] is how many more spans cover event i than the one before
-	shown  []uint32 // shown[i] is how many events before i are shown and no service's own
+	steps  []int32  // steps[i]: number of spans that cover event i, minus the number that cover the event before
+	shown  []uint32 // shown[i]: number of shown agent events before i
 
-	at    int   // events before it were asked for
-	depth int32 // spans that cover the event before at
+	at    int   // events before at were queried
+	depth int32 // number of spans that cover the event before at
 }
 
 func newCoverage(within id.Range) coverage {
@@ -40,7 +41,7 @@ func (v *coverage) cover(s id.Range) {
 	}
 }
 
-// covers reports whether a span covers an event. It is asked in ascending order.
+// covers reports whether a span covers an event. Calls must be in ascending order.
 func (v *coverage) covers(i id.Index) bool {
 	if v.steps == nil {
 		return false
@@ -51,21 +52,21 @@ func (v *coverage) covers(i id.Index) bool {
 	return v.depth > 0
 }
 
-// show notes that an event is shown.
+// show records that an event is shown.
 func (v *coverage) show(i id.Index, signer event.Signer) {
 	if v.shown != nil && signer != event.SignerSystem {
 		v.shown[i-v.within.Begin+1] = 1
 	}
 }
 
-// sumShown is called once, after the last call of show.
+// sumShown must be called once, after the last call of show.
 func (v *coverage) sumShown() {
 	for i := 1; i < len(v.shown); i++ {
 		v.shown[i] += v.shown[i-1]
 	}
 }
 
-// coversShown reports whether a span has an event that is shown.
+// coversShown reports whether a span contains a shown event.
 func (v *coverage) coversShown(s id.Range) bool {
 	begin, end := v.clip(s)
 	return v.shown[end] > v.shown[begin]
@@ -101,7 +102,7 @@ func (c *checker) readErasures() error {
 	return nil
 }
 
-// checkErasure checks one statement, and returns its sequence number and the ranges that it erased.
+// checkErasure checks one statement and returns its sequence number and the ranges that it erased.
 func (c *checker) checkErasure(line []byte) (sequence uint64, erased []id.Range, err error) {
 	d, at, err := c.checkProven(line, event.KindErasure)
 	if err != nil {
@@ -114,7 +115,8 @@ func (c *checker) checkErasure(line []byte) (sequence uint64, erased []id.Range,
 	return at.Sequence(), erased, err
 }
 
-// checkProven checks a statement of a kind that is proved under the checkpoint, and returns it with its index.
+// checkProven checks that the checkpoint proves a statement of a kind, and returns the statement
+// with its index.
 func (c *checker) checkProven(line []byte, kind string) (d verify.Documents, at id.Index, err error) {
 	e, err := parseExact[Erasure](line)
 	if err != nil {
@@ -139,13 +141,13 @@ func (c *checker) checkProven(line []byte, kind string) (d verify.Documents, at 
 	return d, at, c.checkStatement(&d, e.Envelope, kind)
 }
 
-// parseErased reads the ranges that a statement erased.
+// parseErased returns the ranges that a statement erased.
 func parseErased(e *event.Envelope) ([]id.Range, error) {
-	said, err := event.ParseErasure(e)
+	statement, err := event.ParseErasure(e)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
 	}
-	return said.Ranges, nil
+	return statement.Ranges, nil
 }
 
 // checkErasuresUsed checks that each statement erased the envelope of a shown event.
@@ -178,7 +180,8 @@ func (c *checker) checkErasuresUsed() error {
 	return nil
 }
 
-// checkStatement checks that an envelope is the service's own, of a kind, and the record's.
+// checkStatement checks that an envelope is one of the service's own, is of a kind and belongs to
+// the record.
 func (c *checker) checkStatement(d *verify.Documents, text, kind string) error {
 	if err := parseEnvelope(d, text); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// An auditor checks a pack with the log's key, which was pinned before.
+// An auditor checks a pack with the pinned key of the log.
 func Example() {
 	pinned, file := publishedPack()
 	key, err := tlog.ParseVerifierKey(pinned)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// parseExact reads the canonical form of a T with exactly its members.
+// parseExact parses the canonical form of a T with exactly its members.
 func parseExact[T any](text []byte) (v T, err error) {
 	if err := json.Unmarshal(text, &v, json.RejectUnknownMembers(true)); err != nil {
 		return v, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
@@ -29,7 +29,8 @@ func parseExact[T any](text []byte) (v T, err error) {
 // Text returns the content of manifest.json.
 func (m *Manifest) Text() ([]byte, error) { return jcs.Marshal(m) }
 
-// ParseManifest reads the content of manifest.json. Errors wrap verify.ErrMalformed, or are verify.ErrVersion.
+// ParseManifest parses the content of manifest.json. Errors wrap verify.ErrMalformed or are
+// verify.ErrVersion.
 func ParseManifest(text []byte) (Manifest, error) {
 	if len(text) > MaxDocument {
 		return Manifest{}, fmt.Errorf("manifest: too large: %w", verify.ErrMalformed)
@@ -48,7 +49,7 @@ func ParseManifest(text []byte) (Manifest, error) {
 	return m, m.Request.check()
 }
 
-// check refuses a request that a service does not write.
+// check rejects a request that no service writes.
 func (r *Request) check() error {
 	valid := true
 	for _, bound := range []*string{r.From, r.To} {
@@ -65,7 +66,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// parseBound reads a bound of a range: an index, or a time.
+// parseBound parses a bound of a range: an index or a time.
 func parseBound(text string) (at id.Index, isIndex, isTime bool) {
 	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
 		return id.Index(n), n <= event.MaxSeq && strconv.FormatUint(n, 10) == text, false
@@ -74,7 +75,7 @@ func parseBound(text string) (at id.Index, isIndex, isTime bool) {
 	return 0, false, err == nil && t.String() == text
 }
 
-// checkRange checks that the range is the one that was asked for, as far as log indices tell.
+// checkRange checks that the range is the requested one, as far as log indices show.
 func (m *Manifest) checkRange() error {
 	begin, end := id.Index(0), m.TreeSize
 	if m.Request.From != nil {
@@ -95,8 +96,8 @@ func (m *Manifest) checkRange() error {
 	return nil
 }
 
-// Matches reports whether an event fits the request but for its index. trace and tool are those of its
-// envelope, tool "" for none.
+// Matches reports whether an event matches the request, except for its index. trace and tool are
+// from its envelope; tool is "" if there is none.
 func (r *Request) Matches(agent id.Agent, trace id.Trace, tool id.Tool) bool {
 	return (r.AgentID == nil || *r.AgentID == agent) && (r.TraceID == nil || *r.TraceID == trace) &&
 		(r.Tool == nil || textcheck.MatchTool(*r.Tool, string(tool)))

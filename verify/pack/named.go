@@ -11,7 +11,7 @@ import (
 
 // knownAgent is an agent of agents.json.
 type knownAgent struct {
-	keys  map[id.Key]string // to Multikeys
+	keys  map[id.Key]string // Multikeys
 	shown bool              // an event is shown
 }
 
@@ -61,7 +61,7 @@ func (c *checker) readPolicies() error {
 		if !is {
 			continue
 		}
-		// The manifest has the digest of the file already, and it was compared.
+		// The digest of the file in the manifest was already compared.
 		if c.manifest.Files[i].SHA256 != digest || c.files.files[i].size > MaxDocument {
 			return fmt.Errorf("a policy and its digest: %w", verify.ErrMismatch)
 		}

@@ -1,17 +1,20 @@
-// Package pack reads and checks evidence packs: ZIP files that prove the content of an organization's log in
-// a range of events. A pack may also be a folder, or a ZIP file that another program made of the same files.
-// docs/evidence.md specifies the format to the byte.
+// Package pack checks evidence packs: ZIP files that prove the content of an organization's log in
+// a range of events. A pack may also be a folder, or a ZIP file that another program made of the
+// same files. docs/evidence.md specifies the format to the byte.
 //
 // Invariants:
 //
-//   - A check depends on the bytes of the pack and on the keys given: no network, no clock, no state.
-//   - Each byte of each file is checked. No content counts before its digest in the manifest is compared.
-//   - A container decides nothing: if its files can be read, only their contents count, and otherwise nothing is
-//     claimed about the pack. No file is written, so no name in a container can do harm.
-//   - A report asserts recomputed facts only. It names what no check covers.
-//   - Memory is bounded by the bounds of the format, and not by the size of the pack: about 100 MiB for the
-//     most hostile one, and below 10 MiB for a range of 100,000 events.
-//   - Everything here is safe for concurrent use, and no input makes it panic.
+//   - The result of a check depends only on the bytes of the pack and on the given keys: no
+//     network, no clock, no state.
+//   - Every byte of every file is checked. No content counts before its digest in the manifest is
+//     compared.
+//   - A container decides nothing: if its files can be read, only their contents count, and
+//     otherwise nothing is claimed about the pack. No file is written, so a name in a container
+//     cannot do harm.
+//   - A report asserts only recomputed facts. It lists what no check covers.
+//   - Memory is bounded by the bounds of the format, not by the size of the pack: about 100 MiB for
+//     the most hostile pack, and below 10 MiB for a range of 100,000 events.
+//   - All functions are safe for concurrent use, and no input makes them panic.
 //
 // The package is stable in the sense of README, section Stability.
 package pack
@@ -40,7 +43,7 @@ const (
 	MaxAgentsFile = 16 << 20 // bytes
 )
 
-// The names of the files of a pack.
+// Names of the files of a pack.
 const (
 	FileCheckpoint = "checkpoint"
 	FileKeys       = "keys.json"
@@ -59,14 +62,14 @@ const (
 // PolicyFile returns the name of the file of a policy document.
 func PolicyFile(digest id.Hash) string { return "policies/" + digest.String() + ".json" }
 
-// The files before and after those of policies.
+// Files before and after the policies.
 var (
 	filesBefore = []string{FileCheckpoint, FileKeys, FilePolicy, FileAgents}
 	filesAfter  = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileVoters, FileReport,
 		FileManifest}
 )
 
-// The kinds of the service's events that speak of packs and of approvals.
+// Kinds of the service's events about packs and approvals.
 const (
 	ExportKind   = "ledger_evidence_exported"
 	approvalKind = "ledger_approval"
@@ -82,14 +85,14 @@ type Manifest struct {
 	End            id.Index        `json:"end"` // the range is [Begin, End)
 	TreeSize       id.Index        `json:"tree_size"`
 	RootHash       id.Hash         `json:"root_hash"`
-	Edge           []id.Hash       `json:"edge"` // of the tree of Begin leaves, as tlog.NewEdge takes it
-	Prev           *id.Hash        `json:"prev"` // of the first entry; nil for an empty range
+	Edge           []id.Hash       `json:"edge"` // of the tree of Begin leaves, as accepted by tlog.NewEdge
+	Prev           *id.Hash        `json:"prev"` // of the first entry; nil if the range is empty
 	Consistency    []id.Hash       `json:"consistency"`
 	Counts         Counts          `json:"counts"`
-	Files          []File          `json:"files"` // in their order, without the manifest
+	Files          []File          `json:"files"` // in order, without the manifest
 }
 
-// Request is the request of the pack. A nil member was not asked for.
+// Request is the request for the pack. A nil member was not set.
 type Request struct {
 	From      *string   `json:"from"` // a log index in decimal, or a time
 	To        *string   `json:"to"`
@@ -110,7 +113,7 @@ type Counts struct {
 	Approvals uint64 `json:"approvals"`
 	Erasures  uint64 `json:"erasures"`            // statements about erased envelopes
 	VoterKeys uint64 `json:"voter_keys,omitzero"` // events about voter keys; absent without signed votes
-	Erased    uint64 `json:"erased"`              // shown events without their envelope, because of those
+	Erased    uint64 `json:"erased"`              // shown events whose envelope was erased
 	Agents    uint64 `json:"agents"`
 	Policies  uint64 `json:"policies"`
 }
@@ -127,7 +130,7 @@ type Agents struct {
 	Agents []Agent `json:"agents"` // ascending by id
 }
 
-// Agent is an agent with its keys, as the operator says.
+// Agent is an agent with its keys, as stated by the operator.
 type Agent struct {
 	AgentID     id.Agent   `json:"agent_id"`
 	DisplayName *string    `json:"display_name"`
@@ -146,7 +149,7 @@ type AgentKey struct {
 	CompromisedFrom *id.Index     `json:"compromised_from"`
 }
 
-// Statement is an event of the service's own with its documents.
+// Statement is one of the service's own events with its documents.
 type Statement struct {
 	Envelope string `json:"envelope"`
 	Record   string `json:"record"`
@@ -157,7 +160,7 @@ type Statement struct {
 type Erasure struct {
 	Entry    string    `json:"entry"`
 	Envelope string    `json:"envelope"`
-	Proof    []id.Hash `json:"proof"` // as tlog.Inclusion makes it
+	Proof    []id.Hash `json:"proof"` // as returned by tlog.Inclusion
 	Record   string    `json:"record"`
 }
 
@@ -171,5 +174,5 @@ type Key struct {
 	VerifierKey string    `json:"vkey"`
 	Use         string    `json:"use"` // log
 	FromSize    id.Index  `json:"from_size"`
-	ToSize      *id.Index `json:"to_size"` // nil while it signs
+	ToSize      *id.Index `json:"to_size"` // nil for the current key
 }

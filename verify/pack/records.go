@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// maxKeys is the number of parsed public keys that a check keeps, about 200 bytes each.
+// maxKeys is the maximum number of parsed public keys that a check caches, about 200 bytes each.
 const maxKeys = MaxAgents
 
-// checkRecords checks the shown events: records and, side by side, envelopes.
+// checkRecords checks the shown events, reading records and envelopes in parallel.
 func (c *checker) checkRecords() error {
 	next, stop := iter.Pull2(c.files.lines(FileEnvelopes))
 	defer stop()
@@ -51,7 +51,7 @@ func orMismatch(err error) error {
 	return err
 }
 
-// checkShown checks one shown event. next gives the next line of envelopes.
+// checkShown checks one shown event. next returns the next line of envelopes.
 func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]byte, error, bool)) error {
 	r, wanted := &d.Record, &c.manifest.Request
 	if wanted.AgentID != nil && r.AgentID != *wanted.AgentID {
@@ -88,7 +88,7 @@ func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]by
 	return c.checkSignature(d)
 }
 
-// checkEnvelope checks that an envelope is the record's and fits the request.
+// checkEnvelope checks that an envelope belongs to the record and matches the request.
 func (c *checker) checkEnvelope(d *verify.Documents, text []byte) error {
 	if err := parseEnvelope(d, string(text)); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *checker) checkEnvelope(d *verify.Documents, text []byte) error {
 	return nil
 }
 
-// parseEnvelope reads the envelope of a record, with the very signature of the record.
+// parseEnvelope parses the envelope of a record, which must contain the signature in the record.
 func parseEnvelope(d *verify.Documents, text string) error {
 	err := d.ParseEnvelope(text)
 	if err == nil && d.Envelope.SignatureB64 != d.Record.SigValueB64 {
@@ -111,7 +111,7 @@ func parseEnvelope(d *verify.Documents, text string) error {
 	return nil
 }
 
-// checkSignature checks that the record's key signed. A key is parsed once for many records.
+// checkSignature checks that the record's key signed. Parsed keys are cached.
 func (c *checker) checkSignature(d *verify.Documents) error {
 	key, known := c.keys[d.Record.PublicKey]
 	if !known {
@@ -130,7 +130,7 @@ func (c *checker) checkSignature(d *verify.Documents) error {
 	return nil
 }
 
-// checkNamed checks that the pack has the agent, the key and the policy that a record names.
+// checkNamed checks that the pack contains the agent, the key and the policy that a record names.
 func (c *checker) checkNamed(r *event.Record) error {
 	if digest := r.Policy.PolicyDigest; digest != (id.Hash{}) {
 		if _, there := c.policies[digest]; !there {
@@ -149,7 +149,7 @@ func (c *checker) checkNamed(r *event.Record) error {
 	return nil
 }
 
-// checkUsed checks that the pack has no agent, policy or erasure that no shown event needs.
+// checkUsed checks that a shown event needs every agent, policy and erasure in the pack.
 func (c *checker) checkUsed() error {
 	for _, a := range c.agents {
 		if !a.shown {

@@ -21,10 +21,10 @@ type Vote struct {
 	ApprovalID string    `json:"approval_id"`
 	AccountID  string    `json:"account_id"`
 	Vote       string    `json:"vote"`   // approve or deny
-	Signed     *VoterKey `json:"signed"` // nil: only the operator claims that the account cast it
+	Signed     *VoterKey `json:"signed"` // if nil, only the operator claims that the account cast the vote
 }
 
-// VoterKey is the passkey that signed a vote, by the event that registered it.
+// VoterKey is the passkey that signed a vote, as stated by the event that registered it.
 type VoterKey struct {
 	Thumbprint   string     `json:"thumbprint"`
 	RegisteredAt id.Instant `json:"registered_at"`
@@ -50,7 +50,7 @@ func (k *VoterKey) String() string {
 	return fmt.Sprintf("%s, registered %s (entry %d)", k.Thumbprint, k.RegisteredAt, k.LogIndex)
 }
 
-// VoteLines returns the lines about votes for people, which are the same in every verifier.
+// VoteLines returns the printed lines about votes, which are the same in every verifier.
 func (r *Report) VoteLines() (lines []string) {
 	for i := range r.Votes {
 		lines = append(lines, r.Votes[i].String())
@@ -62,24 +62,24 @@ func (r *Report) VoteLines() (lines []string) {
 	return lines
 }
 
-// voterEvent is a line of voters.ndjson whose signatures were checked.
+// voterEvent is a line of voters.ndjson with checked signatures.
 type voterEvent struct {
-	at      id.Index
-	of      id.Hash                // voterName of account and credential
-	key     *signedvote.Credential // nil: it retires the key
-	said    VoterKey
-	consent id.Hash // voterName of the key that consented, zero if none did
+	at        id.Index
+	of        id.Hash                // voterName of account and credential
+	key       *signedvote.Credential // if nil, the event retires the key
+	statement VoterKey
+	consent   id.Hash // voterName of the key that consented, or zero
 }
 
-// voter is what is known of one credential of one account.
+// voter is the history of one credential of one account.
 type voter struct {
 	events    []*voterEvent // ascending
-	usedUntil id.Index      // the last vote or consent by it; 0 for none, because its registration comes before
-	// The sequence number of the first registration in envelopes.ndjson that has no line, 0 for none.
+	usedUntil id.Index      // the last vote or consent by it, or 0: its registration comes before any use
+	// The sequence number of the first registration in envelopes.ndjson that has no line, or 0.
 	unlisted uint64
 }
 
-// voterName returns a name of bounded size. No account ID contains a line end.
+// voterName returns a name of bounded size. Account IDs contain no line end.
 func voterName(account, credential string) id.Hash {
 	return sha256.Sum256([]byte(account + "\n" + credential))
 }
@@ -118,7 +118,7 @@ func (c *checker) readVoters() error {
 	return nil
 }
 
-// checkVoterEvent checks one line. The lines before it were checked.
+// checkVoterEvent checks one line. The preceding lines are already checked.
 func (c *checker) checkVoterEvent(line []byte) (*voterEvent, error) {
 	d, at, err := c.checkProven(line, signedvote.KeyKind)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *checker) checkVoterEvent(line []byte) (*voterEvent, error) {
 		return nil, err
 	}
 	e := &voterEvent{at: at, of: voterName(registered.AccountID, registered.CredentialID.String()), key: registered.Credential(),
-		said: VoterKey{Thumbprint: registered.PublicKey.Thumbprint(), RegisteredAt: received, LogIndex: at}}
+		statement: VoterKey{Thumbprint: registered.PublicKey.Thumbprint(), RegisteredAt: received, LogIndex: at}}
 	if registered.Consent == nil {
 		return e, nil
 	}
@@ -148,9 +148,9 @@ func (c *checker) checkVoterEvent(line []byte) (*voterEvent, error) {
 	if err := registered.CheckConsent(c.manifest.Origin, by.key, received); err != nil {
 		return nil, err
 	}
-	consent := by.said
+	consent := by.statement
 	consent.Consent = nil
-	e.said.Consent = &consent
+	e.statement.Consent = &consent
 	return e, nil
 }
 
@@ -170,12 +170,13 @@ func (c *checker) registered(name id.Hash, before id.Index) (*voterEvent, error)
 	return v.events[i-1], nil
 }
 
-// find returns the position of the first event at an index or after it, and whether it is at the index.
+// find returns the position of the first event at or after an index, and whether it is at the
+// index.
 func (v *voter) find(at id.Index) (int, bool) {
 	return slices.BinarySearchFunc(v.events, at, func(e *voterEvent, at id.Index) int { return cmp.Compare(e.at, at) })
 }
 
-// checkListed notes a shown event about a voter key of voters.ndjson that has no line there.
+// checkListed records a shown event about a voter key of voters.ndjson that has no line there.
 func (c *checker) checkListed(e *event.Envelope, at id.Index) error {
 	if e.ActionKind != signedvote.KeyKind || len(c.voters) == 0 {
 		return nil
@@ -223,7 +224,8 @@ type approvalPayload struct {
 	Signed       jsontext.Value `json:"signed"`
 }
 
-// checkVote checks the vote in an event about an approval, if it has one. action is the event's action_digest.
+// checkVote checks the vote, if any, in an event about an approval. action is the action_digest of
+// the event.
 func (c *checker) checkVote(d *verify.Documents, p *approvalPayload, action id.Hash) error {
 	account, _, _ := strings.Cut(d.Envelope.ActorPrincipal, "/")
 	v := Vote{ApprovalID: p.ApprovalID, AccountID: account, Vote: strings.Trim(string(p.Vote), `"`)}
@@ -243,7 +245,7 @@ func (c *checker) checkVote(d *verify.Documents, p *approvalPayload, action id.H
 		used := c.voters[key.of]
 		used.usedUntil = max(used.usedUntil, id.Index(d.Record.SequenceNum-1))
 		c.report.VotesSigned++
-		v.Signed = &key.said
+		v.Signed = &key.statement
 	}
 	if len(c.report.Votes) < MaxVotes {
 		c.report.Votes = append(c.report.Votes, v)
@@ -281,8 +283,8 @@ func (c *checker) checkSigned(d *verify.Documents, v *Vote, p *approvalPayload, 
 	return key, key.key.Check(text, &a, d.Record.ReceivedAt)
 }
 
-// checkVotersUsed checks that each line of voters.ndjson is needed: by a vote or a consent after it, or, for a retirement,
-// by one at all. It also checks that no shown event that is needed is missing.
+// checkVotersUsed checks that each line of voters.ndjson is needed: by a later vote or consent, or,
+// for a retirement, by any vote. It also checks that no needed shown event is missing.
 func (c *checker) checkVotersUsed() error {
 	for _, e := range slices.Backward(c.voterEvents) {
 		if e.key == nil {

@@ -51,7 +51,7 @@ func TestWrongVotes(t *testing.T) {
 	}
 }
 
-// A report lists MaxVotes votes and counts the others, and a line of the file has a bound.
+// A report lists MaxVotes votes and counts the others, and the length of a line is bounded.
 func TestVotesAreBounded(t *testing.T) {
 	r := pack.Report{Votes: make([]pack.Vote, pack.MaxVotes), VotesSigned: 2, VotesUnsigned: pack.MaxVotes + 5}
 	lines := r.VoteLines()
@@ -66,8 +66,8 @@ func TestVotesAreBounded(t *testing.T) {
 	}
 }
 
-// A pack may have MaxVoterKeys lines in voters.ndjson and not one more. The other verifiers are tested with the same packs in
-// internal/test/readers.
+// A pack may have MaxVoterKeys lines in voters.ndjson but no more. internal/test/readers tests the other verifiers with the
+// same packs.
 func TestVotersAreBounded(t *testing.T) {
 	for _, lines := range []int{pack.MaxVoterKeys, pack.MaxVoterKeys + 1} {
 		r, err := check(packtest.VotersPack(t, lines).Bytes(t), packtest.NewLog(t).Key())

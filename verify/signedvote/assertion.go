@@ -31,8 +31,8 @@ type Assertion struct {
 	Time              string `json:"time"` // the bucket in the text
 }
 
-// ParseAssertion reads the canonical form (RFC 8785) of an assertion of exactly these members. Its error wraps
-// verify.ErrMalformed.
+// ParseAssertion parses the canonical form (RFC 8785) of an assertion with exactly these members.
+// Its error wraps verify.ErrMalformed.
 func ParseAssertion(text []byte) (Assertion, error) {
 	a, err := parseExact[Assertion](text)
 	if err == nil {
@@ -62,8 +62,9 @@ func (a *Assertion) Validate() error {
 	return nil
 }
 
-// Counter returns the signature counter, or 0 if the assertion isn't valid. Check doesn't judge it: a passkey that is
-// synchronized between devices reports 0, so only the service, which saw earlier assertions, can compare it.
+// Counter returns the signature counter, or 0 if the assertion is invalid. Check ignores it: a
+// passkey that is synchronized between devices reports 0, so only the service, which has seen
+// earlier assertions, can compare it.
 func (a *Assertion) Counter() uint32 {
 	if len(a.AuthenticatorData) != authenticatorDataLen {
 		return 0
@@ -71,7 +72,7 @@ func (a *Assertion) Counter() uint32 {
 	return binary.BigEndian.Uint32(a.AuthenticatorData[33:])
 }
 
-// Backup returns the flags by which the authenticator states that the passkey may be kept elsewhere too, and that it is.
+// Backup returns the authenticator's flags that the passkey may be backed up, and that it is.
 func (a *Assertion) Backup() (eligible, backedUp bool) {
 	if len(a.AuthenticatorData) != authenticatorDataLen {
 		return false, false
@@ -96,9 +97,9 @@ type Credential struct {
 	WebOrigin string
 }
 
-// Check checks that the credential made an assertion over a text, which has the assertion's time bucket, and that an
-// event with it may have been received at a time. Errors name the step and wrap verify.ErrMalformed, verify.ErrMismatch
-// or tlog.ErrSignature.
+// Check checks that the credential made an assertion over a text with the assertion's time bucket,
+// and that an event with it may have been received at receivedAt. Errors name the step and wrap
+// verify.ErrMalformed, verify.ErrMismatch or tlog.ErrSignature.
 func (c *Credential) Check(text []byte, a *Assertion, receivedAt id.Instant) error {
 	if err := a.Validate(); err != nil {
 		return err

@@ -42,8 +42,9 @@ type Retirement struct {
 	Transition   string `json:"transition"` // Retired
 }
 
-// ParseKeyEvent reads the payload of an event of KeyKind, which is in canonical form. Exactly one of its results is not
-// nil, unless it returns an error, which wraps verify.ErrMalformed. It checks no signature.
+// ParseKeyEvent parses the payload of an event of KeyKind, which must be in canonical form. Unless
+// it returns an error, exactly one of its results is not nil. The error wraps verify.ErrMalformed.
+// No signature is checked.
 func ParseKeyEvent(payload jsontext.Value) (*Registration, *Retirement, error) {
 	if retired, err := parseExact[Retirement](payload); err == nil && retired.Transition == Retired {
 		if err := checkNames(retired.AccountID, retired.CredentialID); err != nil {
@@ -100,8 +101,8 @@ var webOrigin = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^https?://([a-z0-9._-]{1,253})(:[1-9][0-9]{0,4})?$`)
 })
 
-// ValidParty reports whether pages of an origin may use passkeys of a relying party: over HTTPS or on localhost, and with
-// a host that is the party's ID or below it.
+// ValidParty reports whether pages of an origin may use passkeys of a relying party: over HTTPS or
+// on localhost, and on a host that is rpID or a subdomain of it.
 func ValidParty(rpID, origin string) bool {
 	m := webOrigin().FindStringSubmatch(origin)
 	if m == nil || rpID == "" || m[1] != rpID && !strings.HasSuffix(m[1], "."+rpID) {
@@ -110,13 +111,13 @@ func ValidParty(rpID, origin string) bool {
 	return strings.HasPrefix(origin, "https://") || m[1] == "localhost"
 }
 
-// Credential returns the credential that was registered.
+// Credential returns the registered credential.
 func (r *Registration) Credential() *Credential {
 	return &Credential{ID: r.CredentialID, Key: r.PublicKey, RPID: r.RPID, WebOrigin: r.WebOrigin}
 }
 
-// CheckPossession checks that the new credential signed its registration, in an event of a log with an origin that was
-// received at a time.
+// CheckPossession checks that the new credential signed its registration, in an event of the log
+// with the given origin that was received at receivedAt.
 func (r *Registration) CheckPossession(origin id.Origin, receivedAt id.Instant) error {
 	if err := r.check(origin, &r.Possession, r.Credential(), receivedAt); err != nil {
 		return fmt.Errorf("possession: %w", err)

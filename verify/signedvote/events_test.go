@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// register returns the registration of a voter's passkey, with the consent of another one unless it is nil.
+// register returns the registration of a voter's passkey, with the consent of by unless it is nil.
 func register(t testing.TB, v, by *passkeytest.Voter) *signedvote.Registration {
 	t.Helper()
 	signed, err := signedvote.KeyText(origin, "acc_1", v.ID, v.Key, bucket)
@@ -57,7 +57,7 @@ func TestRegistration(t *testing.T) {
 				t.Error("consent:", err)
 			}
 			if payload(t, r) != text {
-				t.Error("written again:", payload(t, r))
+				t.Error("round trip:", payload(t, r))
 			}
 		}
 	}
@@ -71,8 +71,8 @@ func TestRegistrationAttacks(t *testing.T) {
 	phone, key := passkeytest.NewVoter(t, "phone", "ES256"), passkeytest.NewVoter(t, "key", "EdDSA")
 	stranger := passkeytest.NewVoter(t, "stranger", "ES256")
 	for name, c := range map[string]struct {
-		change            func(*signedvote.Registration)
-		possession, asked error
+		change              func(*signedvote.Registration)
+		possession, consent error
 	}{
 		"another account": {func(r *signedvote.Registration) { r.AccountID = "acc_2" }, verify.ErrMismatch, verify.ErrMismatch},
 		"another key":     {func(r *signedvote.Registration) { r.PublicKey = stranger.Key }, verify.ErrMismatch, verify.ErrMismatch},
@@ -96,20 +96,20 @@ func TestRegistrationAttacks(t *testing.T) {
 		if err := r.CheckPossession(origin, at); !errors.Is(err, c.possession) {
 			t.Errorf("%s: possession: %v", name, err)
 		}
-		if err := r.CheckConsent(origin, &phone.Credential, at); !errors.Is(err, c.asked) {
+		if err := r.CheckConsent(origin, &phone.Credential, at); !errors.Is(err, c.consent) {
 			t.Errorf("%s: consent: %v", name, err)
 		}
 	}
 	r := register(t, key, phone)
 	if r.CheckPossession(origin+"/2", at) == nil || r.CheckConsent(origin+"/2", &phone.Credential, at) == nil {
-		t.Error("a registration counts in another log")
+		t.Error("a registration is accepted in another log")
 	}
 	if r.CheckPossession(origin, at+900_000) == nil || r.CheckConsent(origin, &phone.Credential, at+900_000) == nil {
-		t.Error("a registration counts later")
+		t.Error("a registration is accepted after its time")
 	}
 }
 
-func TestWrongKeyEvents(t *testing.T) {
+func TestParseKeyEventRejects(t *testing.T) {
 	phone, key := passkeytest.NewVoter(t, "phone", "ES256"), passkeytest.NewVoter(t, "key", "EdDSA")
 	good := payload(t, register(t, key, phone))
 	gone := `{"account_id":"acc_1","credential_id":"AQ","transition":"retired"}`

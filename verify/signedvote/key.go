@@ -43,8 +43,8 @@ type Key struct {
 	rsa     *rsa.PublicKey
 }
 
-// ParseKey reads a JWK in canonical form (RFC 8785) of exactly the members of its type. Its error wraps
-// verify.ErrMalformed.
+// ParseKey parses a JWK in canonical form (RFC 8785) with exactly the members of its type. Its
+// error wraps verify.ErrMalformed.
 func ParseKey(text []byte) (Key, error) {
 	k := Key{text: string(text)}
 	j, err := parseExact[jwk](text)
@@ -70,9 +70,9 @@ func ParseKey(text []byte) (Key, error) {
 	return k, nil
 }
 
-// KeyOf returns the key for a public key of the standard library: *ecdsa.PublicKey, ed25519.PublicKey or
-// *rsa.PublicKey. Its error wraps verify.ErrMalformed.
-func KeyOf(public crypto.PublicKey) (Key, error) {
+// NewKey returns the key for a public key of the standard library: *ecdsa.PublicKey,
+// ed25519.PublicKey or *rsa.PublicKey. Its error wraps verify.ErrMalformed.
+func NewKey(public crypto.PublicKey) (Key, error) {
 	var j jwk
 	switch p := public.(type) {
 	case *ecdsa.PublicKey:
@@ -98,10 +98,10 @@ func KeyOf(public crypto.PublicKey) (Key, error) {
 	return ParseKey(text)
 }
 
-// MarshalJSON returns the JWK in canonical form; UnmarshalJSON is ParseKey.
+// MarshalJSON returns the JWK in canonical form.
 func (k Key) MarshalJSON() ([]byte, error) { return []byte(k.text), nil }
 
-// UnmarshalJSON reads the JWK of MarshalJSON.
+// UnmarshalJSON parses the JWK with ParseKey.
 func (k *Key) UnmarshalJSON(text []byte) (err error) {
 	*k, err = ParseKey(text)
 	return err
@@ -126,8 +126,9 @@ func (k Key) verify(message, signature []byte) error {
 	return nil
 }
 
-// strictDER reports whether b is a SEQUENCE of two positive INTEGERs of at most 32 bytes and a leading zero byte, in the
-// one spelling of DER. Whether they are below the order of the curve is up to the verification.
+// strictDER reports whether b is the DER encoding of a SEQUENCE of two positive INTEGERs of at most
+// 32 bytes and a leading zero byte. The verification checks that they are below the order of the
+// curve.
 func strictDER(b []byte) bool {
 	if len(b) < 2 || b[0] != 0x30 || int(b[1]) != len(b)-2 || b[1] >= 0x80 {
 		return false

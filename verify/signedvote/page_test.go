@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// The worked example of the page verifies, and its intermediate values are those of this package.
+// The worked example in docs/signed-votes.md verifies, and its intermediate values are those of this package.
 func TestWorkedExample(t *testing.T) {
 	page, err := os.ReadFile("../../docs/signed-votes.md")
 	if err != nil {

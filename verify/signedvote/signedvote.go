@@ -125,10 +125,10 @@ type Bytes []byte
 // String returns the base64url text.
 func (b Bytes) String() string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// MarshalText is String; UnmarshalText accepts exactly the text of MarshalText.
+// MarshalText returns the text of String.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads the text of MarshalText.
+// UnmarshalText accepts exactly the text of MarshalText.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	decoded, err := base64.RawURLEncoding.AppendDecode(nil, text)
 	if err != nil || Bytes(decoded).String() != string(text) {
@@ -138,7 +138,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// parseExact reads the canonical form of a T with exactly its members.
+// parseExact parses the canonical form of a T with exactly its members.
 func parseExact[T any](text []byte) (v T, err error) {
 	if err := json.Unmarshal(text, &v, json.RejectUnknownMembers(true)); err != nil {
 		return v, fmt.Errorf("%w: %w", verify.ErrMalformed, err)

@@ -120,8 +120,8 @@ func TestCheckAcceptsWhatPasskeysSign(t *testing.T) {
 		for name, change := range map[string]func(*passkeytest.Voter){
 			"plain":                       func(*passkeytest.Voter) {},
 			"a counter":                   func(v *passkeytest.Voter) { v.Counter = 1<<32 - 1 },
-			"may be kept elsewhere":       func(v *passkeytest.Voter) { v.Flags |= passkeytest.BackupEligible },
-			"is kept elsewhere":           func(v *passkeytest.Voter) { v.Flags |= passkeytest.BackupEligible | passkeytest.BackedUp },
+			"may be backed up":            func(v *passkeytest.Voter) { v.Flags |= passkeytest.BackupEligible },
+			"is backed up":                func(v *passkeytest.Voter) { v.Flags |= passkeytest.BackupEligible | passkeytest.BackedUp },
 			"client data of old browsers": func(v *passkeytest.Voter) { v.Client = map[string]any{"crossOrigin": nil} },
 			"client data of new browsers": func(v *passkeytest.Voter) {
 				v.Client = map[string]any{"other_keys_can_be_added_here": "do not compare clientDataJSON against a template"}
@@ -146,7 +146,7 @@ func TestCheckAcceptsWhatPasskeysSign(t *testing.T) {
 			}
 		}
 	}
-	// Space, escapes and the order of members of client data are free.
+	// White space, escapes and the order of members of client data do not matter.
 	v := passkeytest.NewVoter(t, "ann", "ES256")
 	signed := text(t, vote(), bucket)
 	challenge := signedvote.Challenge(signed)
@@ -157,7 +157,7 @@ func TestCheckAcceptsWhatPasskeysSign(t *testing.T) {
 	}
 }
 
-// attack is a wrong use of a passkey. It changes the passkey, the vote that is signed, the vote that is stored, or the
+// attack is a misuse of a passkey. It changes the passkey, the vote that is signed, the vote that is stored, or the
 // assertion.
 type attack struct {
 	name string
@@ -259,7 +259,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// Client data that two parsers may read in two ways count for none.
+// Client data that two parsers may read differently are rejected.
 func TestClientDataIsStrict(t *testing.T) {
 	v := passkeytest.NewVoter(t, "ann", "ES256")
 	signed := text(t, vote(), bucket)
@@ -314,25 +314,25 @@ func TestSignaturesAreStrictDER(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, signature := range map[string][]byte{
-		"a byte after it":       append(encode(r, s), 0),
-		"a byte inside":         append([]byte{0x30, byte(len(r) + len(s) + 5)}, append(encode(r, s)[2:], 0)...),
-		"a zero in front of r":  encode(append([]byte{0}, r...), s),
-		"a zero in front of s":  encode(r, append([]byte{0}, s...)),
-		"a long length":         append([]byte{0x30, 0x81, byte(len(r) + len(s) + 4)}, encode(r, s)[2:]...),
-		"an indefinite length":  append(append([]byte{0x30, 0x80}, encode(r, s)[2:]...), 0, 0),
-		"a negative r":          encode(append([]byte{0xff}, r...), s),
-		"r is 0":                encode([]byte{0}, s),
-		"s is 0":                encode(r, []byte{0}),
-		"an empty r":            encode(nil, s),
-		"s + n":                 encode(r, number(new(big.Int).Add(rs.S, n))),
-		"r + n":                 encode(number(new(big.Int).Add(rs.R, n)), s),
-		"r and s without DER":   append(rs.R.FillBytes(make([]byte, 32)), rs.S.FillBytes(make([]byte, 32))...),
-		"a set":                 append([]byte{0x31}, encode(r, s)[1:]...),
-		"three numbers":         append([]byte{0x30, byte(len(r) + len(s) + 7)}, append(encode(r, s)[2:], 2, 1, 1)...),
-		"one number":            append([]byte{0x30, byte(len(r) + 2), 2, byte(len(r))}, r...),
-		"cut":                   encode(r, s)[:len(r)+len(s)+3],
-		"a sequence of nothing": {0x30, 0},
-		"one byte":              {0x30},
+		"a byte after it":      append(encode(r, s), 0),
+		"a byte inside":        append([]byte{0x30, byte(len(r) + len(s) + 5)}, append(encode(r, s)[2:], 0)...),
+		"a zero in front of r": encode(append([]byte{0}, r...), s),
+		"a zero in front of s": encode(r, append([]byte{0}, s...)),
+		"a long length":        append([]byte{0x30, 0x81, byte(len(r) + len(s) + 4)}, encode(r, s)[2:]...),
+		"an indefinite length": append(append([]byte{0x30, 0x80}, encode(r, s)[2:]...), 0, 0),
+		"a negative r":         encode(append([]byte{0xff}, r...), s),
+		"r is 0":               encode([]byte{0}, s),
+		"s is 0":               encode(r, []byte{0}),
+		"an empty r":           encode(nil, s),
+		"s + n":                encode(r, number(new(big.Int).Add(rs.S, n))),
+		"r + n":                encode(number(new(big.Int).Add(rs.R, n)), s),
+		"r and s without DER":  append(rs.R.FillBytes(make([]byte, 32)), rs.S.FillBytes(make([]byte, 32))...),
+		"a set":                append([]byte{0x31}, encode(r, s)[1:]...),
+		"three numbers":        append([]byte{0x30, byte(len(r) + len(s) + 7)}, append(encode(r, s)[2:], 2, 1, 1)...),
+		"one number":           append([]byte{0x30, byte(len(r) + 2), 2, byte(len(r))}, r...),
+		"cut":                  encode(r, s)[:len(r)+len(s)+3],
+		"an empty sequence":    {0x30, 0},
+		"one byte":             {0x30},
 	} {
 		if err := check(signature); !errors.Is(err, tlog.ErrSignature) {
 			t.Errorf("%s: %v", name, err)
@@ -362,7 +362,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestWrongKeys(t *testing.T) {
+func TestParseKeyRejects(t *testing.T) {
 	b64 := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 	ec := func(x, y string) string { return `{"crv":"P-256","kty":"EC","x":"` + x + `","y":"` + y + `"}` }
 	okp := func(x []byte) string { return `{"crv":"Ed25519","kty":"OKP","x":"` + b64(x) + `"}` }
@@ -412,7 +412,7 @@ func TestWrongKeys(t *testing.T) {
 		"Ed25519 of order 8":        okp(order8),
 		"Ed25519 not canonical":     okp(bytes.Repeat([]byte{255}, 32)),
 		"Ed25519 of 31 bytes":       okp(one[:31]),
-		"Ed25519 of no byte":        okp(nil),
+		"Ed25519 of 0 bytes":        okp(nil),
 		"X25519":                    strings.Replace(okp(one), "Ed25519", "X25519", 1),
 		"RSA of 1,024 bits":         rs(modulus(1024, 1)),
 		"RSA of 2,047 bits":         rs(modulus(2047, 1)),
@@ -442,13 +442,13 @@ func TestWrongKeys(t *testing.T) {
 		"P-384": &small.PublicKey, "a value": small.PublicKey, "nil": nil, "small order": ed25519.PublicKey(one),
 		"exponent": &rsa.PublicKey{N: new(big.Int).SetBytes(modulus(2048, 1)), E: 3}, "no modulus": &rsa.PublicKey{E: 65537},
 	} {
-		if _, err := signedvote.KeyOf(public); !errors.Is(err, verify.ErrMalformed) {
-			t.Errorf("KeyOf %s: %v", name, err)
+		if _, err := signedvote.NewKey(public); !errors.Is(err, verify.ErrMalformed) {
+			t.Errorf("NewKey %s: %v", name, err)
 		}
 	}
 }
 
-// A key that is the zero value, and a signature of another algorithm, verify nothing.
+// The zero key verifies nothing, and no key verifies a signature of another algorithm.
 func TestOtherAlgorithms(t *testing.T) {
 	signed := text(t, vote(), bucket)
 	for _, by := range passkeytest.Algorithms {

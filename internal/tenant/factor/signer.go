@@ -77,7 +77,7 @@ func parseCOSE(cose []byte) (signedvote.Key, error) {
 	case webauthncose.RSAPublicKeyData:
 		public = &rsa.PublicKey{N: new(big.Int).SetBytes(k.Modulus), E: int(new(big.Int).SetBytes(k.Exponent).Int64())}
 	}
-	return signedvote.KeyOf(public)
+	return signedvote.NewKey(public)
 }
 
 // UseAssertion notes a use of a passkey for a signature that was checked, by the rules of a sign-in: the counter rises, and

@@ -57,7 +57,7 @@ func NewVoter(t testing.TB, name, algorithm string) *Voter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := signedvote.KeyOf(v.private.Public())
+	key, err := signedvote.NewKey(v.private.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
