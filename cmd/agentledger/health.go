@@ -87,7 +87,7 @@ func (s *service) serveReadiness(w http.ResponseWriter, r *http.Request) {
 
 // checkStore asks whether the store answers.
 func (s *service) checkStore(ctx context.Context) string {
-	switch err := s.probe.AskStore(ctx, s.store.Engine); {
+	switch err := s.probe.CheckStore(ctx, s.store.Engine); {
 	case err == nil:
 		return ""
 	case ctx.Err() != nil:

@@ -10,21 +10,21 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
-// backupNote is the note of the newest backup as it was last read, so that neither a scrape nor a report waits for a
-// disk that does not answer.
+// backupNote caches the note of the latest backup, so that neither a scrape nor a report waits for a disk that does
+// not respond.
 type backupNote struct {
 	dir     string
-	last    atomic.Pointer[readNote] // nil until it was read
+	last    atomic.Pointer[readNote] // nil until it was read once
 	reading sync.Mutex
 }
 
-// readNote is a note, nil for none, or that it can't be read.
+// readNote is the result of reading a note. note is nil if there is none or it can't be read.
 type readNote struct {
 	note   *backup.Note
 	unread bool
 }
 
-// loadNote reads the note. One reader is at it at a time.
+// loadNote reads the note, unless another goroutine is reading it.
 func (b *backupNote) loadNote() {
 	if !b.reading.TryLock() {
 		return
@@ -34,7 +34,7 @@ func (b *backupNote) loadNote() {
 	b.last.Store(&readNote{note, err != nil})
 }
 
-// readNote returns the note of now, or the last one that was read when that takes longer than ctx.
+// readNote reads the note and returns it. If that takes longer than ctx, it returns the last note that was read.
 func (b *backupNote) readNote(ctx context.Context) (note *backup.Note, unread bool) {
 	done := make(chan struct{})
 	go func() {
@@ -52,7 +52,7 @@ func (b *backupNote) readNote(ctx context.Context) (note *backup.Note, unread bo
 	return last.note, last.unread
 }
 
-// register makes the metrics of the newest backup.
+// register registers the metrics of the latest backup.
 func (b *backupNote) register(r prometheus.Registerer) {
 	gauge := func(name, help string, value func(*backup.Note) int64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
@@ -62,10 +62,10 @@ func (b *backupNote) register(r prometheus.Registerer) {
 			return 0
 		}))
 	}
-	gauge("agentledger_backup_timestamp_seconds", "When agentledger backup made the newest backup; 0 for none.",
+	gauge("agentledger_backup_timestamp_seconds", "Time of the latest backup by agentledger backup; 0 if there is none.",
 		func(n *backup.Note) int64 { return n.MadeAt.Unix() })
 	gauge("agentledger_backup_verified_timestamp_seconds",
-		"The same, if every ledger of that backup was re-verified and no fault was found; else 0.",
+		"Time of the latest backup if all its ledgers were re-verified without a fault; otherwise 0.",
 		func(n *backup.Note) int64 {
 			if n.Faults > 0 || n.Verification != backup.Whole {
 				return 0

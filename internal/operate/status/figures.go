@@ -17,7 +17,7 @@ type figure struct {
 	value  float64
 }
 
-// readFigures reads the gauges and counters. Histograms are left out.
+// readFigures reads all gauges and counters. It ignores histograms.
 func readFigures(g prometheus.Gatherer) (figures, error) {
 	families, err := g.Gather()
 	if err != nil {
@@ -44,15 +44,15 @@ func readFigures(g prometheus.Gatherer) (figures, error) {
 	return all, nil
 }
 
-// sumOf returns the sum of a metric over all labels, 0 for one that does not exist.
-func (all figures) sumOf(name string) (sum float64) {
+// sum returns the sum of a metric over all labels, or 0 if it does not exist.
+func (all figures) sum(name string) (sum float64) {
 	for _, f := range all[name] {
 		sum += f.value
 	}
 	return sum
 }
 
-// valuesBy returns the values of a metric by one of its labels.
+// valuesBy returns the values of a metric for each value of one of its labels.
 func (all figures) valuesBy(name, label string) map[string]float64 {
 	values := make(map[string]float64)
 	for _, f := range all[name] {
@@ -61,7 +61,7 @@ func (all figures) valuesBy(name, label string) map[string]float64 {
 	return values
 }
 
-// namesAboveZero returns the values of the label whose metric is above 0, in order.
+// namesAboveZero returns the values of a label for which the metric is greater than 0, sorted.
 func (all figures) namesAboveZero(name, label string) []string {
 	values := all.valuesBy(name, label)
 	maps.DeleteFunc(values, func(_ string, v float64) bool { return v <= 0 })

@@ -37,8 +37,8 @@ func TestFigures(t *testing.T) {
 	if got := all.valuesBy("failures", "cause")["disk"]; got != 5 {
 		t.Errorf("got %v", got)
 	}
-	if all.sumOf("failures") != 105 || all.sumOf("times") != 0 || all.sumOf("none") != 0 {
-		t.Errorf("got %v, %v, %v", all.sumOf("failures"), all.sumOf("times"), all.sumOf("none"))
+	if all.sum("failures") != 105 || all.sum("times") != 0 || all.sum("none") != 0 {
+		t.Errorf("got %v, %v, %v", all.sum("failures"), all.sum("times"), all.sum("none"))
 	}
 }
 
@@ -73,7 +73,7 @@ func TestIncreases(t *testing.T) {
 		if minute >= 30 {
 			n = 3
 		}
-		r.keepCounters(at(minute), with(n))
+		r.addSample(at(minute), with(n))
 		want := 0.0
 		switch {
 		case minute < 15:
@@ -85,8 +85,8 @@ func TestIncreases(t *testing.T) {
 			t.Errorf("minute %d: got %v, want %v", minute, got, want)
 		}
 	}
-	if len(r.kept) > 17 {
-		t.Errorf("%d are kept", len(r.kept))
+	if len(r.samples) > 17 {
+		t.Errorf("%d are kept", len(r.samples))
 	}
 	disk := figures{appendFailures: {{map[string]string{"cause": "broken"}, 1}, {map[string]string{"cause": "duplicate"}, 5}}}
 	if got := countAll(disk)[appendFailures]; got != 1 {
@@ -118,12 +118,12 @@ func TestLags(t *testing.T) {
 	var r recent
 	for _, s := range steps {
 		at := now.Add(time.Duration(s.minute) * time.Minute)
-		got := r.least(at, with(s.lag))
+		got := r.minimum(at, with(s.lag))
 		want := map[string]float64{reverifyLag: s.reverify, witnessWait: s.witness, exportLag: s.streams}
 		if !maps.Equal(got, want) {
 			t.Errorf("minute %d, %s: got %v, want %v", s.minute, s.name, got, want)
 		}
-		r.keepCounters(at, with(s.lag))
+		r.addSample(at, with(s.lag))
 	}
 }
 
@@ -167,7 +167,7 @@ func TestGrowth(t *testing.T) {
 func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func TestWaitingLogsInText(t *testing.T) {
-	for n, want := range []string{"no log waits", "1 log has been waiting for 7 s", "2 logs wait, 7 s at most"} {
+	for n, want := range []string{"no log is waiting", "1 log has been waiting for 7 s", "2 logs are waiting, 7 s at most"} {
 		r := &Report{Witnesses: Witnesses{WaitingLedgers: uint64(n), WaitSeconds: 7}}
 		var b strings.Builder
 		if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "witnesses     "+want+"\n") {
@@ -197,11 +197,11 @@ func TestText(t *testing.T) {
 		"store         3.0 MiB, since the start 0 appends failed, ",
 		"events        0, 0 of them not re-verified, as of 2026-11-24T12:00:00.000Z; 50 wait for an append\n",
 		"ledgers       1 frozen, 0 read_only, 0 held, 0 suspect, as of 2026-11-24T12:00:00.000Z; 0 missing, 0 ahead of the clock\n",
-		"witnesses     no log waits, left alone: a.example\n",
+		"witnesses     no log is waiting, paused: a.example\n",
 		"archive       since the start 0 bundles moved, 0 reads of damaged objects; 86400 s behind, erasures 3600 s\n",
-		"webhooks      unknown, because the store does not answer\n",
+		"webhooks      unknown, because the store does not respond\n",
 		"disk, data    5.0 GiB free of 10.0 GiB, enough for 5120 hours at 1.0 MiB an hour\n",
-		"disk, store   5 B free of 10 B, nothing grows\n", "disk, anchors 5 B free of 10 B, growth not known yet\n",
+		"disk, store   5 B free of 10 B, not growing\n", "disk, anchors 5 B free of 10 B, growth not yet known\n",
 		"backup        /backups/x, of 2026-11-24T12:00:00Z, 7 events, verified: whole\n",
 		"log.test/o/x (red): 7 events, frozen: damage\n",
 	} {

@@ -10,27 +10,27 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Severities of findings: a page needs a person at once.
+// Severities of findings. A page needs an operator at once.
 const (
 	Page   = "page"
 	Ticket = "ticket"
 )
 
-// Finding is a reason for an operator to look.
+// Finding is a reason for an operator to act.
 type Finding struct {
-	Name     string `json:"name"` // of the rule in deploy/alerts.yaml, where there is one
+	Name     string `json:"name"` // of the rule in deploy/alerts.yaml, if there is one
 	Severity string `json:"severity"`
 	Summary  string `json:"summary"`
 	Do       string `json:"do"`
 }
 
-// rule makes a finding of one thing. check returns the summary, "" when there is nothing.
+// rule creates one kind of finding. check returns the summary, or "" if there is nothing to report.
 type rule struct {
 	name, severity, do string
 	check              func(r *Report, now time.Time) string
 }
 
-// manual is where a finding's steps are.
+// manual is the document that contains the steps for a finding.
 const manual = "docs/operations.md: "
 
 // rules returns all rules.
@@ -38,7 +38,7 @@ func rules() []rule {
 	return slices.Concat(integrityRules(), storeRules(), lagRules(), archiveRules(), upkeepRules())
 }
 
-// judge sets the findings and the state.
+// judge sets the findings and the state of the report.
 func (r *Report) judge(now time.Time) {
 	r.Findings = []Finding{}
 	for _, rule := range rules() {
@@ -53,7 +53,7 @@ func (r *Report) judge(now time.Time) {
 	}
 }
 
-// above returns a rule's check: the summary, with the value in it, when the value is above the limit.
+// above returns a check that reports the summary, which contains the value, if the value is above the limit.
 func above(limit float64, value func(*Report) float64, summary string) func(*Report, time.Time) string {
 	return func(r *Report, _ time.Time) string {
 		if v := value(r); v > limit {
@@ -63,7 +63,7 @@ func above(limit float64, value func(*Report) float64, summary string) func(*Rep
 	}
 }
 
-// wantZero returns the check of a number that should be 0. The summary is the number with one or many (textcheck.Count).
+// wantZero returns a check for a number that should be 0. The summary is the number with one or many (textcheck.Count).
 func wantZero[T uint64 | float64](value func(*Report) T, one, many string) func(*Report, time.Time) string {
 	return func(r *Report, _ time.Time) string {
 		v := value(r)
@@ -71,15 +71,15 @@ func wantZero[T uint64 | float64](value func(*Report) T, one, many string) func(
 	}
 }
 
-// grew returns the check of a counter that grew lately.
+// grew returns a check for a counter that grew recently.
 func grew(counter, one, many string) func(*Report, time.Time) string {
 	return wantZero(func(r *Report) float64 { return r.increases[counter] }, one, many)
 }
 
-// lasts returns the check of a lag that has been above the limit for a while. The summary has the value of now.
+// lasts returns a check for a lag that has been above the limit for a while. The summary contains the current value.
 func lasts(limit float64, lag string, value func(*Report) float64, summary string) func(*Report, time.Time) string {
 	return func(r *Report, _ time.Time) string {
-		return textIf(r.least[lag] > limit, fmt.Sprintf(summary, value(r)))
+		return textIf(r.minimum[lag] > limit, fmt.Sprintf(summary, value(r)))
 	}
 }
 
@@ -103,17 +103,17 @@ func integrityRules() []rule {
 				"ledgers are read_only, held, suspect, importing or moved")},
 		{"AgentledgerLedgersMissing", Page, manual + "Organizations that a rollback took away",
 			wantZero(func(r *Report) uint64 { return r.Ledgers.Missing },
-				"ledger was shown and is not in the store", "ledgers were shown and are not in the store")},
+				"published ledger is not in the store", "published ledgers are not in the store")},
 		{"AgentledgerFaultFound", Page, levels, grew(faultsFound, "fault was found in 15 minutes", "faults were found in 15 minutes")},
 		{"AgentledgerBadProof", Page, "look for bad memory, then run fsck",
-			grew(badProofs, "proof did not hold in 15 minutes and was not served",
-				"proofs did not hold in 15 minutes and were not served")},
+			grew(badProofs, "proof was invalid in 15 minutes and was not served",
+				"proofs were invalid in 15 minutes and were not served")},
 		{"AgentledgerContradicted", Page, "docs/witnesses.md: A contradiction",
-			grew(contradictions, "witness knows of another history of a log", "witnesses know of another history of a log")},
+			grew(contradictions, "witness has seen a different history of a log", "witnesses have seen different histories of logs")},
 		{"AgentledgerAnchorsLost", Page, manual + "Logs, anchors lost",
 			grew(anchorsLost, "time in 15 minutes, the anchors were removed or replaced under the process",
 				"times in 15 minutes, the anchors were removed or replaced under the process")},
-		{"AgentledgerAnchorsBehind", Page, "look at the volume of the anchors",
+		{"AgentledgerAnchorsBehind", Page, "check the volume of the anchors",
 			above(30, func(r *Report) float64 { return r.Anchors.LagSeconds }, "the anchors are %.0f s behind")},
 	}
 }
@@ -124,7 +124,7 @@ func storeRules() []rule {
 			func(r *Report, _ time.Time) string { return r.UnreadyReason }},
 		{"AgentledgerReadOnlyMode", Page, manual + "A volume that takes no writes",
 			func(r *Report, _ time.Time) string {
-				return textIf(r.ReadOnly, "the service shows everything and writes nothing")
+				return textIf(r.ReadOnly, "the service is read-only")
 			}},
 		{"AgentledgerClockHeld", Page, manual + "The clock", func(r *Report, _ time.Time) string {
 			return textIf(r.Clock.Held, "the machine's clock is not trusted")
@@ -132,37 +132,37 @@ func storeRules() []rule {
 		{"AgentledgerLedgerAheadOfClock", Page, manual + "A log that was ahead of the clock",
 			wantZero(func(r *Report) uint64 { return r.Ledgers.AheadOfClock }, "ledger is ahead of the clock",
 				"ledgers are ahead of the clock")},
-		{"AgentledgerStoreFailing", Page, "look at the disk, then at the log",
+		{"AgentledgerStoreFailing", Page, "check the disk, then the log",
 			grew(appendFailures, "append failed in 15 minutes", "appends failed in 15 minutes")},
 		{"AgentledgerAppendHangs", Page, manual + "A store that hangs",
 			above(10, func(r *Report) float64 { return r.Store.OldestAppendSeconds },
-				"an append has been out for %.0f s")},
+				"an append has been in flight for %.0f s")},
 		{"AgentledgerRequestsLate", Page, manual + "A store that hangs",
-			grew(lateRequests, "request in 15 minutes was answered for a handler that did not return",
-				"requests in 15 minutes were answered for handlers that did not return")},
+			grew(lateRequests, "request in 15 minutes was answered because its handler did not return",
+				"requests in 15 minutes were answered because their handlers did not return")},
 		{"AgentledgerInternalErrors", Page, manual + "Logs, request with err",
-			grew(internalErrors, "request in 15 minutes was answered with 500",
-				"requests in 15 minutes were answered with 500")},
+			grew(internalErrors, "request in 15 minutes failed with status 500",
+				"requests in 15 minutes failed with status 500")},
 		{"AgentledgerUnavailable", Page, manual + "A store that hangs",
-			grew(refusals, "request in 15 minutes was refused with 503, because the store or another part did not answer",
-				"requests in 15 minutes were refused with 503, because the store or another part did not answer")},
+			grew(refusals, "request in 15 minutes failed with status 503, because the store or another component did not respond",
+				"requests in 15 minutes failed with status 503, because the store or another component did not respond")},
 		{"AgentledgerStaleAnswers", Page, manual + "A store that hangs",
-			grew(staleAnswers, "request in 15 minutes was answered from memory, because the store did not answer",
-				"requests in 15 minutes were answered from memory, because the store did not answer")},
+			grew(staleAnswers, "request in 15 minutes was answered from memory, because the store did not respond",
+				"requests in 15 minutes were answered from memory, because the store did not respond")},
 	}
 }
 
-// longestWait is for how many seconds a log may wait for its witnesses.
+// longestWait is how long a log may wait for its witnesses, in seconds.
 const longestWait = 900
 
-// oldestQuorum is how many seconds ago a quorum may have cosigned a log last.
+// oldestQuorum is the maximum age of the last quorum for a log, in seconds.
 const oldestQuorum = 10800
 
 func lagRules() []rule {
 	return []rule{
 		{"AgentledgerQueueFills", Ticket, manual + "Overload", func(r *Report, _ time.Time) string {
 			return textIf(2*r.Events.Queued > r.Events.QueueLimit,
-				fmt.Sprintf("%s, of %d that may", textcheck.Count(r.Events.Queued, "event waits", "events wait"),
+				fmt.Sprintf("%s waiting, limit %d", textcheck.Count(r.Events.Queued, "event is", "events are"),
 					r.Events.QueueLimit))
 		}},
 		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
@@ -172,9 +172,9 @@ func lagRules() []rule {
 			return textIf(r.Witnesses.OldestQuorumSeconds > oldestQuorum,
 				fmt.Sprintf("no quorum has cosigned a log for %.0f s", r.Witnesses.OldestQuorumSeconds))
 		}},
-		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or look at the disk",
+		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or check the disk",
 			lasts(1800, reverifyLag, func(r *Report) float64 { return r.Events.ReverifyLagSecond },
-				"the oldest event that is not re-verified is %.0f s old")},
+				"the oldest event that was not re-verified is %.0f s old")},
 		{"AgentledgerStreamExportBehind", Ticket, "docs/stream-export.md",
 			lasts(3600, exportLag, func(r *Report) float64 { return r.Exports.LagSeconds },
 				"a stream export is %.0f s behind")},
@@ -191,20 +191,20 @@ func archiveRules() []rule {
 	const archive = "docs/storage.md: The archive"
 	return []rule{
 		{"AgentledgerArchiveDamaged", Page, archive,
-			grew(archiveFailures, "read in 15 minutes found an object of the archive damaged or missing",
-				"reads in 15 minutes found an object of the archive damaged or missing")},
+			grew(archiveFailures, "read in 15 minutes found a damaged or missing object in the archive",
+				"reads in 15 minutes found a damaged or missing object in the archive")},
 		{"AgentledgerArchiveBehind", Ticket, archive, func(r *Report, _ time.Time) string {
 			a := r.Archive
 			if a == nil || a.WaitSeconds <= longestMove && a.ErasureSeconds <= longestErasure {
 				return ""
 			}
-			return fmt.Sprintf("old events wait for %.0f hours, erasures wait for objects for %.0f minutes",
+			return fmt.Sprintf("old events have been waiting for %.0f hours, erasures for %.0f minutes",
 				a.WaitSeconds/3600, a.ErasureSeconds/60)
 		}},
 	}
 }
 
-// Limits of the rules about room, certificate and backup.
+// Limits of the rules about disk space, certificate and backup.
 const (
 	fullShare      = 0.02 // of the volume: page
 	LowShare       = 0.1  // of the volume: ticket
@@ -229,20 +229,20 @@ func upkeepRules() []rule {
 			n := r.increases[noCertificate]
 			return textIf(r.CertificateEndsAt == nil && n > 0,
 				textcheck.Count(n, "connection", "connections")+
-					" in 15 minutes got no certificate: the ACME server has given none")
+					" in 15 minutes got no certificate, because the ACME server has issued none")
 		}},
 		{"AgentledgerBackupOld", Ticket, manual + "Backup and restore", func(r *Report, now time.Time) string {
 			if r.Backup == nil || now.Sub(r.Backup.MadeAt) <= backupOld {
-				return textIf(r.BackupUnread, "the note of the newest backup can't be read")
+				return textIf(r.BackupUnread, "the note of the latest backup can't be read")
 			}
-			return fmt.Sprintf("the newest backup is %.0f hours old", now.Sub(r.Backup.MadeAt).Hours())
+			return fmt.Sprintf("the latest backup is %.0f hours old", now.Sub(r.Backup.MadeAt).Hours())
 		}},
 		{"AgentledgerBackupNotWhole", Page, manual + "A damaged backup",
 			func(r *Report, _ time.Time) string { return describeFailedBackup(r.Backup) }},
 	}
 }
 
-// freeShare returns the part of the volume that is free, 1 when the size is unknown.
+// freeShare returns the free fraction of the volume, or 1 if the size is unknown.
 func (v Volume) freeShare() float64 {
 	if v.SizeBytes == 0 {
 		return 1
@@ -252,18 +252,18 @@ func (v Volume) freeShare() float64 {
 
 func (v Volume) isFull() bool { return v.freeShare() < fullShare }
 
-// fills reports whether a volume that is not full will be soon.
+// fills reports whether a volume that is not full will soon be full.
 func (v Volume) fills() bool {
 	return !v.isFull() && (v.freeShare() < LowShare || v.HoursLeft != nil && *v.HoursLeft < lowHours)
 }
 
-// findVolume describes the first volume that is such a one.
-func findVolume(r *Report, such func(Volume) bool) string {
-	i := slices.IndexFunc(r.Volumes, such)
+// findVolume describes the first volume that matches.
+func findVolume(r *Report, matches func(Volume) bool) string {
+	i := slices.IndexFunc(r.Volumes, matches)
 	if i < 0 {
 		return ""
 	}
-	return "the volume of the folder " + r.Volumes[i].Folder + " has " + r.Volumes[i].describeRoom()
+	return "the volume of the folder " + r.Volumes[i].Folder + " has " + r.Volumes[i].describeSpace()
 }
 
 func textIf(condition bool, text string) string {
@@ -273,14 +273,14 @@ func textIf(condition bool, text string) string {
 	return ""
 }
 
-// describeFailedBackup returns why the backups can't be relied on, or "" if they can.
+// describeFailedBackup returns why the backups are unreliable, or "" if they are reliable.
 func describeFailedBackup(b *backup.Note) string {
 	switch {
 	case b == nil:
 		return ""
 	case b.LastFailure != nil:
 		return fmt.Sprintf("the backup %s is damaged or its verification failed, as found on %s, and none was verified "+
-			"whole since", b.LastFailure.Path, b.LastFailure.MadeAt.Format(time.RFC3339))
+			"completely since", b.LastFailure.Path, b.LastFailure.MadeAt.Format(time.RFC3339))
 	}
 	return textIf(b.Faults > 0, "the latest backup has faults")
 }

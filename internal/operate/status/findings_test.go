@@ -23,7 +23,7 @@ func well() *Report {
 		Events: Events{Queued: 50, QueueLimit: 100, ReverifyLagSecond: 1800}, Witnesses: Witnesses{WaitSeconds: 900, OldestQuorumSeconds: 10800},
 		Archive: &Archive{WaitSeconds: 86400, ErasureSeconds: 3600},
 		Exports: Exports{LagSeconds: 3600}, CertificateEndsAt: &ends, increases: make(map[string]float64),
-		least:   map[string]float64{reverifyLag: 1800, witnessWait: 900, exportLag: 3600},
+		minimum: map[string]float64{reverifyLag: 1800, witnessWait: 900, exportLag: 3600},
 		Volumes: []Volume{{Folder: "data", FreeBytes: 10, SizeBytes: 100, HoursLeft: hours(24)}, {Folder: "anchors"}},
 		Backup:  &backup.Note{MadeAt: now.Add(-48 * time.Hour), Verification: backup.Whole}}
 }
@@ -51,10 +51,10 @@ func TestFindings(t *testing.T) {
 		"AgentledgerUnavailable":        func(r *Report) { r.increases[refusals] = 1 },
 		"AgentledgerStaleAnswers":       func(r *Report) { r.increases[staleAnswers] = 1 },
 		"AgentledgerQueueFills":         func(r *Report) { r.Events.Queued = 51 },
-		"AgentledgerWitnessesBehind":    func(r *Report) { r.least[witnessWait] = 901 },
+		"AgentledgerWitnessesBehind":    func(r *Report) { r.minimum[witnessWait] = 901 },
 		"AgentledgerCosignaturesOld":    func(r *Report) { r.Witnesses.OldestQuorumSeconds = 10801 },
-		"AgentledgerReverificationLags": func(r *Report) { r.least[reverifyLag] = 1801 },
-		"AgentledgerStreamExportBehind": func(r *Report) { r.least[exportLag] = 3601 },
+		"AgentledgerReverificationLags": func(r *Report) { r.minimum[reverifyLag] = 1801 },
+		"AgentledgerStreamExportBehind": func(r *Report) { r.minimum[exportLag] = 3601 },
 		"AgentledgerVolumeFull":         func(r *Report) { r.Volumes[0].FreeBytes = 1 },
 		"AgentledgerVolumeFills":        func(r *Report) { r.Volumes[0].HoursLeft = hours(23) },
 		"AgentledgerCertificateEnds":    func(r *Report) { r.CertificateEndsAt = &ends },

@@ -10,12 +10,12 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// AnchorSizes gives the newest sizes that were shown (package anchor).
+// AnchorSizes returns the latest published sizes. anchor.Folder implements it.
 type AnchorSizes interface {
 	Size(o id.Origin) (size id.Index, ok bool)
 }
 
-// Cosignatures gives the state of an organization's witnesses (package witness).
+// Cosignatures returns the state of an organization's witnesses.
 type Cosignatures interface {
 	Status(ctx context.Context, t id.Tenant) (witness.Status, error)
 }
@@ -24,13 +24,13 @@ type Cosignatures interface {
 type Organization struct {
 	State string `json:"state"`
 	Ledger
-	AnchoredSize id.Index `json:"anchored_size"` // of the newest anchor; 0 for none
-	Witnesses    int      `json:"witnesses"`     // of the policy in force
-	CosignedSize id.Index `json:"cosigned_size"` // of the newest checkpoint with a cosignature; 0 for none
-	QuorumSize   id.Index `json:"quorum_size"`   // of the newest one with a quorum; 0 for none
+	AnchoredSize id.Index `json:"anchored_size"` // of the latest anchor; 0 if there is none
+	Witnesses    int      `json:"witnesses"`     // number in the current policy
+	CosignedSize id.Index `json:"cosigned_size"` // of the latest checkpoint with a cosignature; 0 if there is none
+	QuorumSize   id.Index `json:"quorum_size"`   // of the latest checkpoint with a quorum; 0 if there is none
 }
 
-// ReportOrganization returns the state of one organization's ledger now. The error is that of the ledger.
+// ReportOrganization returns the current state of one organization's ledger. It returns the error of the ledger.
 func (s *Service) ReportOrganization(ctx context.Context, t id.Tenant) (*Organization, error) {
 	if _, err := s.Ledgers.State(ctx, t); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Service) ReportOrganization(ctx context.Context, t id.Tenant) (*Organiz
 	if cosigned.Quorum != nil {
 		o.QuorumSize = cosigned.Quorum.Size
 	}
-	if since, does := s.Waits()[t]; does {
+	if since, waits := s.Waits()[t]; waits {
 		o.WaitSeconds = max(0, s.Clock().Sub(since).Seconds())
 	}
 	if o.Level != "" || o.WaitSeconds > longestWait {
@@ -56,7 +56,7 @@ func (s *Service) ReportOrganization(ctx context.Context, t id.Tenant) (*Organiz
 	return o, nil
 }
 
-// WriteText writes the state for a person.
+// WriteText writes the state as text for an operator.
 func (o *Organization) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s\n%s\nanchored at %s; %s, cosigned at %s, quorum at %d\n",
 		o.State, o.describe(), textcheck.Count(o.AnchoredSize, "event"), textcheck.Count(o.Witnesses, "witness", "witnesses"),

@@ -9,54 +9,54 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// questionTime is the timeout of a query to the store, so that its connection is not held permanently.
-const questionTime = 10 * time.Second
+// queryTime is the timeout of a query to the store, so that its connection is not held permanently.
+const queryTime = 10 * time.Second
 
-// ProbedStore lists ledgers (package storage).
+// ProbedStore lists ledgers.
 type ProbedStore interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Probe checks for health checks whether a store answers, by asking it for its first ledger. Concurrent callers share one
-// query, so a store that hangs does not receive more and more of them.
+// Probe checks whether a store responds, by reading its first ledger. Concurrent callers share one query, so a store
+// that hangs does not receive more and more of them.
 type Probe struct {
-	mu  sync.Mutex
-	out *question // in flight, or nil
+	mu      sync.Mutex
+	current *query // in flight, or nil
 }
 
-type question struct {
-	answered chan struct{} // closed when err is set
-	err      error
+type query struct {
+	done chan struct{} // closed when err is set
+	err  error
 }
 
-// AskStore returns why the store cannot be read, or nil. If ctx ends before the store has answered, it returns the error
-// of ctx.
-func (p *Probe) AskStore(ctx context.Context, store ProbedStore) error {
+// CheckStore returns why the store cannot be read, or nil. If ctx ends before the store has responded, it returns the
+// error of ctx.
+func (p *Probe) CheckStore(ctx context.Context, store ProbedStore) error {
 	p.mu.Lock()
-	q := p.out
+	q := p.current
 	if q == nil {
-		q = &question{answered: make(chan struct{})}
-		p.out = q
+		q = &query{done: make(chan struct{})}
+		p.current = q
 		go p.readFirstTenant(context.WithoutCancel(ctx), q, store.Tenants)
 	}
 	p.mu.Unlock()
 	select {
-	case <-q.answered:
+	case <-q.done:
 		return q.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (p *Probe) readFirstTenant(ctx context.Context, q *question,
+func (p *Probe) readFirstTenant(ctx context.Context, q *query,
 	tenants func(context.Context) iter.Seq2[id.Tenant, error]) {
-	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	ctx, cancel := context.WithTimeout(ctx, queryTime)
 	defer cancel()
 	for _, q.err = range tenants(ctx) {
 		break
 	}
 	p.mu.Lock()
-	p.out = nil
+	p.current = nil
 	p.mu.Unlock()
-	close(q.answered)
+	close(q.done)
 }

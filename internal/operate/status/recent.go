@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// recentWindow is the time over which the increase of a counter is a finding.
+// recentWindow is the window in which the increase of a counter is a finding.
 const recentWindow = 15 * time.Minute
 
-// counters are those whose increase is a finding.
+// The counters whose increase is a finding.
 const (
 	faultsFound     = "agentledger_ledger_faults_total"
 	badProofs       = "agentledger_bad_proofs_total"
@@ -23,27 +23,27 @@ const (
 	internalErrors  = refusals + " of status 500"
 )
 
-// lags are gauges that are a finding only while they last.
+// The gauges that are a finding only if they stay high.
 const (
 	reverifyLag = "agentledger_reverify_lag_seconds"
 	witnessWait = "agentledger_witness_wait_seconds"
 	exportLag   = "agentledger_stream_export_lag_seconds"
 )
 
-// lastTime says for how long each lag has to last, at most recentWindow, as in deploy/alerts.yaml. A machine that
-// slept, or a start after a pause, shows old events for a moment.
-func lastTime() map[string]time.Duration {
+// lagWindows returns how long each lag must last to be a finding, at most recentWindow, as in deploy/alerts.yaml. A
+// machine that slept, or a start after a pause, sees old events for a moment.
+func lagWindows() map[string]time.Duration {
 	const soon = 5 * time.Minute
 	return map[string]time.Duration{reverifyLag: recentWindow, witnessWait: soon, exportLag: soon}
 }
 
-// archiveBundles is there with an archive.
+// archiveBundles exists only if the service has an archive.
 const archiveBundles = "agentledger_archive_bundles_moved_total"
 
-// recent keeps the counters and lags of the last recentWindow.
+// recent contains the samples of the last recentWindow.
 type recent struct {
-	mu   sync.Mutex
-	kept []counted // oldest first
+	mu      sync.Mutex
+	samples []counted // oldest first
 }
 
 type counted struct {
@@ -52,21 +52,21 @@ type counted struct {
 	lags   map[string]float64
 }
 
-// readLags returns the lags of now.
+// readLags returns the current lags.
 func readLags(all figures) map[string]float64 {
 	lags := make(map[string]float64)
-	for name := range lastTime() {
-		lags[name] = all.sumOf(name)
+	for name := range lagWindows() {
+		lags[name] = all.sum(name)
 	}
 	return lags
 }
 
-// countAll returns the present counters. Of failed appends it counts those caused by the disk, of the archive's failures
-// damaged objects, and of refusals those for which the store or another part did not answer.
+// countAll returns the current counters. It counts only failed appends that the disk caused, failures of the archive
+// because of damaged objects, and rejected requests for which the store or another component did not respond.
 func countAll(all figures) map[string]float64 {
 	values := make(map[string]float64)
 	for _, name := range []string{faultsFound, badProofs, contradictions, anchorsLost, staleAnswers, lateRequests, noCertificate} {
-		values[name] = all.sumOf(name)
+		values[name] = all.sum(name)
 	}
 	for _, cause := range []string{"broken", "unknown", "unavailable"} {
 		values[appendFailures] += all.valuesBy(appendFailures, "cause")[cause]
@@ -79,39 +79,39 @@ func countAll(all figures) map[string]float64 {
 	return values
 }
 
-// keepCounters keeps the counters of now, and forgets those from before the window but the newest.
-func (r *recent) keepCounters(now time.Time, all figures) {
+// addSample adds a sample of the counters, and drops all samples before the window except the latest.
+func (r *recent) addSample(now time.Time, all figures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = append(r.kept, counted{now, countAll(all), readLags(all)})
-	for len(r.kept) > 1 && now.Sub(r.kept[1].at) >= recentWindow {
-		r.kept = r.kept[1:]
+	r.samples = append(r.samples, counted{now, countAll(all), readLags(all)})
+	for len(r.samples) > 1 && now.Sub(r.samples[1].at) >= recentWindow {
+		r.samples = r.samples[1:]
 	}
 }
 
-// increases returns by how much each counter grew within the window. Counters of a younger process began at 0.
+// increases returns how much each counter grew within the window. In a younger process, counters started at 0.
 func (r *recent) increases(now time.Time, all figures) map[string]float64 {
 	values := countAll(all)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.kept) > 0 && now.Sub(r.kept[0].at) >= recentWindow {
-		for name, before := range r.kept[0].values {
+	if len(r.samples) > 0 && now.Sub(r.samples[0].at) >= recentWindow {
+		for name, before := range r.samples[0].values {
 			values[name] -= before
 		}
 	}
 	return values
 }
 
-// least returns the smallest value of each lag while it has to last: 0 in a process that is younger than that.
-func (r *recent) least(now time.Time, all figures) map[string]float64 {
+// minimum returns the smallest value of each lag in its window, or 0 if the process is younger than the window.
+func (r *recent) minimum(now time.Time, all figures) map[string]float64 {
 	lags := readLags(all)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, lasts := range lastTime() {
+	for name, window := range lagWindows() {
 		covered := false
-		for i := len(r.kept) - 1; i >= 0 && !covered; i-- {
-			lags[name] = min(lags[name], r.kept[i].lags[name])
-			covered = now.Sub(r.kept[i].at) >= lasts
+		for i := len(r.samples) - 1; i >= 0 && !covered; i-- {
+			lags[name] = min(lags[name], r.samples[i].lags[name])
+			covered = now.Sub(r.samples[i].at) >= window
 		}
 		if !covered {
 			lags[name] = 0

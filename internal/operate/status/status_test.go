@@ -64,9 +64,9 @@ func TestOrganization(t *testing.T) {
 	}{
 		"frozen": {red, 0, "attention\n" + string(s.State(t, red).Identity().Origin) + " (red): 0 events, frozen: for a test\nanchored at 3 events; 2 witnesses, cosigned at 0 events, quorum at 0\n"},
 		"well": {blue, 15 * time.Minute, "good\n" + string(s.State(t, blue).Identity().Origin) +
-			" (blue): 0 events, waits for witnesses for 900 s\nanchored at 3 events; 2 witnesses, cosigned at 2 events, quorum at 2\n"},
+			" (blue): 0 events, waiting for witnesses for 900 s\nanchored at 3 events; 2 witnesses, cosigned at 2 events, quorum at 2\n"},
 		"waits for long": {blue, 15*time.Minute + time.Second, "attention\n" + string(s.State(t, blue).Identity().Origin) +
-			" (blue): 0 events, waits for witnesses for 901 s\nanchored at 3 events; 2 witnesses, cosigned at 2 events, quorum at 2\n"},
+			" (blue): 0 events, waiting for witnesses for 901 s\nanchored at 3 events; 2 witnesses, cosigned at 2 events, quorum at 2\n"},
 	} {
 		waits[blue] = s.Clock().Add(-tc.wait)
 		r, err := all.ReportOrganization(t.Context(), tc.tenant)
@@ -152,8 +152,8 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"node          aa, 10.1.0.7:8092, program v1, owns 512 shards, newest beat 0.2 s ago, answers this\n",
-		"node          bb, 10.1.0.8:8092, program v2, owns 0 shards, newest beat 1.0 s ago, leaves or is not ready\n",
+		"node          aa, 10.1.0.7:8092, program v1, owns 512 shards, latest beat 0.2 s ago, this node\n",
+		"node          bb, 10.1.0.8:8092, program v2, owns 0 shards, latest beat 1.0 s ago, stopping or not ready\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("got %q, want %q in it", b.String(), want)
@@ -260,10 +260,10 @@ func TestBackupInReports(t *testing.T) {
 		if tc.verified == backup.Whole {
 			want = float64(made.MadeAt.Unix())
 		}
-		if got := all.sumOf("agentledger_backup_verified_timestamp_seconds"); got != want {
+		if got := all.sum("agentledger_backup_verified_timestamp_seconds"); got != want {
 			t.Errorf("%s: the verified one is of %v, want %v", name, got, want)
 		}
-		if got := all.sumOf("agentledger_backup_timestamp_seconds"); got != float64(made.MadeAt.Unix()) {
+		if got := all.sum("agentledger_backup_timestamp_seconds"); got != float64(made.MadeAt.Unix()) {
 			t.Errorf("%s: it is of %v", name, got)
 		}
 	}
@@ -295,7 +295,7 @@ func TestFailedBackupStaysInReports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		metric, text := all.sumOf("agentledger_backup_failed") == 1, fmt.Sprint(r.Findings)
+		metric, text := all.sum("agentledger_backup_failed") == 1, fmt.Sprint(r.Findings)
 		if finding := strings.Contains(text, "the backup /backups/0 is damaged"); finding != tc.failed || metric != tc.failed || (r.State == Good) == tc.failed {
 			t.Errorf("%d: finding %v, metric %v, state %s, want %v", i, finding, metric, r.State, tc.failed)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Printed is a report as the command prints it.
+// Printed is a report that a command can print.
 type Printed interface {
 	WriteText(w io.Writer) error
 	IsGood() bool
@@ -30,7 +30,7 @@ func Print(w io.Writer, p Printed, asJSON bool) error {
 	return err
 }
 
-// WriteText writes the report for a person: findings first, then a line for each part.
+// WriteText writes the report as text for an operator: the findings, then a line for each part.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", r.State)
@@ -66,15 +66,15 @@ func (r *Report) programLines() [][2]string {
 }
 
 func (r *Report) ledgerLines() [][2]string {
-	due := "unknown, because the store does not answer"
+	due := "unknown, because the store does not respond"
 	if r.Webhooks != nil {
 		due = fmt.Sprintf("%d due%s", r.Webhooks.Due, textIf(r.Webhooks.More, " or more"))
 	}
-	counted := ", not counted yet"
+	counted := ", not yet counted"
 	if r.Events.CountedAt != nil {
 		counted = ", as of " + r.Events.CountedAt.String()
 	}
-	resting := textIf(len(r.Witnesses.Resting) > 0, ", left alone: "+strings.Join(r.Witnesses.Resting, ", "))
+	resting := textIf(len(r.Witnesses.Resting) > 0, ", paused: "+strings.Join(r.Witnesses.Resting, ", "))
 	return [][2]string{
 		{"events", fmt.Sprintf("%d, %d of them not re-verified%s; %s for an append", r.Events.Total,
 			r.Events.NotReverified, counted, textcheck.Count(r.Events.Queued, "waits", "wait"))},
@@ -92,11 +92,11 @@ func (r *Report) ledgerLines() [][2]string {
 func (w Witnesses) describe() string {
 	switch w.WaitingLedgers {
 	case 0:
-		return "no log waits"
+		return "no log is waiting"
 	case 1:
 		return fmt.Sprintf("1 log has been waiting for %.0f s", w.WaitSeconds)
 	}
-	return fmt.Sprintf("%d logs wait, %.0f s at most", w.WaitingLedgers, w.WaitSeconds)
+	return fmt.Sprintf("%d logs are waiting, %.0f s at most", w.WaitingLedgers, w.WaitSeconds)
 }
 
 func (e Exports) describe() string {
@@ -116,7 +116,7 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 		lines = append(lines, [2]string{"node", n.describe()})
 	}
 	for _, v := range r.Volumes {
-		lines = append(lines, [2]string{"disk, " + v.Folder, v.describeRoom()})
+		lines = append(lines, [2]string{"disk, " + v.Folder, v.describeSpace()})
 	}
 	if r.CertificateEndsAt != nil {
 		lines = append(lines, [2]string{"certificate", "ends at " + r.CertificateEndsAt.String()})
@@ -126,7 +126,7 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 			"objects; %.0f s behind, erasures %.0f s", textcheck.Count(a.MovedBundles, "bundle"), textcheck.Count(a.Damaged, "read"),
 			a.WaitSeconds, a.ErasureSeconds)})
 	}
-	made := "none made by agentledger backup"
+	made := "no backup by agentledger backup"
 	if b := r.Backup; b != nil {
 		made = fmt.Sprintf("%s, of %s, %s, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339),
 			textcheck.Count(b.Events, "event"), b.Verification)
@@ -137,38 +137,38 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 	return append(lines, [2]string{"backup", made})
 }
 
-// describeRoom is the room in words: bytes, share and hours.
-func (v Volume) describeRoom() string {
+// describeSpace describes the free space in words: bytes, share and hours.
+func (v Volume) describeSpace() string {
 	text := fmt.Sprintf("%s free of %s", formatBytes(float64(v.FreeBytes)), formatBytes(float64(v.SizeBytes)))
 	switch {
 	case v.Growth == nil:
-		return text + ", growth not known yet"
+		return text + ", growth not yet known"
 	case v.HoursLeft == nil:
-		return text + ", nothing grows"
+		return text + ", not growing"
 	}
 	return text + fmt.Sprintf(", enough for %.0f hours at %s an hour", *v.HoursLeft, formatBytes(*v.Growth))
 }
 
 func (n Node) describe() string {
-	return fmt.Sprintf("%s, %s, program %s, owns %s, newest beat %.1f s ago%s%s", n.ID, n.Host, n.Version,
-		textcheck.Count(n.Shards, "shard"), n.BeatAgeSeconds, textIf(n.Leaving, ", leaves or is not ready"), textIf(n.Self, ", answers this"))
+	return fmt.Sprintf("%s, %s, program %s, owns %s, latest beat %.1f s ago%s%s", n.ID, n.Host, n.Version,
+		textcheck.Count(n.Shards, "shard"), n.BeatAgeSeconds, textIf(n.Leaving, ", stopping or not ready"), textIf(n.Self, ", this node"))
 }
 
 func (l Ledger) describe() string {
 	text := fmt.Sprintf("%s (%s): %s", l.Origin, l.Slug, textcheck.Count(l.Size, "event"))
 	if l.NewestEventAt != nil {
-		text += ", the newest of " + l.NewestEventAt.String()
+		text += ", the latest from " + l.NewestEventAt.String()
 	}
 	if l.Level != "" {
 		text += ", " + l.Level + ": " + l.Reason
 	}
 	if l.WaitSeconds > 0 {
-		text += fmt.Sprintf(", waits for witnesses for %.0f s", l.WaitSeconds)
+		text += fmt.Sprintf(", waiting for witnesses for %.0f s", l.WaitSeconds)
 	}
 	return text
 }
 
-// formatBytes is a number of bytes with the largest unit that leaves it at 1 or above.
+// formatBytes formats a number of bytes with the largest unit in which it is at least 1.
 func formatBytes(n float64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0

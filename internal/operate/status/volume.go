@@ -7,36 +7,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How the growth of a volume is measured: over the last growthWindow, and not before growthAfter.
+// The growth of a volume is measured over the last growthWindow, and not before growthAfter.
 const (
 	growthWindow = 6 * time.Hour
 	growthAfter  = 30 * time.Minute
 )
 
-// space is the room of a volume, in bytes.
+// space is the free and total space of a volume, in bytes.
 type space struct {
-	free, size uint64 // free is for processes without privileges
+	free, size uint64 // free is what unprivileged processes can use
 }
 
-// MeasureVolume returns the room of the volume that path lies on, in bytes. free is for processes without privileges.
+// MeasureVolume returns the space of the volume that contains path, in bytes. free is what unprivileged processes can
+// use.
 func MeasureVolume(path string) (free, size uint64, err error) {
 	s, err := measureVolume(path)
 	return s.free, s.size, err
 }
 
-// Volume is the room of the volume that a folder lies on.
+// Volume is the space of the volume that contains a directory.
 type Volume struct {
 	Folder    string `json:"folder"` // data, store or anchors
 	FreeBytes uint64 `json:"free_bytes"`
 	SizeBytes uint64 `json:"size_bytes"`
 
-	// Growth of what is used, in bytes an hour, over the last six hours or since the start. Nil in the first half hour.
+	// Growth is the growth of the used space in bytes per hour, over the last six hours or since the start. It is nil
+	// in the first half hour.
 	Growth *float64 `json:"growth_bytes_per_hour"`
-	// HoursLeft is for how long the room is enough at that growth. Nil while nothing grows.
+	// HoursLeft is how long the free space lasts at that growth. It is nil if the used space does not grow.
 	HoursLeft *float64 `json:"hours_left"`
 }
 
-// meter measures the room of one volume again and again.
+// meter periodically measures the space of one volume.
 type meter struct {
 	name, path string
 	measure    func(path string) (space, error)
@@ -50,7 +52,7 @@ type sample struct {
 	space
 }
 
-// takeSample measures. A folder that can't be measured keeps its last sample.
+// takeSample measures the volume. If that fails, the last sample remains.
 func (m *meter) takeSample(now time.Time) {
 	s, err := m.measure(m.path)
 	if err != nil {
@@ -64,8 +66,8 @@ func (m *meter) takeSample(now time.Time) {
 	}
 }
 
-// newest returns the last sample; ok is false before the first.
-func (m *meter) newest() (s sample, ok bool) {
+// latest returns the last sample. ok is false before the first one.
+func (m *meter) latest() (s sample, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.samples) == 0 {
@@ -74,9 +76,9 @@ func (m *meter) newest() (s sample, ok bool) {
 	return m.samples[len(m.samples)-1], true
 }
 
-// describeVolume returns the room and its growth; ok is false before the first sample.
+// describeVolume returns the space and its growth. ok is false before the first sample.
 func (m *meter) describeVolume() (v Volume, ok bool) {
-	last, ok := m.newest()
+	last, ok := m.latest()
 	if !ok {
 		return v, false
 	}
@@ -97,14 +99,14 @@ func (m *meter) describeVolume() (v Volume, ok bool) {
 	return v, true
 }
 
-// register makes the metrics of the volume, from the last sample, so that a scrape never waits for a disk.
+// register registers the metrics of the volume. They use the last sample, so that a scrape never waits for a disk.
 func (m *meter) register(r prometheus.Registerer) {
 	gauge := func(name, help string, value func(sample) uint64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: name, Help: help, ConstLabels: prometheus.Labels{"folder": m.name},
-		}, func() float64 { s, _ := m.newest(); return float64(value(s)) }))
+		}, func() float64 { s, _ := m.latest(); return float64(value(s)) }))
 	}
-	gauge("agentledger_volume_free_bytes", "Room that is left on the volume of a folder, as of the last minute.",
+	gauge("agentledger_volume_free_bytes", "Free space on the volume of a folder, measured once a minute.",
 		func(s sample) uint64 { return s.free })
 	gauge("agentledger_volume_size_bytes", "Size of the volume of a folder.", func(s sample) uint64 { return s.size })
 }

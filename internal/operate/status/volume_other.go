@@ -4,5 +4,5 @@ package status
 
 import "errors"
 
-// measureVolume can't ask here.
+// measureVolume is not supported on this system.
 func measureVolume(string) (space, error) { return space{}, errors.ErrUnsupported }

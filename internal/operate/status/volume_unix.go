@@ -4,7 +4,7 @@ package status
 
 import "golang.org/x/sys/unix"
 
-// measureVolume asks for the room of the volume that path lies on.
+// measureVolume returns the space of the volume that contains path.
 func measureVolume(path string) (space, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// describeWorst returns the ledgers with faults, then those that wait longest for witnesses. Each is read for itself:
-// the names of one that can't be read are left out.
+// describeWorst returns the ledgers with faults, followed by the ledgers that have waited longest for witnesses.
+// Names that can't be read are omitted.
 func (s *Service) describeWorst(ctx context.Context, now time.Time) []Ledger {
 	waits := s.Waits()
 	tenants := s.Worst()
@@ -23,7 +23,7 @@ func (s *Service) describeWorst(ctx context.Context, now time.Time) []Ledger {
 	all := []Ledger{}
 	for _, t := range tenants {
 		l := s.describeLedger(ctx, t)
-		if since, does := waits[t]; does {
+		if since, waiting := waits[t]; waiting {
 			l.WaitSeconds = max(0, now.Sub(since).Seconds())
 		}
 		all = append(all, l)
@@ -31,7 +31,7 @@ func (s *Service) describeWorst(ctx context.Context, now time.Time) []Ledger {
 	return all
 }
 
-// longestWaiting returns at most maxWaiting ledgers, the one that waits longest first.
+// longestWaiting returns at most maxWaiting ledgers, the longest wait first.
 func longestWaiting(waits map[id.Tenant]time.Time) []id.Tenant {
 	all := slices.SortedFunc(maps.Keys(waits), func(a, b id.Tenant) int {
 		return cmp.Or(waits[a].Compare(waits[b]), cmp.Compare(a, b))

@@ -16,19 +16,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// checked is the result of reading all of an organization's pieces.
+// checked is the result of reading all pieces of an organization.
 type checked struct {
 	identity storage.Record // of the ledger
 	founding storage.Record // of the organization
-	at       id.Index       // the size that was asked for
-	root     id.Hash        // there
+	at       id.Index       // the requested size
+	root     id.Hash        // at that size
 	last     id.Hash
-	stated   recordcheck.Statements // by all events
+	stated   recordcheck.Statements // stated by all events
 }
 
-// verifyExport reads all of an organization and compares it with its checkpoint: sums,
-// hash chain, record hashes, tree, and that there is nothing of anybody else. at
-// is a size whose root the caller needs.
+// verifyExport reads all of an organization and compares it with its checkpoint: file hashes, hash chain, record
+// hashes, tree, and that it contains nothing of another organization. at is a size whose root the caller needs.
 func (m *manifest) verifyExport(ctx context.Context, at id.Index, report func(id.Index)) (*checked, error) {
 	c := &checked{at: at}
 	if err := m.checkSignedHead(); err != nil {
@@ -55,7 +54,7 @@ func (m *manifest) checkSignedHead() error {
 	}
 	m.shown = c.Size
 	if c.Origin != m.Origin || !m.Ended && (c.Size != m.Size || c.Root != m.Root) {
-		return Damagedf("%s: the checkpoint is of another head", m.dir)
+		return Damagedf("%s: the checkpoint is for another head", m.dir)
 	}
 	return nil
 }
@@ -73,11 +72,11 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 	err := m.forEachEvent(ctx, 0, func(r *pieceReader, e storage.Event) error {
 		switch {
 		case e.Index != tree.Size():
-			return r.damagedPiece("line %d: is event %d, not %d", r.read+1, e.Index, tree.Size())
+			return r.damagedPiece("line %d: got event %d, want %d", r.read+1, e.Index, tree.Size())
 		case e.Entry.Prev != last:
-			return r.damagedPiece("line %d: entry %d does not link to the entry before", r.read+1, e.Index)
+			return r.damagedPiece("line %d: entry %d does not link to the previous entry", r.read+1, e.Index)
 		case event.RecordHash(e.Record) != e.Entry.Record:
-			return r.damagedPiece("line %d: record %d is not the one that the entry commits to", r.read+1, e.Index)
+			return r.damagedPiece("line %d: record %d does not match its entry", r.read+1, e.Index)
 		}
 		if err := erased.noteEvent(&e); err != nil {
 			return r.damagedPiece("line %d: %w", r.read+1, err)
@@ -93,12 +92,12 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 		return nil
 	}, func(r *pieceReader) error {
 		if r.end.Size != tree.Size() || r.end.Root != tree.Root() {
-			return r.damagedPiece("its events don't lead to the root that its end tells")
+			return r.damagedPiece("the root of its events differs from the root in its last line")
 		}
 		return nil
 	})
 	if err == nil && (tree.Size() != m.Size || tree.Root() != m.Root || last != m.Last) {
-		err = Damagedf("%s: the events lead to size %d, root %v; the checkpoint is of size %d, root %v", m.dir,
+		err = Damagedf("%s: the events have size %d and root %v, but the checkpoint has size %d and root %v", m.dir,
 			tree.Size(), tree.Root(), m.Size, m.Root)
 	}
 	if err == nil {
@@ -110,7 +109,7 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 	return err
 }
 
-// forEachEvent calls see with the events from begin on, and whole at the end of each piece.
+// forEachEvent calls see for the events from begin on, and whole at the end of each piece.
 func (m *manifest) forEachEvent(
 	ctx context.Context, begin id.Index, see func(*pieceReader, storage.Event) error, whole func(*pieceReader) error,
 ) error {
@@ -136,7 +135,7 @@ func (m *manifest) forEachEvent(
 	return nil
 }
 
-// forEachLine calls see with the lines of a piece, and whole at its end.
+// forEachLine calls see for each line of a piece, and whole at its end.
 func (m *manifest) forEachLine(
 	ctx context.Context, p listedPiece, see func(*pieceReader, []byte) error, whole func(*pieceReader) error,
 ) error {
@@ -166,9 +165,8 @@ func (m *manifest) forEachLine(
 	return whole(r)
 }
 
-// checkRecords reads both pieces of records in step: behind each record of the
-// organization's stand, in the other piece, those that it has in the service's own
-// partition, and no others.
+// checkRecords reads both pieces of records in step: for each record of the organization, the other piece must
+// contain exactly the record's entries in the service's own partition, in the same order.
 func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 	compared := c.stated.Compare(m.Origin)
 	err := m.forEachRecord(ctx, func(r storage.Record) error {
@@ -186,13 +184,13 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 	if err != nil {
 		return err
 	}
-	if found := compared.End(); len(found) > 0 && !m.Ended { // the log that goes on has other records
-		return Damagedf("%s: the records contradict the log in %s, first %s",
+	if found := compared.End(); len(found) > 0 && !m.Ended { // the successor's records may differ
+		return Damagedf("%s: the records contradict the log in %s; the first: %s",
 			m.pieceNamed(pieceRecords).pathIn(m), textcheck.Count(len(found), "place"), found[0])
 	}
 	names, err := org.NamesOf(c.founding)
 	if err != nil || c.identity.Value == nil || names.ID != m.ID || names.Slug != m.Slug {
-		return Damagedf("%s: the organization's own records are missing or another's",
+		return Damagedf("%s: the organization's own records are missing or belong to another organization",
 			m.pieceNamed(pieceRecords).pathIn(m))
 	}
 	return nil
@@ -200,8 +198,8 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 
 func (p listedPiece) pathIn(m *manifest) string { return m.dir + "/" + p.File }
 
-// forEachRecord calls own with the records of the organization's partition and service
-// with those that they have in the service's own.
+// forEachRecord calls own for the records of the organization's partition, and service for their entries in the
+// service's own partition.
 func (m *manifest) forEachRecord(ctx context.Context, own, service func(storage.Record) error) error {
 	other, err := m.openPiece(m.pieceNamed(pieceService))
 	if err != nil {
@@ -239,7 +237,7 @@ func (m *manifest) forEachRecord(ctx context.Context, own, service func(storage.
 	return m.closeLine(other, m.pieceNamed(pieceService))
 }
 
-// damagedUnlessKnown gives the place to an error of a record's owner.
+// damagedUnlessKnown adds the position to an error of a record's owner.
 func damagedUnlessKnown(r *pieceReader, err error) error {
 	if errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound) {
 		return r.damagedPiece("line %d: %w", r.read+1, err)

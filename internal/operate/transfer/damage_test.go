@@ -42,7 +42,7 @@ func mutations() []mutation {
 			}
 		}},
 		{"empty", edit(func([]byte) []byte { return nil })},
-		{"without its end", edit(func(b []byte) []byte { return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1] })},
+		{"without its last line", edit(func(b []byte) []byte { return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1] })},
 		{"cut in the middle", edit(func(b []byte) []byte { return b[:len(b)/2] })},
 		{"without its last byte", edit(func(b []byte) []byte { return b[:len(b)-1] })},
 		{"with more behind its end", edit(func(b []byte) []byte { return append(b, "{}\n"...) })},
@@ -187,7 +187,7 @@ func TestDamagedSource(t *testing.T) {
 		{"two keys", &faulty{Model: whole, keys: func(k *storage.IndexedKey) { k.Index = 1 }}, "event 1 has two idempotency keys"},
 		{"counter", &faulty{Model: whole, count: func(v []uint64) { v[0]++ }}, "counter events/"},
 		{"claim of the slug", service("org_slug", gone), `org_slug "red" is missing`},
-		{"claim of an agent", service("agent_claim", func(r *storage.Record) error { r.Value = []byte(`{"tenant":5}`); return nil }), "is another's"},
+		{"claim of an agent", service("agent_claim", func(r *storage.Record) error { r.Value = []byte(`{"tenant":5}`); return nil }), "belongs to another"},
 		{"account", service("account", gone), `account "acc_`},
 		{"organization's record", service("org", gone), "records: "},
 	}

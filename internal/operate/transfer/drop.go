@@ -13,22 +13,21 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Drop deletes the part of an organization, named by its id, that an unfinished import has written,
-// and returns the origins of those logs. Entries in the service's own partition are deleted first,
-// so that an interrupted Drop can be run again. The error wraps ErrRefused when the organization has
-// no unfinished import here. It does so too when the organization was here before it moved away,
-// because its old events did not come by an import.
+// Drop deletes what an unfinished import of an organization has written, and returns the origins of the deleted logs.
+// only is the organization's ID. Entries in the service's own partition are deleted first, so an interrupted Drop can
+// be repeated. It returns an error that wraps ErrRefused if the organization has no unfinished import here, or if it
+// was here before it moved away, because its old events did not come from an import.
 func Drop(ctx context.Context, place Place, only string) ([]id.Origin, error) {
 	organization, err := id.ParseOrganization(only)
 	if err != nil {
-		return nil, Refusedf("name the organization by its id: it has no other name here before it has arrived")
+		return nil, Refusedf("use the organization's ID: it has no other name here until it is imported")
 	}
 	found, others, err := findUnfinished(ctx, place, organization)
 	if err != nil {
 		return nil, fmt.Errorf("drop: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, Refusedf("no import of %s is unfinished here; unfinished are: %s", organization,
+		return nil, Refusedf("there is no unfinished import of %s here; unfinished imports: %s", organization,
 			joinedOrNone(others))
 	}
 	var dropped []id.Origin
@@ -48,8 +47,8 @@ func joinedOrNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// findUnfinished finds the logs of an organization that are on their way here, and the
-// ids of others that have some.
+// findUnfinished returns the unfinished imports of an organization, and the IDs of other organizations with
+// unfinished imports.
 func findUnfinished(
 	ctx context.Context, place Place, organization id.Organization,
 ) (found []*log.Unfinished, others []string, err error) {
@@ -75,7 +74,7 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 	t := u.Identity.Tenant
 	_, err := place.Store.Get(ctx, t, org.Kind, "")
 	if err == nil {
-		return Refusedf("it was here before it moved away: end the import, or leave it as it is")
+		return Refusedf("it was here before it moved away: finish the import, or leave it as it is")
 	}
 	if !errors.Is(err, storage.ErrNotFound) {
 		return err
@@ -99,8 +98,8 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 	return u.Drop(ctx, copier)
 }
 
-// dropEntries deletes the entries of a record where they exist. An entry of the same name that
-// belongs to another organization stays, and so does every account.
+// dropEntries deletes the existing entries of a record. It keeps accounts, and entries with the same name that belong
+// to another organization.
 func dropEntries(
 	ctx context.Context, store storage.RecordStore, w *records.Writer, t id.Tenant, r storage.Record,
 ) error {
@@ -115,7 +114,7 @@ func dropEntries(
 		want.Presence = Optional
 		_, there, err := findStored(ctx, store, want)
 		switch {
-		case errors.Is(err, ErrDamaged): // another's
+		case errors.Is(err, ErrDamaged): // it belongs to another organization
 			continue
 		case err != nil:
 			return err

@@ -117,7 +117,7 @@ func TestDropAndComeFromAnotherExport(t *testing.T) {
 	there.imports(longer, "red") // it goes on with what extends it
 	again := newHouse(t, model(t), here.keyring)
 	again.half(dir)
-	if _, err := again.drop("red"); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "by its id") {
+	if _, err := again.drop("red"); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "organization's ID") {
 		t.Errorf("by slug: got %v", err)
 	}
 	if _, err := again.drop(red.State.Identity().Organization.String()); err != nil {
@@ -143,9 +143,9 @@ func TestDropRefuses(t *testing.T) {
 	there.half(dir)
 	contents := contentsOf(t, there.engine, blue.Tenant)
 	for name, c := range map[string]struct{ organization, says string }{
-		"finished": {blue.State.Identity().Organization.String(), "unfinished are: " + red.State.Identity().Organization.String()},
-		"unknown":  {"8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", "no import of"},
-		"nothing":  {"", "by its id"},
+		"finished": {blue.State.Identity().Organization.String(), "unfinished imports: " + red.State.Identity().Organization.String()},
+		"unknown":  {"8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", "no unfinished import of"},
+		"nothing":  {"", "organization's ID"},
 	} {
 		if _, err := there.drop(c.organization); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v", name, err)

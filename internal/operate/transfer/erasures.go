@@ -8,22 +8,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// erasures are the erased events of an export whose statement has not come yet, by the statement's index. The
-// memory grows with their ranges alone.
+// erasures are the erased events of an export whose statement was not yet read, by the index of the statement. Memory
+// grows only with the number of their ranges.
 type erasures map[id.Index][]id.Range
 
-// noteEvent takes the next event. It returns why a statement does not say what events before it claim.
+// noteEvent processes the next event. It returns an error if the event does not state the erasures that earlier
+// events refer to.
 func (w erasures) noteEvent(e *storage.Event) error {
 	if claimed, ok := w[e.Index]; ok {
 		delete(w, e.Index)
-		said, err := readErasure(e)
+		statement, err := readErasure(e)
 		if err != nil {
 			return fmt.Errorf("event %d, which erases others: %w", e.Index, err)
 		}
 		for _, r := range claimed {
 			for i := r.Begin; i < r.End; i++ {
-				if !said.Covers(i) {
-					return fmt.Errorf("event %d does not say that it erased event %d", e.Index, i)
+				if !statement.Covers(i) {
+					return fmt.Errorf("event %d does not state that it erased event %d", e.Index, i)
 				}
 			}
 		}
@@ -40,22 +41,22 @@ func (w erasures) noteEvent(e *storage.Event) error {
 	return nil
 }
 
-// end returns an error where a statement never came.
+// end returns an error if a statement is missing.
 func (w erasures) end() error {
 	for by, claimed := range w {
-		return fmt.Errorf("event %d was erased by event %d, which is not there", claimed[0].Begin, by)
+		return fmt.Errorf("event %d was erased by event %d, which is missing", claimed[0].Begin, by)
 	}
 	return nil
 }
 
-// readErasure reads the statement of an event of the service's own.
+// readErasure decodes the erasure that an event of the service states.
 func readErasure(e *storage.Event) (event.Erasure, error) {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1})
 	if err != nil {
 		return event.Erasure{}, err
 	}
 	if !event.ReservedAgent(string(e.Agent)) || envelope.AgentID != e.Agent {
-		return event.Erasure{}, fmt.Errorf("agent %s erases nothing", e.Agent)
+		return event.Erasure{}, fmt.Errorf("agent %s cannot erase events", e.Agent)
 	}
 	return event.ParseErasure(envelope)
 }

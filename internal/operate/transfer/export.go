@@ -17,19 +17,18 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Exporter writes exports of a store that has no writer.
+// Exporter writes exports of a store to which nothing else writes.
 type Exporter struct {
 	Place
-	Dir        string         // the export's folder; made when it is not there
-	PieceBytes int64          // about how long a piece of events gets; default 16 MiB
+	Dir        string         // directory of the export; created if missing
+	PieceBytes int64          // approximate size of a piece of events; default: 16 MiB
 	Report     func(Progress) // called after each step; may be nil
 	Clock      func() time.Time
 }
 
-// Run exports the organization of that slug or id, or all when it is "". In a
-// folder with an export of the same organizations, whole or not, it goes on behind
-// the last whole piece of events of each. ErrDamaged when something that is
-// exported is not whole.
+// Run exports the organization with the given slug or ID, or all organizations if only is "". If the directory
+// contains an export of the same organizations, complete or not, it continues after the last complete piece of events
+// of each. It returns ErrDamaged if the exported data is damaged.
 func (x *Exporter) Run(ctx context.Context, only string) ([]Organization, error) {
 	tenants, err := x.listTenants(ctx, only)
 	if err != nil {
@@ -49,27 +48,27 @@ func (x *Exporter) Run(ctx context.Context, only string) ([]Organization, error)
 		all, done = append(all, l), append(done, l.Organization)
 	}
 	slices.SortStableFunc(all,
-		func(a, b listed) int { return cmp.Compare(numberOfPiece(a.Origin), numberOfPiece(b.Origin)) })
+		func(a, b listed) int { return cmp.Compare(logNumber(a.Origin), logNumber(b.Origin)) })
 	if err := writeExport(x.Dir, all, x.Keyring); err != nil {
 		return done, fmt.Errorf("export: manifest: %w", err)
 	}
 	return done, nil
 }
 
-// numberOfPiece is the place of a log in its line. Logs are listed, and arrive, after those
-// that they succeed.
-func numberOfPiece(o id.Origin) int {
+// logNumber returns the number of a log among the logs of its organization. Logs are listed and imported after their
+// predecessors.
+func logNumber(o id.Origin) int {
 	_, n := o.Split()
 	return n
 }
 
-// Retire marks the organizations of a whole export as moved: the store takes no more of their
-// events. It refuses an organization that changed after its export.
+// Retire marks the organizations of a complete export as moved: the store no longer accepts their events. It rejects
+// an organization that changed after its export.
 func (x *Exporter) Retire(ctx context.Context) error {
 	all, err := readExport(x.Dir, x.Keyring)
 	for i := 0; err == nil && i < len(all); i++ {
 		var m *manifest
-		if m, err = readManifest(x.Dir, all[i], x.Keyring); err != nil || m.Ended { // which takes none anyway
+		if m, err = readManifest(x.Dir, all[i], x.Keyring); err != nil || m.Ended { // it accepts no events anyway
 			continue
 		}
 		var head storage.Head
@@ -77,7 +76,7 @@ func (x *Exporter) Retire(ctx context.Context) error {
 			continue
 		}
 		if head.Size != m.Size || head.Root != m.Root || head.ConfigVersion != m.ConfigVersion {
-			err = Refusedf("%s was written since it was exported: export it again", m.Slug)
+			err = Refusedf("%s changed after it was exported: export it again", m.Slug)
 			continue
 		}
 		err = log.Retire(ctx, x.Store, m.parsedTenant(), head)
@@ -120,8 +119,8 @@ func namesOfRecord(ctx context.Context, store storage.RecordStore, t id.Tenant) 
 	return org.NamesOf(r)
 }
 
-// prepareExports makes the folder, or checks that an earlier export in it can be continued, and
-// deletes the mark of a whole export.
+// prepareExports creates the directory, or checks that an earlier export in it can be continued, and deletes the
+// manifest, which marks a complete export.
 func (x *Exporter) prepareExports() error {
 	if x.PieceBytes == 0 {
 		x.PieceBytes = 16 << 20
@@ -145,26 +144,25 @@ func (x *Exporter) prepareExports() error {
 	return errors.Join(os.Remove(path), durable.SyncDir(x.Dir))
 }
 
-// checkOnlyExports refuses a folder in which there is something else.
+// checkOnlyExports rejects a directory that contains anything else.
 func (x *Exporter) checkOnlyExports() error {
 	entries, err := os.ReadDir(x.Dir)
 	for _, e := range entries {
 		if !isOrganizationDir(e.Name()) && e.Name() != filepath.Base(partialPath(manifestName)) {
-			return Refusedf("%s is not empty and no export: %s lies in it", x.Dir, e.Name())
+			return Refusedf("%s is not empty and not an export: it contains %s", x.Dir, e.Name())
 		}
 	}
 	return err
 }
 
-// createPrivateDir makes a folder that only its owner can look into, or checks that it
-// is one.
+// createPrivateDir creates a directory that only its owner can access, or checks that an existing one is private.
 func createPrivateDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = Refusedf("%s may be read by others than its owner: chmod 700 it", path)
+		err = Refusedf("%s is accessible to other users: set its mode to 0700", path)
 	}
 	return err
 }

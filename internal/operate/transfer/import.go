@@ -14,30 +14,29 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Importer brings the organizations of an export into a store. Nothing else may
-// use the store meanwhile.
+// Importer imports the organizations of an export into a store. Nothing else may use the store at the same time.
 type Importer struct {
-	Place                 // the anchors are closed with Run
-	Dir    string         // the export's folder
-	Sealed []seal.Record  // every kind of record that holds private keys
-	Reopen bool           // an organization that was moved away from here and did not go on may be opened again
+	Place                 // Run closes the anchors
+	Dir    string         // directory of the export
+	Sealed []seal.Record  // every kind of record that contains private keys
+	Reopen bool           // allows reopening an organization that was moved away from here and did not continue elsewhere
 	Report func(Progress) // called after each step; may be nil
 
-	// Unauthenticated skips the authenticators. Then whoever could write to the export may have replaced passwords, keys
-	// of agents and policies in it.
+	// Unauthenticated skips the authenticators. Whoever could write to the export may then have replaced passwords,
+	// keys of agents and policies in it.
 	Unauthenticated bool
 }
 
 // Arrived is the result of one organization's import.
 type Arrived struct {
 	Organization `json:",inline"`
-	Before       id.Index `json:"before"` // events that were here already
-	There        bool     `json:"there"`  // the whole organization was here and open; nothing was done
+	Before       id.Index `json:"before"` // events that were already here
+	There        bool     `json:"there"`  // the complete organization was already here and open; nothing was done
 }
 
-// Run imports the organization of that slug or id, or all when it is "". One
-// that is here already, whole and the same, is no error. ErrDamaged when the
-// export is not whole, ErrRefused when it can't come here.
+// Run imports the organization with the given slug or ID, or all organizations if only is "". If an organization is
+// already here, complete and identical, that is not an error. It returns ErrDamaged if the export is damaged, and
+// ErrRefused if it cannot be imported here.
 func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 	if i.Report == nil {
 		i.Report = func(Progress) {}
@@ -74,7 +73,7 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 	return done, errors.Join(err, ledgers.Close())
 }
 
-// groupLines puts the logs of each organization together, in their order.
+// groupLines groups the logs by organization, in their order.
 func groupLines(manifests []*manifest) (all [][]*manifest) {
 	at := map[id.Organization]int{}
 	for _, m := range manifests {
@@ -88,8 +87,8 @@ func groupLines(manifests []*manifest) (all [][]*manifest) {
 	return all
 }
 
-// importLine imports the logs of one organization. All logs are checked first. The newest, with
-// which the organization opens, arrives last.
+// importLine imports the logs of one organization. It checks all logs first. The latest log, which opens the
+// organization, is imported last.
 func importLine(ctx context.Context, line []*incoming) (done []Arrived, err error) {
 	results := make([]Arrived, len(line))
 	for n := len(line) - 1; n >= 0; n-- {
@@ -108,7 +107,7 @@ func importLine(ctx context.Context, line []*incoming) (done []Arrived, err erro
 	return done, nil
 }
 
-// Check reads a whole export and compares it with its checkpoints. It needs no store.
+// Check reads a whole export and compares it with its checkpoints. It does not need a store.
 func (i *Importer) Check(ctx context.Context, only string) ([]Organization, error) {
 	if i.Report == nil {
 		i.Report = func(Progress) {}
@@ -132,21 +131,21 @@ func (i *Importer) Check(ctx context.Context, only string) ([]Organization, erro
 	return done, nil
 }
 
-// Person is an account that an import brings.
+// Person is an account that an import adds.
 type Person struct {
 	Email string
 	Role  account.Role
 }
 
-// Preview is what an organization brings with its import.
+// Preview describes what an organization adds with its import.
 type Preview struct {
 	Organization
 	Plan   string
 	People []Person
 }
 
-// Preview returns what the organizations of the export bring, so that the operator can decide before anything is written. Frozen
-// logs that another one succeeds bring nothing.
+// Preview returns what the organizations of the export would add, so that the operator can decide before anything is
+// written. It ignores frozen logs that have a successor.
 func (i *Importer) Preview(ctx context.Context, only string) (all []Preview, err error) {
 	manifests, err := i.readManifests(only)
 	if err != nil {
@@ -185,14 +184,13 @@ func (i *Importer) Preview(ctx context.Context, only string) (all []Preview, err
 	return all, nil
 }
 
-// readManifests reads the manifests of the organizations to import and checks that all their pieces
-// are there.
+// readManifests reads the manifests of the organizations to import, and checks that all their pieces exist.
 func (i *Importer) readManifests(only string) (all []*manifest, err error) {
 	keyring := i.Keyring
 	if i.Unauthenticated {
 		keyring = nil
 	} else if keyring == nil {
-		return nil, unauthenticatedf("there is no master key to check the export with")
+		return nil, unauthenticatedf("there is no master key to authenticate the export")
 	}
 	listed, err := readExport(i.Dir, keyring)
 	if err != nil {
@@ -208,7 +206,7 @@ func (i *Importer) readManifests(only string) (all []*manifest, err error) {
 		}
 		for _, p := range m.pieces {
 			if _, err := os.Stat(p.pathIn(m)); errors.Is(err, os.ErrNotExist) {
-				return nil, Damagedf("%s: is missing", p.pathIn(m))
+				return nil, Damagedf("%s is missing", p.pathIn(m))
 			}
 		}
 		all = append(all, m)

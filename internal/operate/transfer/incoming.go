@@ -23,7 +23,7 @@ type incoming struct {
 	checked  *checked
 }
 
-// prepareImport reads all of the export, looks whether it can come here and claims its names.
+// prepareImport verifies the whole export, checks whether it can be imported here, and claims its names.
 func (w *incoming) prepareImport(ctx context.Context) (Arrived, error) {
 	head, err := w.Store.Head(ctx, w.parsedTenant())
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -61,15 +61,15 @@ func (w *incoming) reportStep(name string) func(id.Index) {
 	}
 }
 
-// isComplete compares the store's part of the organization with the export, and reports whether it
-// is here already, whole and open.
+// isComplete compares the organization in the store with the export, and reports whether it is already here, complete
+// and open.
 func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 	s, err := w.ledgers.Standing(ctx, w.parsedTenant(), w.checked.identity)
 	if err != nil {
 		return false, AsRefusal(err)
 	}
 	if s.KeyAt(w.shown).String() != w.LogKey || s.Identity.Origin != w.Origin || s.Identity.Organization != w.ID {
-		return false, Damagedf("%s: the ledger's identity is not the one of the manifest",
+		return false, Damagedf("%s: the ledger's identity differs from the manifest",
 			w.pieceNamed(pieceRecords).pathIn(w.manifest))
 	}
 	if err := w.checkPrivateKeys(ctx, s.Identity); err != nil {
@@ -83,16 +83,16 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 		return false, Refusedf("org_slug %q is taken here by another organization, which may have been lost", w.Slug)
 	}
 	if shown := w.ledgers.Shown(w.Origin); shown > w.shown {
-		return false, Refusedf("a checkpoint of size %d was shown of it, the export has one of size %d: "+
+		return false, Refusedf("its checkpoint of size %d was already published, but the export has size %d: "+
 			"a newer export is needed", shown, w.shown)
 	}
 	switch {
 	case s.Absent():
 		return false, nil
 	case s.Head.Size > w.Size:
-		return false, Refusedf("it is here with %s, the export has %d", textcheck.Count(s.Head.Size, "event"), w.Size)
+		return false, Refusedf("it is already here with %s, but the export has %d", textcheck.Count(s.Head.Size, "event"), w.Size)
 	case s.Head.Root != w.checked.root || s.Head.Last != w.checked.last:
-		return false, Refusedf("the store holds other events of it than the export, below size %d", s.Head.Size)
+		return false, Refusedf("its events in the store differ from the export, below size %d", s.Head.Size)
 	}
 	if w.Ended && s.Level == log.Frozen && s.Head.Size == w.Size {
 		return true, nil
@@ -100,7 +100,7 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 	return w.mayContinue(s)
 }
 
-// checkPrivateKeys refuses an organization one of whose private keys does not open here.
+// checkPrivateKeys returns an error if a private key of the organization cannot be decrypted here.
 func (w *incoming) checkPrivateKeys(ctx context.Context, identity *log.Identity) error {
 	return w.forEachRecord(ctx, func(r storage.Record) error {
 		for _, s := range w.Sealed {
@@ -115,34 +115,34 @@ func (w *incoming) checkPrivateKeys(ctx context.Context, identity *log.Identity)
 	}, func(storage.Record) error { return nil })
 }
 
-// mayContinue looks at how a ledger that the export extends stands here.
+// mayContinue checks whether the state of the ledger here allows the export to extend it.
 func (w *incoming) mayContinue(s log.Standing) (there bool, err error) {
 	switch s.Level {
 	case log.Importing:
 		return false, nil
 	case log.Moved:
 		if s.Head.Size == w.Size && !w.Reopen {
-			return false, Refusedf("it was moved away from here at this very size: --reopen opens it here again, " +
-				"if it did not go on elsewhere")
+			return false, Refusedf("it was moved away from here at exactly this size: --reopen opens it here again, " +
+				"if it did not continue elsewhere")
 		}
 		return false, nil
 	case log.Healthy:
 		if s.Head.Size == w.Size {
 			return true, nil
 		}
-		return false, Refusedf("it is here and open, with %s", textcheck.Count(s.Head.Size, "event"))
+		return false, Refusedf("it is already here and open, with %s", textcheck.Count(s.Head.Size, "event"))
 	}
-	return false, Refusedf("it is here, and its ledger has a fault: %s", s.Level)
+	return false, Refusedf("it is already here, and its ledger has a fault: %s", s.Level)
 }
 
-// How many events are handed over at a time, and how many chunks may be under
-// way: together as many as two appends of the sequencer take.
+// chunk is the number of events that are submitted at once, and chunksAhead the number of submitted chunks: together
+// as many as fit into two appends of the sequencer.
 const (
 	chunk       = 512
 	chunksAhead = 4
 )
 
-// appendEvents hands over the events that the store does not have yet.
+// appendEvents submits the events that the store does not yet have.
 func (w *incoming) appendEvents(ctx context.Context, arriving *audit.Import) error {
 	h := &submission{Import: arriving, report: w.reportStep("importing")}
 	h.report(arriving.Head().Size)
@@ -163,13 +163,13 @@ func (w *incoming) appendEvents(ctx context.Context, arriving *audit.Import) err
 	return err
 }
 
-// submission is a sequence of events that were handed to the ledger and have not landed.
+// submission is a sequence of events that were submitted to the ledger and are not yet committed.
 type submission struct {
 	*audit.Import
 	report func(id.Index)
 	next   []storage.Event
 	waits  []func(context.Context) error
-	landed []id.Index // the size when each has
+	sizes  []id.Index // the size when each of them is committed
 }
 
 func (h *submission) submitChunk(ctx context.Context) error {
@@ -177,7 +177,7 @@ func (h *submission) submitChunk(ctx context.Context) error {
 	if err != nil {
 		return AsRefusal(err)
 	}
-	h.waits, h.landed, h.next = append(h.waits, wait), append(h.landed, h.Head().Size), nil
+	h.waits, h.sizes, h.next = append(h.waits, wait), append(h.sizes, h.Head().Size), nil
 	if len(h.waits) < chunksAhead {
 		return nil
 	}
@@ -187,14 +187,14 @@ func (h *submission) submitChunk(ctx context.Context) error {
 func (h *submission) awaitOldest(ctx context.Context) error {
 	err := h.waits[0](ctx)
 	if err == nil {
-		h.report(h.landed[0])
+		h.report(h.sizes[0])
 	}
-	h.waits, h.landed = h.waits[1:], h.landed[1:]
+	h.waits, h.sizes = h.waits[1:], h.sizes[1:]
 	return err
 }
 
-// finishImport writes the records, then their entries in the service's own partition, and opens the
-// ledger by the step that makes the organization exist.
+// finishImport writes the records, then their entries in the service's own partition, and then opens the ledger with
+// the step that makes the organization exist.
 func (w *incoming) finishImport(ctx context.Context, arriving *audit.Import) error {
 	founding, err := w.importRecords(ctx)
 	if err != nil {
@@ -209,16 +209,16 @@ func (w *incoming) finishImport(ctx context.Context, arriving *audit.Import) err
 	return AsRefusal(arriving.Open(ctx, []byte(w.Checkpoint), w.ConfigVersion, founding))
 }
 
-// AsRefusal wraps ErrRefused round errors that another state of the store would not have.
+// AsRefusal wraps ErrRefused around errors that depend on the state of the store.
 func AsRefusal(err error) error {
 	switch {
 	case errors.Is(err, seal.ErrUnknownKey):
-		return Refusedf("it has keys that are sealed under another master key than those of this service: "+
-			"bring the one of the service that it comes from: %w", err)
+		return Refusedf("it has keys that are sealed under a master key that this service does not have: "+
+			"add the master key of the service that it comes from: %w", err)
 	case fault.Is(err, fault.Conflict), errors.Is(err, audit.ErrErasedSince):
 		return Refusedf("%w", err)
 	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):
-		return Refusedf("the store was written meanwhile: stop what uses it, and run the import again: %w", err)
+		return Refusedf("the store was written by another process: stop it and run the import again: %w", err)
 	}
 	return err
 }

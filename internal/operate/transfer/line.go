@@ -16,10 +16,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
-// eventLine is one event. Entry, record and envelope stand in it as they are stored, byte for byte;
-// the rest are columns that stores keep beside them.
+// eventLine is one event. It contains entry, record and envelope as stored, byte for byte. The other members are
+// columns that stores keep in addition.
 type eventLine struct {
 	Entry      jsontext.Value `json:"entry"`
 	ID         id.Event       `json:"event_id"`
@@ -30,14 +28,14 @@ type eventLine struct {
 	ActionKind string         `json:"action_kind"`
 	Effective  id.Decision    `json:"policy_decision"`
 	Disclosure id.Disclosure  `json:"disclosure"`
-	Key        string         `json:"idempotency_key_digest"` // hex, "" for none
+	Key        string         `json:"idempotency_key_digest"` // hex; "" if there is none
 	Record     jsontext.Value `json:"record"`
-	Envelope   jsontext.Value `json:"envelope"`           // null when erased
+	Envelope   jsontext.Value `json:"envelope"`           // null if erased
 	ErasedBy   id.Index       `json:"erased_by,omitzero"` // index of the event that erased it
 }
 
-// appendEventLine appends the line of an event. Documents are put in by hand: they
-// are canonical JSON, and have to come out again as they went in.
+// appendEventLine appends the line of an event. It appends the documents unchanged: they are canonical JSON, and must
+// be read back exactly as they were.
 func appendEventLine(b []byte, e *storage.Event) ([]byte, error) {
 	var err error
 	b = log.EntryOf(*e).AppendTo(append(b, `{"entry":`...))
@@ -73,7 +71,7 @@ func appendEventLine(b []byte, e *storage.Event) ([]byte, error) {
 	return append(append(b, e.Envelope...), '}'), nil
 }
 
-// parseEventLine reads the output of appendEventLine. The event shares no memory with line.
+// parseEventLine parses the output of appendEventLine. The event shares no memory with line.
 func parseEventLine(line []byte) (e storage.Event, err error) {
 	var l eventLine
 	if err := json.Unmarshal(line, &l, json.RejectUnknownMembers(true)); err != nil {
@@ -95,20 +93,20 @@ func parseEventLine(line []byte) (e storage.Event, err error) {
 		e.Envelope = nil
 	}
 	if e.ErasedBy = l.ErasedBy; e.ErasedBy != 0 && (e.Envelope != nil || e.ErasedBy <= e.Index) {
-		return e, errors.New("erased_by is no event behind one without an envelope")
+		return e, errors.New("erased_by must be a later event, and the envelope must be null")
 	}
 	if l.Key != "" {
 		b, err := hex.DecodeString(l.Key)
 		if err != nil || len(b) != len(e.KeyDigest) {
-			return e, errors.New("digest of an idempotency key is malformed")
+			return e, errors.New("malformed digest of an idempotency key")
 		}
 		e.KeyDigest = storage.KeyDigest(b)
 	}
 	return e, nil
 }
 
-// recordLine is one record of a partition. A value that is JSON stands in it as
-// it is; keys and values that are no text are base64.
+// recordLine is one record of a partition. A JSON value is embedded as it is. Keys and values that are not text are
+// base64.
 type recordLine struct {
 	Kind        storage.Kind   `json:"kind"`
 	Key         string         `json:"key"`
@@ -135,7 +133,7 @@ func encodeRecord(r *storage.Record) ([]byte, error) {
 	return append(append(b, r.Value...), '}'), nil
 }
 
-// isEmbeddable reports whether a value can stand in a line and come out as it is.
+// isEmbeddable reports whether a value can be embedded in a line and read back unchanged.
 func isEmbeddable(v []byte) bool {
 	if len(v) < 2 || v[0] != '{' || v[len(v)-1] != '}' {
 		return false

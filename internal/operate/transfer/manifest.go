@@ -14,14 +14,14 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// Names of the pieces that every folder has.
+// Names of the files that every directory contains.
 const (
 	manifestName = "manifest.ndjson"
 	recordsName  = "records.ndjson"
 	serviceName  = "service.ndjson"
 )
 
-// eventsPieceName is the piece that begins at an event; names sort as they follow.
+// eventsPieceName returns the name of the piece that begins at an event. The names sort in the order of the events.
 func eventsPieceName(begin id.Index) string { return fmt.Sprintf("events-%016d.ndjson", begin) }
 
 // listed is an organization in the manifest of an export.
@@ -30,8 +30,8 @@ type listed struct {
 	SHA256       id.Hash `json:"sha256"` // of its own manifest
 }
 
-// carried is the first line of an organization's own manifest.
-type carried struct {
+// details is the first line of an organization's own manifest.
+type details struct {
 	Organization  `json:",inline"`
 	Tenant        handle     `json:"tenant"`
 	LogKey        string     `json:"log_key"`
@@ -39,19 +39,19 @@ type carried struct {
 	LastReceived  id.Instant `json:"last_received"`
 	ConfigVersion uint64     `json:"config_version"`
 	Checkpoint    string     `json:"checkpoint"`
-	// Ended is of a frozen ledger in whose place another one goes on: Checkpoint is the
-	// last one that it showed, and need not be of the events.
+	// Ended means that the ledger is frozen and has a successor: Checkpoint is the last one that it published, and
+	// need not match the events.
 	Ended      bool       `json:"ended,omitzero"`
 	ExportedAt id.Instant `json:"exported_at"`
 }
 
-// handle is a tenant as text: JSON numbers are not exact so far.
+// handle is a tenant as text, because JSON numbers are not exact for large integers.
 type handle id.Tenant
 
 // MarshalText implements encoding.TextMarshaler.
 func (h handle) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(h)), nil }
 
-// UnmarshalText reads the output of MarshalText.
+// UnmarshalText parses the output of MarshalText.
 func (h *handle) UnmarshalText(b []byte) error {
 	n, err := strconv.ParseUint(string(b), 16, 63)
 	if err != nil || len(b) != 16 || n == 0 {
@@ -61,32 +61,32 @@ func (h *handle) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// listedPiece is a further line of an organization's own manifest.
+// listedPiece is any further line of an organization's own manifest.
 type listedPiece struct {
 	File   string    `json:"file"`
 	Piece  pieceKind `json:"piece"`
 	Begin  id.Index  `json:"begin"`
-	SHA256 id.Hash   `json:"sha256"` // of all before its end
+	SHA256 id.Hash   `json:"sha256"` // of everything before its last line
 }
 
-// manifest lists the contents of an organization's folder.
+// manifest lists the contents of an organization's directory.
 type manifest struct {
-	carried
+	details
 	dir     string
-	keyring *seal.Keyring // nil: authenticators are not checked
+	keyring *seal.Keyring // if nil, authenticators are not checked
 	pieces  []listedPiece
-	shown   id.Index // size of the checkpoint, once it was checked
+	shown   id.Index // size of the checkpoint, set when it is checked
 }
 
 func (m *manifest) parsedTenant() id.Tenant { return id.Tenant(m.Tenant) }
 
-// organizationDir is the folder of one log: the organization's id, and from the second
-// log of a line on its number.
+// organizationDir returns the directory of one log: the organization's ID, followed by the log's number from its
+// second log on.
 func organizationDir(dir string, o id.Organization, origin id.Origin) string {
 	return filepath.Join(dir, strings.ReplaceAll(origin.Below(o), "/", "."))
 }
 
-// isOrganizationDir reports whether a folder has such a name.
+// isOrganizationDir reports whether a directory has such a name.
 func isOrganizationDir(name string) bool {
 	name, number, numbered := strings.Cut(name, ".")
 	if n, err := strconv.Atoi(number); numbered && (err != nil || n < 2) {
@@ -101,7 +101,7 @@ func (m *manifest) writeManifest(keyring *seal.Keyring) (sum, error) {
 	if err != nil {
 		return sum{}, err
 	}
-	lines := []any{m.carried}
+	lines := []any{m.details}
 	for _, p := range m.pieces {
 		lines = append(lines, p)
 	}
@@ -135,8 +135,9 @@ func (w *pieceWriter) sealLines(lines []any, size id.Index, root id.Hash) (sum, 
 	return w.sealPiece(size, root)
 }
 
-// readLines decodes all lines of a manifest; each is called with a function that decodes the line. It returns
-// ErrUnauthenticated if no key of the ring vouches for the manifest. With a nil ring the authenticator is not checked.
+// readLines calls each for every line of a manifest, with a function that decodes the line. It returns
+// ErrUnauthenticated if no key of the ring authenticates the manifest. If keyring is nil, it does not check the
+// authenticator.
 func readLines(
 	path string, h header, keyring *seal.Keyring, each func(number int, decode func(any) error) error,
 ) (sum, error) {
@@ -155,7 +156,7 @@ func readLines(
 		}
 		decode := func(into any) error {
 			if err := json.Unmarshal(line, into, json.RejectUnknownMembers(true)); err != nil {
-				return r.damagedPiece("line %d: is malformed", r.read+1)
+				return r.damagedPiece("line %d is malformed", r.read+1)
 			}
 			return nil
 		}
@@ -176,19 +177,19 @@ func readExport(dir string, keyring *seal.Keyring) (all []listed, err error) {
 			return err
 		})
 	if err == nil && (end.Size != 0 || end.Root != id.Hash{}) {
-		err = Damagedf("%s: its end is another piece's", path)
+		err = Damagedf("%s: its last line belongs to another piece", path)
 	}
 	return all, err
 }
 
-// readManifest reads an organization's own manifest, which has to be the listed one.
+// readManifest reads an organization's own manifest, which must be the listed one.
 func readManifest(dir string, l listed, keyring *seal.Keyring) (*manifest, error) {
 	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin), keyring: keyring}
 	path := filepath.Join(m.dir, manifestName)
 	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0), keyring,
 		func(number int, decode func(any) error) error {
 			if number == 0 {
-				return decode(&m.carried)
+				return decode(&m.details)
 			}
 			var p listedPiece
 			err := decode(&p)
@@ -199,12 +200,12 @@ func readManifest(dir string, l listed, keyring *seal.Keyring) (*manifest, error
 		return nil, err
 	}
 	if end.SHA256 != l.SHA256 || m.Organization != l.Organization || end.Size != m.Size || end.Root != m.Root {
-		return nil, Damagedf("%s: is not the one that the manifest of the export lists", path)
+		return nil, Damagedf("%s does not match the manifest of the export", path)
 	}
 	return m, m.checkManifest(path)
 }
 
-// checkManifest compares the order of the pieces with the required one.
+// checkManifest checks that the pieces have the required names and order.
 func (m *manifest) checkManifest(path string) error {
 	want := map[pieceKind]string{pieceRecords: recordsName, pieceService: serviceName}
 	for _, p := range m.pieces {
@@ -225,7 +226,7 @@ func (m *manifest) checkManifest(path string) error {
 	return nil
 }
 
-// pieceNamed returns the listed piece of a kind that every organization has.
+// pieceNamed returns the only piece of a kind.
 func (m *manifest) pieceNamed(kind pieceKind) listedPiece {
 	for _, p := range m.pieces {
 		if p.Piece == kind {
@@ -240,11 +241,11 @@ func (m *manifest) openPiece(p listedPiece) (*pieceReader, error) {
 	return openPiece(filepath.Join(m.dir, p.File), newPieceHeader(p.Piece, m.ID, p.Begin), m.keyring)
 }
 
-// closeLine checks that a piece that was read to its end is the listed one.
+// closeLine checks that a piece that was read to its end matches the manifest.
 func (m *manifest) closeLine(r *pieceReader, p listedPiece) error {
 	sameHead := p.Piece == pieceEvents || r.end.Size == m.Size && r.end.Root == m.Root
 	if r.end.SHA256 != p.SHA256 || !sameHead {
-		return r.damagedPiece("is not the one that the manifest lists")
+		return r.damagedPiece("does not match the manifest")
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type outgoing struct {
 	progress Progress
 	source   *audit.Export
 	manifest manifest
-	line     []byte // used again
+	line     []byte // reused buffer
 }
 
 func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
@@ -63,9 +63,9 @@ func (w *outgoing) openLedger(ctx context.Context) error {
 		return Damagedf("%s: organization's record: %w", identity.Origin, err)
 	}
 	if names.ID != identity.Organization {
-		return Damagedf("%s: organization's record: is another's", identity.Origin)
+		return Damagedf("%s: organization's record belongs to another organization", identity.Origin)
 	}
-	w.manifest = manifest{dir: organizationDir(w.Dir, names.ID, identity.Origin), keyring: w.Keyring, carried: carried{
+	w.manifest = manifest{dir: organizationDir(w.Dir, names.ID, identity.Origin), keyring: w.Keyring, details: details{
 		Organization: Organization{
 			ID:     names.ID,
 			Slug:   names.Slug,
@@ -86,15 +86,15 @@ func (w *outgoing) openLedger(ctx context.Context) error {
 	return createPrivateDir(w.manifest.dir)
 }
 
-// continueExport takes up whole pieces of events in the folder that follow each other and belong to
-// the store's ledger. All other pieces are written anew.
+// continueExport continues after the complete pieces of events in the directory that follow each other and belong to
+// the store's ledger. All other pieces are written again.
 func (w *outgoing) continueExport(ctx context.Context) error {
 	entries, err := os.ReadDir(w.manifest.dir)
 	if err != nil {
 		return err
 	}
 	var end sum
-	for _, e := range entries { // by name, so by their first event
+	for _, e := range entries { // sorted by name and thus by their first event
 		path := filepath.Join(w.manifest.dir, e.Name())
 		switch whole := strings.TrimSuffix(e.Name(), partSuffix); {
 		case slices.Contains([]string{manifestName, recordsName, serviceName}, whole),
@@ -104,11 +104,11 @@ func (w *outgoing) continueExport(ctx context.Context) error {
 			}
 			continue
 		case !strings.HasPrefix(e.Name(), "events-"):
-			return Refusedf("%s does not belong into an export", path)
+			return Refusedf("%s does not belong in an export", path)
 		}
 		p := listedPiece{File: eventsPieceName(end.Size), Piece: pieceEvents, Begin: end.Size}
 		if e.Name() != p.File {
-			return Damagedf("%s: is no piece that follows event %d", path, end.Size)
+			return Damagedf("%s is not the piece that starts at event %d", path, end.Size)
 		}
 		if end, err = w.exportTail(p); err != nil {
 			return err
@@ -120,13 +120,13 @@ func (w *outgoing) continueExport(ctx context.Context) error {
 		return nil
 	}
 	if end.Size > w.source.Head().Size {
-		return Damagedf("%s: holds %s, the store has %d", w.manifest.dir, textcheck.Count(end.Size, "event"), w.source.Head().Size)
+		return Damagedf("%s: contains %s, but the store has %d", w.manifest.dir, textcheck.Count(end.Size, "event"), w.source.Head().Size)
 	}
 	return w.source.Skip(ctx, end.Size, end.Root)
 }
 
-// exportTail returns the end of a piece that was written before. It reads all of the piece, because the manifest will
-// vouch for it.
+// exportTail returns the last line of a piece that was written before. It reads the whole piece, because the manifest
+// will authenticate it.
 func (w *outgoing) exportTail(p listedPiece) (sum, error) {
 	r, err := w.manifest.openPiece(p)
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *outgoing) exportTail(p listedPiece) (sum, error) {
 		return sum{}, err
 	}
 	if r.end.Size <= p.Begin {
-		return sum{}, r.damagedPiece("has no end")
+		return sum{}, r.damagedPiece("has no last line")
 	}
 	return r.end, nil
 }
@@ -160,7 +160,7 @@ func (w *outgoing) exportEvents(ctx context.Context) error {
 	}
 }
 
-// exportEventsPiece writes one piece. Its content was found whole before it is sealed.
+// exportEventsPiece writes one piece. Its content is verified before the piece is sealed.
 func (w *outgoing) exportEventsPiece(ctx context.Context, begin id.Index) error {
 	p := listedPiece{File: eventsPieceName(begin), Piece: pieceEvents, Begin: begin}
 	piece, err := createPiece(filepath.Join(w.manifest.dir, p.File), newPieceHeader(pieceEvents, w.manifest.ID, begin),
@@ -191,8 +191,8 @@ func (w *outgoing) exportEventsPiece(ctx context.Context, begin id.Index) error 
 	return err
 }
 
-// eventsAtOnce is how many events are verified together: many, so that all cores have
-// something to do, but few for the length of a piece.
+// eventsAtOnce returns how many events are verified together: enough to keep all cores busy, but few compared to the
+// length of a piece.
 func (w *outgoing) eventsAtOnce() int {
 	const most, small = 1024, 1 << 10
 	return int(min(max(w.PieceBytes/small/4, 16), most))
@@ -211,7 +211,7 @@ func (w *outgoing) putEvent(piece *pieceWriter, events []storage.Event) error {
 	return nil
 }
 
-// checkErased looks through the pieces that were written before for texts that were erased since.
+// checkErased searches the pieces that were written before for texts that were erased since then.
 func (w *outgoing) checkErased(ctx context.Context) error {
 	erased := w.source.Erased()
 	if len(erased) == 0 {
@@ -228,7 +228,7 @@ func (w *outgoing) checkErased(ctx context.Context) error {
 	}, func(*pieceReader) error { return nil })
 }
 
-// exportRecords writes the organization's partition, and its entries in the service's.
+// exportRecords writes the organization's partition and its entries in the service's own partition.
 func (w *outgoing) exportRecords(ctx context.Context) error {
 	own, err := createPiece(filepath.Join(w.manifest.dir, recordsName), newPieceHeader(pieceRecords, w.manifest.ID, 0),
 		w.Keyring)
@@ -290,7 +290,7 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 		if err := putRecord(own, &r); err != nil {
 			return err
 		}
-		if w.manifest.Ended { // its entries there belong to the ledger that goes on
+		if w.manifest.Ended { // its entries there belong to its successor
 			continue
 		}
 		if err := followEntry(w.tenant, r, find, seen); err != nil {
@@ -298,7 +298,7 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 		}
 	}
 	if slices.Contains(known, false) {
-		return Damagedf("records: the organization's own ones are missing")
+		return Damagedf("records: the organization's own records are missing")
 	}
 	return nil
 }

@@ -14,12 +14,12 @@ func compareRecords(a, b storage.Record) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
 }
 
-// bufferedReader looks at the next record of a piece without taking it.
+// bufferedReader can peek at the next record of a piece.
 type bufferedReader struct {
 	r     *pieceReader
 	next  storage.Record
-	state error // of next: nil when there is one, io.EOF behind the last
-	held  bool
+	state error // error of next; io.EOF after the last record
+	held  bool  // next and state are valid
 }
 
 func (p *bufferedReader) peekRecord() (storage.Record, error) {
@@ -37,7 +37,7 @@ func (p *bufferedReader) peekRecord() (storage.Record, error) {
 	return p.next, err
 }
 
-// findEntry takes the next record if it is the wanted one.
+// findEntry consumes the next record if it is the wanted one.
 func (p *bufferedReader) findEntry(want indexEntry) (storage.Record, bool, error) {
 	got, err := p.peekRecord()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -45,7 +45,7 @@ func (p *bufferedReader) findEntry(want indexEntry) (storage.Record, bool, error
 	}
 	if err == nil && got.Kind == want.Kind && got.Key == want.Key {
 		if want.Value != nil && !bytes.Equal(got.Value, want.Value) {
-			return got, false, p.r.damagedPiece("line %d: %s %q is another's", p.r.read+1, got.Kind, got.Key)
+			return got, false, p.r.damagedPiece("line %d: %s %q belongs to another organization", p.r.read+1, got.Kind, got.Key)
 		}
 		p.held = false
 		return got, true, nil
@@ -56,7 +56,7 @@ func (p *bufferedReader) findEntry(want indexEntry) (storage.Record, bool, error
 	return got, false, p.r.damagedPiece("line %d: %s %q is missing", p.r.read+1, want.Kind, want.Key)
 }
 
-// checkExhausted refuses a record that matches no entry.
+// checkExhausted returns an error if there is a record that matches no entry.
 func (p *bufferedReader) checkExhausted() error {
 	got, err := p.peekRecord()
 	if errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"os"
@@ -17,9 +18,8 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// A piece is a file of JSON lines. The first says what it is, the last is its
-// end: how many lines lie between, and the SHA-256 of all bytes before the end. A
-// piece gets its name when it is whole and durable.
+// A piece is a file of JSON lines. The first line identifies the piece. The last line contains the number of lines
+// between them and the SHA-256 of all bytes before it. A piece gets its name when it is complete and durable.
 
 // header is the first line of a piece.
 type header struct {
@@ -27,7 +27,7 @@ type header struct {
 	Version      int             `json:"version"`     // formatVersion
 	Piece        pieceKind       `json:"piece"`
 	Organization id.Organization `json:"organization_id,omitzero"`
-	Begin        id.Index        `json:"begin"` // first event of events
+	Begin        id.Index        `json:"begin"` // first event, for pieceEvents
 }
 
 type pieceKind string
@@ -35,12 +35,12 @@ type pieceKind string
 const (
 	pieceExport       pieceKind = "export"       // the organizations of an export
 	pieceOrganization pieceKind = "organization" // one organization and its pieces
-	pieceRecords      pieceKind = "records"      // of its partition
-	pieceService      pieceKind = "service"      // of the service's own partition
+	pieceRecords      pieceKind = "records"      // of the organization's partition
+	pieceService      pieceKind = "service"      // its entries in the service's own partition
 	pieceEvents       pieceKind = "events"
 )
 
-// formatVersion is raised by a change that older programs must not read.
+// formatVersion is incremented by a change that older programs must not read.
 const formatVersion = 1
 
 func newPieceHeader(kind pieceKind, o id.Organization, begin id.Index) header {
@@ -55,44 +55,43 @@ type footer struct {
 type sum struct {
 	Lines  int      `json:"lines"`
 	SHA256 id.Hash  `json:"sha256"`
-	Size   id.Index `json:"size"` // of the ledger behind the events
-	Root   id.Hash  `json:"root"` // there
-	// Authenticator is of the rest of the end, under a key that is derived from the master key. Exports of older programs
-	// have none.
+	Size   id.Index `json:"size"` // of the ledger after the events
+	Root   id.Hash  `json:"root"` // at that size
+	// Authenticator authenticates the rest of the last line, under a key derived from the master key. Exports of
+	// older programs have none.
 	Authenticator id.Hash `json:"authenticator,omitzero"`
 }
 
 // purpose is the purpose of the authenticators of an export.
 const purpose = "agentledger/export/v1"
 
-// text is the part of an end that its authenticator covers. It contains the SHA-256 of all lines before it, the first of
-// which names the piece.
+// text is the part of a last line that its authenticator covers. It contains the SHA-256 of all lines before it, the
+// first of which identifies the piece.
 func (s sum) text() ([]byte, error) {
 	s.Authenticator = id.Hash{}
 	return json.Marshal(footer{s})
 }
 
-// checkAuthenticator returns an error that wraps ErrUnauthenticated if no key of the ring vouches for the piece.
+// checkAuthenticator returns an error that wraps ErrUnauthenticated if no key of the ring authenticates the piece.
 func (s sum) checkAuthenticator(keyring *seal.Keyring, path string) error {
 	if s.Authenticator == (id.Hash{}) {
-		return unauthenticatedf("%s: has no authenticator: an older program wrote it, or somebody removed it", path)
+		return unauthenticatedf("%s has no authenticator: it was written by an older program, or the authenticator was removed", path)
 	}
 	text, err := s.text()
 	if err != nil {
 		return err
 	}
 	if !keyring.IsAuthentic(purpose, text, s.Authenticator[:]) {
-		return unauthenticatedf("%s: its authenticator is wrong: it was changed after it was written, or it comes from a service "+
+		return unauthenticatedf("%s: its authenticator does not match: it was changed after it was written, or it comes from a service "+
 			"with another master key", path)
 	}
 	return nil
 }
 
-// footerStart begins the last line and no other.
+// footerStart is the beginning of the last line and of no other.
 const footerStart = `{"end":{`
 
-// maxLine bounds a line: an event of the largest size that can be configured,
-// in a record and an envelope.
+// maxLine bounds a line: an event of the largest configurable size, in a record and an envelope.
 const maxLine = 64 << 20
 
 // pieceWriter writes a piece.
@@ -104,10 +103,10 @@ type pieceWriter struct {
 	lines int
 	bytes int64
 
-	keyring *seal.Keyring // nil: the piece gets no authenticator
+	keyring *seal.Keyring // if nil, the piece gets no authenticator
 }
 
-// partSuffix is behind the name of a piece that is not whole.
+// partSuffix is the suffix of the name of an incomplete piece.
 const partSuffix = ".part"
 
 func partialPath(path string) string { return path + partSuffix }
@@ -129,7 +128,7 @@ func createPiece(path string, h header, keyring *seal.Keyring) (*pieceWriter, er
 	return w, nil
 }
 
-// writeLine appends one line, which has no line feed in it.
+// writeLine appends one line, which must not contain a line feed.
 func (w *pieceWriter) writeLine(line []byte) error {
 	w.lines++
 	return w.writeBytes(line)
@@ -141,7 +140,7 @@ func (w *pieceWriter) writeBytes(line []byte) error {
 	return errors.Join(err, w.out.WriteByte('\n'))
 }
 
-// sealPiece ends the piece, makes it durable and gives it its name.
+// sealPiece writes the last line, makes the piece durable and renames it to its name.
 func (w *pieceWriter) sealPiece(size id.Index, root id.Hash) (sum, error) {
 	if err := w.out.Flush(); err != nil {
 		return sum{}, errors.Join(err, w.file.Close())
@@ -164,27 +163,27 @@ func (w *pieceWriter) sealPiece(size id.Index, root id.Hash) (sum, error) {
 	return end, err
 }
 
-// discardPiece gives up a piece that is not sealed.
+// discardPiece closes a piece that is not sealed.
 func (w *pieceWriter) discardPiece() { w.file.Close() }
 
-// pieceReader reads a piece and checks it on the way.
+// pieceReader reads and verifies a piece.
 type pieceReader struct {
 	path    string
 	file    *os.File
 	in      *bufio.Reader
-	keyring *seal.Keyring // nil: the authenticator is not checked
+	keyring *seal.Keyring // if nil, the authenticator is not checked
 	sum     hash.Hash
-	end     sum // once next was io.EOF
-	read    int // lines behind the header
+	end     sum // set when nextLine has returned io.EOF
+	read    int // lines after the header
 	long    []byte
 }
 
-// openPiece opens a piece whose first line must be h. At its end the reader returns ErrUnauthenticated if no key of the
-// ring vouches for the piece. With a nil ring the authenticator is not checked.
+// openPiece opens a piece whose first line must be h. At its end the reader returns ErrUnauthenticated if no key of
+// the ring authenticates the piece. If keyring is nil, it does not check the authenticator.
 func openPiece(path string, h header, keyring *seal.Keyring) (*pieceReader, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, Damagedf("%s: is missing", path)
+		return nil, Damagedf("%s is missing", path)
 	}
 	if err != nil {
 		return nil, err
@@ -203,10 +202,10 @@ func (r *pieceReader) readHeader(h header) error {
 	}
 	var got header
 	if err := json.Unmarshal(first, &got, json.RejectUnknownMembers(true)); err != nil {
-		return r.damagedPiece("is no piece of an export")
+		return r.damagedPiece("is not a piece of an export")
 	}
 	if got.Format == h.Format && got.Version != h.Version {
-		return Refusedf("%s: is of version %d, this program reads %d", r.path, got.Version, h.Version)
+		return Refusedf("%s has version %d, but this program reads version %d", r.path, got.Version, h.Version)
 	}
 	if got != h {
 		return r.damagedPiece("is another piece: %s of %s from %d", got.Piece, got.Organization, got.Begin)
@@ -220,12 +219,12 @@ func (r *pieceReader) digestLine(line []byte) {
 	r.sum.Write([]byte{'\n'})
 }
 
-// nextLine returns the next line, valid until the call after, or io.EOF behind the
-// last, when the piece has been found whole.
+// nextLine returns the next line, which is valid until the next call. After the last line, it verifies the piece and
+// returns io.EOF.
 func (r *pieceReader) nextLine() ([]byte, error) {
 	line, err := r.readRawLine()
 	if errors.Is(err, io.EOF) {
-		return nil, r.damagedPiece("line %d: it ends here, without its end", r.read+2)
+		return nil, r.damagedPiece("line %d: the piece ends here, without its last line", r.read+2)
 	}
 	if err != nil {
 		return nil, err
@@ -242,14 +241,14 @@ func (r *pieceReader) nextLine() ([]byte, error) {
 func (r *pieceReader) readFooter(line []byte) error {
 	end, err := parseFooter(line)
 	if err != nil {
-		return r.damagedPiece("line %d: is no end", r.read+2)
+		return r.damagedPiece("line %d is malformed", r.read+2)
 	}
 	if end.SHA256 != id.Hash(r.sum.Sum(nil)) || end.Lines != r.read {
-		return r.damagedPiece("its SHA-256 is %s, not the %s that its end tells", hex.EncodeToString(r.sum.Sum(nil)),
+		return r.damagedPiece("its SHA-256 is %s, but its last line contains %s", hex.EncodeToString(r.sum.Sum(nil)),
 			end.SHA256)
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
-		return r.damagedPiece("line %d: lies behind its end", r.read+3)
+		return r.damagedPiece("line %d follows the last line", r.read+3)
 	}
 	if r.keyring != nil {
 		if err := end.checkAuthenticator(r.keyring, r.path); err != nil {
@@ -260,19 +259,19 @@ func (r *pieceReader) readFooter(line []byte) error {
 	return io.EOF
 }
 
-// parseFooter reads exactly the output of sealPiece.
+// parseFooter accepts exactly the output of sealPiece.
 func parseFooter(line []byte) (sum, error) {
 	var f footer
 	if err := json.Unmarshal(line, &f, json.RejectUnknownMembers(true)); err != nil {
 		return sum{}, err
 	}
 	if same, err := json.Marshal(f); err != nil || !bytes.Equal(same, line) {
-		return sum{}, errors.New("not its one form")
+		return sum{}, errors.New("not in canonical form")
 	}
 	return f.End, nil
 }
 
-// readRawLine returns a line without its line feed, io.EOF when there is no whole one.
+// readRawLine returns a line without its line feed, or io.EOF if there is no complete line.
 func (r *pieceReader) readRawLine() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if err == nil {
@@ -280,7 +279,7 @@ func (r *pieceReader) readRawLine() ([]byte, error) {
 	}
 	for r.long = r.long[:0]; errors.Is(err, bufio.ErrBufferFull); {
 		if r.long = append(r.long, line...); len(r.long) > maxLine {
-			return nil, r.damagedPiece("line %d: is too long", r.read+2)
+			return nil, r.damagedPiece("line %d is too long", r.read+2)
 		}
 		line, err = r.in.ReadSlice('\n')
 	}
@@ -294,5 +293,5 @@ func (r *pieceReader) readRawLine() ([]byte, error) {
 func (r *pieceReader) close() { r.file.Close() }
 
 func (r *pieceReader) damagedPiece(format string, args ...any) error {
-	return Damagedf("%s: %w", r.path, errorf(format, args...))
+	return Damagedf("%s: %w", r.path, fmt.Errorf(format, args...))
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// changesAtOnce is how many records are written in one step.
+// changesAtOnce is the number of records that are written together.
 const changesAtOnce = 512
 
-// importRecords makes the organization's partition equal to the export's, except for the record that
-// makes the organization exist: that change is returned. Both come in the same order, so that a
-// partition of any size is compared record by record.
+// importRecords makes the organization's partition equal to the export's, except for the record that makes the
+// organization exist, whose change it returns. Both are in the same order, so a partition of any size is compared
+// record by record.
 func (w *incoming) importRecords(ctx context.Context) (founding []storage.Change, err error) {
 	next, stop := iter.Pull2(storage.PartitionOf(ctx, w.Store, w.parsedTenant()))
 	defer stop()
@@ -37,18 +37,18 @@ func (w *incoming) importRecords(ctx context.Context) (founding []storage.Change
 	return d.founding, err
 }
 
-// difference goes through a partition beside the records that it is to have.
+// difference compares a partition with the records that it should have.
 type difference struct {
 	*incoming
 	ctx      context.Context
 	next     func() (storage.Record, error, bool)
-	have     storage.Record // the next one of the partition
-	there    bool           // there is one
+	have     storage.Record // next record of the partition
+	there    bool           // have is valid
 	changes  []storage.Change
 	founding []storage.Change
 }
 
-// nextStored takes the next record of the partition that is not the store's own.
+// nextStored reads the next record of the partition that is not local to the store.
 func (d *difference) nextStored() error {
 	for {
 		var err error
@@ -59,16 +59,16 @@ func (d *difference) nextStored() error {
 	}
 }
 
-// dropStored takes a record away that the export does not have.
+// dropStored deletes a record that is not in the export.
 func (d *difference) dropStored() error {
 	if org.IsFounding(d.have) {
-		return Refusedf("another founding took its place in this store")
+		return Refusedf("another organization was founded in its place in this store")
 	}
 	d.changes = append(d.changes, storage.Change{Kind: d.have.Kind, Key: d.have.Key, If: d.have.Version})
 	return errors.Join(d.flushIfFull(), d.nextStored())
 }
 
-// putWanted makes the partition have r at its place.
+// putWanted makes the partition contain r.
 func (d *difference) putWanted(r storage.Record) error {
 	for d.there && compareRecords(d.have, r) < 0 {
 		if err := d.dropStored(); err != nil {
@@ -78,7 +78,7 @@ func (d *difference) putWanted(r storage.Record) error {
 	c := storage.Change{Kind: r.Kind, Key: r.Key, Value: r.Value, Version: r.Version}
 	if d.there && compareRecords(d.have, r) == 0 {
 		if _, err := org.NamesOf(d.have); org.IsFounding(r) && err != nil {
-			return Refusedf("another founding took its place in this store: %w", err)
+			return Refusedf("another organization was founded in its place in this store: %w", err)
 		}
 		same := bytes.Equal(d.have.Value, r.Value) && d.have.Version == r.Version
 		c.If = d.have.Version
@@ -107,8 +107,8 @@ func (d *difference) writeChanges() error {
 	return AsRefusal(err)
 }
 
-// claimEntries checks that the organization's entries in the service's own partition can be written
-// in this store. Its names are claimed at once; with all, the other entries too.
+// claimEntries checks that the organization's entries in the service's own partition can be written in this store,
+// and writes its names. If all is true, it also writes the other entries.
 func (w *incoming) claimEntries(ctx context.Context, all bool) error {
 	names, err := indexEntries(w.parsedTenant(), w.checked.founding)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *incoming) claimEntries(ctx context.Context, all bool) error {
 	return write()
 }
 
-// isFree reports whether a record's place is free, and refuses one that another has.
+// isFree reports whether a record does not exist yet. It returns an error if another organization has it.
 func (w *incoming) isFree(ctx context.Context, r storage.Record) (bool, error) {
 	have, err := w.Store.Get(ctx, id.Service, r.Kind, r.Key)
 	switch {
@@ -156,14 +156,13 @@ func (w *incoming) isFree(ctx context.Context, r storage.Record) (bool, error) {
 		return false, nil
 	case account.IsAccount(r):
 		return false, checkSameAddress(have, r)
-	case account.IsAddress(r): // an address is private
+	case account.IsAddress(r): // the message must not contain the address
 		return false, Refusedf("a member's address belongs to another account here")
 	}
 	return false, Refusedf("%s %q belongs to another organization here", r.Kind, r.Key)
 }
 
-// checkSameAddress lets an account that is here count in place of the exported one,
-// if it is the same person's.
+// checkSameAddress accepts an existing account instead of the exported one if it belongs to the same person.
 func checkSameAddress(have, want storage.Record) error {
 	a, _, err := account.AddressRecord(have)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestImportRefuses(t *testing.T) {
 		{"agent", put(id.Service, "agent_claim", string(red.Agent.Agent), `{"tenant":5}`), dir, "agent_claim"},
 		{"account with another address", put(id.Service, "account", string(red.Membership.Account), `{"email":"x@example.com","generation":0,"created_at":"2026-10-20T12:00:00.000Z"}`), dir, "another address"},
 		{"an older export than what was shown", func(h *house) { h.anchors = here.anchors }, older, "a newer export is needed"},
-		{"open and going on", func(h *house) { h.imports(dir, "") }, newer, "it is here and open"},
+		{"open and going on", func(h *house) { h.imports(dir, "") }, newer, "it is already here and open"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// A half import whose store holds other events than the export is refused.
+// An unfinished import is rejected if its events in the store differ from the export.
 func TestForkIsRefused(t *testing.T) {
 	here, red, _ := town(t, 15)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -122,7 +122,7 @@ func TestForkIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := here.tryImport(exports[1], "")
-	if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "other events") {
+	if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "in the store differ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// repointEntries makes the organization's entries in the service's own partition name its new
-// handle. Each record is repointed by one step, which can be repeated. The organization's names come
-// last, so that its old handle is found until all is done.
+// repointEntries makes the organization's entries in the service's own partition refer to its new handle. Each record
+// is repointed in one step, which can be repeated. The organization's names come last, so that its old handle is
+// found until everything is done.
 func (s *transition) repointEntries(ctx context.Context) error {
 	from, to := s.old.Identity().Tenant, s.new.Identity().Tenant
 	service := &records.Writer{Store: s.Store, Tenant: id.Service}
-	var names, left []storage.Change
+	var names, moved []storage.Change
 	for r, err := range storage.PartitionOf(ctx, s.Store, from) {
 		if err != nil {
 			return err
@@ -29,7 +29,7 @@ func (s *transition) repointEntries(ctx context.Context) error {
 			continue
 		}
 		if found {
-			left = append(left, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
+			moved = append(moved, storage.Change{Kind: r.Kind, Key: r.Key, If: storage.AnyVersion})
 		}
 		if err := service.Put(ctx, changes...); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (s *transition) repointEntries(ctx context.Context) error {
 		return err
 	}
 	old := &records.Writer{Store: s.Store, Tenant: from}
-	for _, c := range left {
+	for _, c := range moved {
 		if err := old.Put(ctx, c); err != nil {
 			return err
 		}
@@ -50,9 +50,9 @@ func (s *transition) repointEntries(ctx context.Context) error {
 	return s.Store.Write(ctx, id.Service, names)
 }
 
-// repointRecord returns the changes that repoint the entries of a record, and whether the entries
-// name the handle in their key. Such a record must not stay behind, because it would count twice.
-// The entries of a record that does not move are deleted.
+// repointRecord returns the changes that repoint the entries of a record, and reports whether the keys of the entries
+// contain the handle. Such a record must not remain in the old partition, because it would count twice. The entries
+// of a record that does not move are deleted.
 func repointRecord(r storage.Record, from, to id.Tenant) (changes []storage.Change, found bool, err error) {
 	before, err := indexEntries(from, r)
 	if err != nil {
@@ -64,7 +64,7 @@ func repointRecord(r storage.Record, from, to id.Tenant) (changes []storage.Chan
 	}
 	for i, b := range before {
 		a := after[i]
-		if a.Value == nil { // an account, which is of no organization
+		if a.Value == nil { // an account, which belongs to no organization
 			continue
 		}
 		if a.Key != b.Key {

@@ -18,31 +18,29 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// indexEntry is a record of the service's own partition that one of an organization's
-// records has there. Its value is known, but for accounts.
+// indexEntry is the entry of an organization's record in the service's own partition. Its value is known, except for
+// accounts.
 type indexEntry struct {
 	storage.Record
 	Presence
 }
 
-// Presence says what it means when a record of the service's own partition is not
-// there.
+// Presence describes what a missing entry in the service's own partition means.
 type Presence uint8
 
 const (
-	Required Presence = iota // damage
-	Optional                 // nothing
-	Derived                  // nothing: it is copied as the organization's record has it
-	Supplied                 // derived in a store, optional in a copy: older copies may lack it
+	Required Presence = iota // it is damage
+	Optional                 // it is allowed
+	Derived                  // it is allowed, and is rebuilt from the organization's record
+	Supplied                 // Derived in a store, Optional in a copy, because older copies may lack it
 )
 
-// indexEntries returns the entries of an organization's record in the service's own partition. It asks
-// each package that keeps records there (its ServiceRecords). The entries follow from the record and its tenant alone, but
-// for accounts, which belong to no organization.
+// indexEntries returns the entries of an organization's record in the service's own partition, from the packages that
+// own them (ServiceRecords). The entries follow from the record and its tenant alone, except for accounts, which
+// belong to no organization.
 func indexEntries(t id.Tenant, r storage.Record) (all []indexEntry, err error) {
 	owners := []struct {
 		records func(id.Tenant, storage.Record) ([]storage.Record, error)
@@ -66,8 +64,8 @@ func indexEntries(t id.Tenant, r storage.Record) (all []indexEntry, err error) {
 	return all, nil
 }
 
-// followEntry calls see with each record of the service's own partition that stands
-// for r, as find has it. The addresses of accounts follow the accounts.
+// followEntry calls see for each entry of r in the service's own partition that find returns. The address of an
+// account follows the account.
 func followEntry(
 	t id.Tenant, r storage.Record, find func(indexEntry) (storage.Record, bool, error), see func(storage.Record) error,
 ) error {
@@ -92,7 +90,7 @@ func followEntry(
 	return err
 }
 
-// findStored finds a stand-in in a store.
+// findStored finds an entry in a store.
 func findStored(ctx context.Context, store reader, want indexEntry) (storage.Record, bool, error) {
 	r, err := store.Get(ctx, id.Service, want.Kind, want.Key)
 	switch {
@@ -102,13 +100,13 @@ func findStored(ctx context.Context, store reader, want indexEntry) (storage.Rec
 		want.Version = 1
 		return want.Record, true, nil
 	case errors.Is(err, storage.ErrNotFound):
-		return r, false, damaged("service's partition: %s %q is missing", want.Kind, want.Key)
+		return r, false, Damagedf("service's partition: %s %q is missing", want.Kind, want.Key)
 	case errors.Is(err, storage.ErrCorrupt):
-		return r, false, damaged("service's partition: %s %q: %w", want.Kind, want.Key, err)
+		return r, false, Damagedf("service's partition: %s %q: %w", want.Kind, want.Key, err)
 	case err != nil:
 		return r, false, err
 	case want.Value != nil && !bytes.Equal(r.Value, want.Value):
-		return r, false, damaged("service's partition: %s %q is another's", want.Kind, want.Key)
+		return r, false, Damagedf("service's partition: %s %q belongs to another organization", want.Kind, want.Key)
 	}
 	return r, true, nil
 }
@@ -116,8 +114,4 @@ func findStored(ctx context.Context, store reader, want indexEntry) (storage.Rec
 // reader reads records of a store.
 type reader interface {
 	Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error)
-}
-
-func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", log.ErrDamaged, fmt.Errorf(format, args...))
 }

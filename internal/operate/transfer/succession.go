@@ -24,23 +24,23 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Succession lets an organization whose ledger is frozen go on with another one, in the same store.
-// No other process may use the store meanwhile. A second run continues an unfinished succession.
+// Succession replaces the frozen ledger of an organization by a new one in the same store. No other process may use
+// the store at the same time. A second run continues an unfinished succession.
 //
-// The organization moves to the new ledger's handle in three steps. First its records are copied.
-// Then the first event names the predecessor, and with it the organization exists in the new
-// partition. Last its entries in the service's own partition are repointed, its names at the end.
+// The organization moves to the new ledger's handle in three steps. First its records are copied. Then the first
+// event names the predecessor, and with it the organization exists in the new partition. Last its entries in the
+// service's own partition are repointed, with its names at the end.
 //
-//   - A succession can be killed at any moment and run again. Until it has ended, the organization is found with its
-//     frozen ledger, which takes no event.
-//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and re-verification go on for both logs.
-//   - The checkpoint that the first event names is the frozen ledger's anchor before that event is written: the old log
-//     never shows less than its successor says.
+//   - A succession can be killed at any moment and run again. Until it ends, the organization still has its frozen
+//     ledger, which accepts no events.
+//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and re-verification continue for both logs.
+//   - The checkpoint in the first event becomes the frozen ledger's anchor before that event is written: the old log
+//     never publishes less than its successor states.
 type Succession struct {
-	Place        // the anchors are closed with Run
+	Place        // Run closes the anchors
 	Reason       string
-	Checkpoint   []byte // a checkpoint newer than the one that the frozen ledger shows; nil for none
-	Organization string // slug or id
+	Checkpoint   []byte // a newer checkpoint than the one that the frozen ledger publishes; may be nil
+	Organization string // slug or ID
 	Clock        func() time.Time
 }
 
@@ -48,12 +48,12 @@ type Succession struct {
 type Successor struct {
 	Organization id.Organization `json:"organization_id"`
 	Predecessor  id.Origin       `json:"predecessor"`
-	LastSize     id.Index        `json:"last_size"` // of the predecessor's last checkpoint that is known
+	LastSize     id.Index        `json:"last_size"` // of the predecessor's last known checkpoint
 	Origin       id.Origin       `json:"origin"`
 	LogKey       string          `json:"log_key"`
 }
 
-// Run makes the successor. ErrRefused when the organization can't have one.
+// Run creates the successor. It returns ErrRefused if the organization cannot have one.
 func (s *Succession) Run(ctx context.Context) (Successor, error) {
 	if err := checkReason(s.Reason); err != nil {
 		return Successor{}, errors.Join(err, s.Anchors.Close())
@@ -72,41 +72,41 @@ func (s *Succession) Run(ctx context.Context) (Successor, error) {
 		return Successor{}, err
 	}
 	run := &transition{Succession: s, ledgers: ledgers}
-	heir, err := run.runSteps(ctx)
-	return heir, errors.Join(err, ledgers.Close())
+	successor, err := run.runSteps(ctx)
+	return successor, errors.Join(err, ledgers.Close())
 }
 
-// maxReason is the length of a reason in bytes.
+// maxReason is the maximum length of a reason in bytes.
 const maxReason = 1024
 
 func checkReason(reason string) error {
 	if reason == "" || len(reason) > maxReason || !utf8.ValidString(reason) {
-		return Refusedf("a reason of 1 to %d bytes is needed: everybody will read it", maxReason)
+		return Refusedf("the reason must have 1 to %d bytes; it will be public", maxReason)
 	}
 	for _, c := range reason {
 		if unicode.IsControl(c) {
-			return Refusedf("the reason must not have control characters")
+			return Refusedf("the reason must not contain control characters")
 		}
 	}
 	return nil
 }
 
-// transition is a Succession under way.
+// transition is a Succession in progress.
 type transition struct {
 	*Succession
 	ledgers  *log.Ledgers
 	old, new *log.State
-	last     tlog.Checkpoint // of old, the last that is known
+	last     tlog.Checkpoint // of old, the last known one
 	note     []byte
 }
 
-func (s *transition) runSteps(ctx context.Context) (heir Successor, err error) {
+func (s *transition) runSteps(ctx context.Context) (successor Successor, err error) {
 	if s.old, err = s.findFrozenLedger(ctx); err != nil {
-		return heir, err
+		return successor, err
 	}
 	for _, step := range []func(context.Context) error{s.findLastCheckpoint, s.createLedger, s.repointEntries} {
 		if err := step(ctx); err != nil {
-			return heir, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, AsRefusal(err))
+			return successor, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, AsRefusal(err))
 		}
 	}
 	identity := s.new.Identity()
@@ -116,7 +116,7 @@ func (s *transition) runSteps(ctx context.Context) (heir Successor, err error) {
 	}, nil
 }
 
-// findFrozenLedger returns the ledger that the organization has now.
+// findFrozenLedger returns the current ledger of the organization.
 func (s *transition) findFrozenLedger(ctx context.Context) (*log.State, error) {
 	orgs, err := org.New(org.Options{Records: s.Store, Ledgers: s.ledgers})
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *transition) findFrozenLedger(ctx context.Context) (*log.State, error) {
 	return s.ledgers.State(ctx, t)
 }
 
-// findLastCheckpoint finds the last checkpoint of the frozen ledger: the one it shows, or a newer
-// one that the operator brings, which must be its own.
+// findLastCheckpoint finds the last checkpoint of the frozen ledger: the one it publishes, or a newer one from the
+// operator, which must belong to this ledger.
 func (s *transition) findLastCheckpoint(context.Context) error {
 	s.last, s.note = s.old.Shown(), s.old.Checkpoint()
 	if s.Checkpoint == nil {
@@ -146,17 +146,17 @@ func (s *transition) findLastCheckpoint(context.Context) error {
 	}
 	c, err := s.old.OpenCheckpoint(s.Checkpoint)
 	if err != nil {
-		return Refusedf("the checkpoint is not of this log: %w", err)
+		return Refusedf("the checkpoint does not belong to this log: %w", err)
 	}
 	if c.Size < s.last.Size {
-		return Refusedf("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size,
+		return Refusedf("the checkpoint has size %d, but the log publishes one of size %d: omit it", c.Size,
 			s.last.Size)
 	}
 	s.last, s.note = c, s.Checkpoint
 	return nil
 }
 
-// createLedger brings the new ledger to its first event.
+// createLedger creates the new ledger and appends its first event.
 func (s *transition) createLedger(ctx context.Context) (err error) {
 	if s.new, err = s.ledgers.Succeed(ctx, s.old); err != nil {
 		return err
@@ -178,28 +178,27 @@ func (s *transition) createLedger(ctx context.Context) (err error) {
 	return err
 }
 
-// readFirstEvent reads the first event that an earlier run wrote.
+// readFirstEvent reads the first event that an earlier run appended.
 func (s *transition) readFirstEvent(ctx context.Context) error {
 	first, err := s.ledgers.Event(ctx, s.new, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return err
 	}
-	said, err := verify.ReadSuccession(s.new.Identity().Origin, log.EntryOf(first), first.Record, first.Envelope)
+	statement, err := verify.ReadSuccession(s.new.Identity().Origin, log.EntryOf(first), first.Record, first.Envelope)
 	if err == nil {
-		s.last, err = said.Last()
+		s.last, err = statement.Last()
 	}
 	return err
 }
 
-// belongsToOrganization reports whether records of a kind are the organization's, and not about
-// one of its logs.
+// belongsToOrganization reports whether records of a kind belong to the organization, and not to one of its logs.
 func belongsToOrganization(kind storage.Kind) bool {
 	return !kind.Derived() && !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.BelongsToLog(kind) &&
 		!workflow.OfLog(kind) && !directory.OfLog(kind) && !erasure.OfLog(kind) && !sysevent.OfLog(kind)
 }
 
-// copyRecords copies the records of the old partition to the new one, except the record that makes
-// the organization exist: that change is returned. Leftovers of an earlier run are deleted first.
+// copyRecords copies the records of the old partition to the new one, except the record that makes the organization
+// exist, whose change it returns. It deletes leftovers of an earlier run first.
 func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change, err error) {
 	w := &records.Writer{Store: s.Store, Tenant: s.new.Identity().Tenant}
 	for r, err := range storage.PartitionOf(ctx, s.Store, w.Tenant) {
@@ -229,18 +228,17 @@ func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change
 		}
 	}
 	if founding == nil {
-		return nil, Damagedf("records: the organization's own one is missing")
+		return nil, Damagedf("records: the organization's own record is missing")
 	}
 	return founding, w.Flush(ctx)
 }
 
-// alwaysRecord is the disclosure of the first event, whose own rule makes it full.
+// alwaysRecord is the disclosure setting for the first event, whose own rule discloses it fully.
 func alwaysRecord(context.Context, *log.State) (id.Disclosure, error) {
 	return id.DiscloseRecord, nil
 }
 
-// appendFirstEvent appends the first event, and with it the organization exists in the new
-// partition.
+// appendFirstEvent appends the first event, with which the organization exists in the new partition.
 func (s *transition) appendFirstEvent(ctx context.Context, founding []storage.Change) error {
 	n := &sysevent.Appender{
 		Ledgers:    s.ledgers,

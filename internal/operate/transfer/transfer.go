@@ -1,21 +1,22 @@
-// Package transfer moves organizations between stores: an export is a folder of checked pieces that
-// is written from one store, and an import builds the same organizations from it in another one.
+// Package transfer moves organizations between stores, and replaces a frozen ledger by a successor. An export is a
+// directory of verified pieces written from one store, and an import builds the same organizations from it in another
+// store. Callers see whole organizations; files, records and their order stay hidden.
 //
 // Invariants:
 //
-//   - An export holds the events and records behind one signed checkpoint, re-verified while it
-//     was written, and nothing of another organization.
-//   - An import reads the whole export and compares it with its checkpoint before it writes
-//     anything. Events then go through the sequencer of package log.
-//   - An organization that has not arrived as a whole is hidden and takes no events. It is opened
-//     by one step, after its checkpoint is the anchor.
-//   - Both can be killed at any moment and run again: an export goes on behind its last whole
-//     piece, an import at the head that the store has.
-//   - Each file of an export ends with an authenticator under a key that is derived from the master
-//     key, which both services have. Whoever only carries an export can change nothing in it.
-//   - Private keys stay sealed as they are. The key that opens them is not in the export.
-//   - An import that has not ended can be dropped, one that has ended cannot.
-//   - The logs of one organization move together, and arrive in their order.
+//   - An export contains the events and records of one signed checkpoint, re-verified while it was written, and
+//     nothing of another organization.
+//   - An import reads the whole export and compares it with its checkpoint before it writes anything. Events then go
+//     through the sequencer of package log.
+//   - An organization that is not completely imported is hidden and accepts no events. It is opened in one step,
+//     after its checkpoint has become the anchor.
+//   - Both can be killed at any moment and run again: an export continues after its last complete piece, an import at
+//     the head of the store.
+//   - Each file of an export ends with an authenticator under a key derived from the master key, which both services
+//     have. Whoever only transports an export cannot change anything in it undetected.
+//   - Private keys stay sealed. The key that opens them is not in the export.
+//   - An unfinished import can be dropped, a finished one cannot.
+//   - The logs of one organization move together, and are imported in their order.
 package transfer
 
 import (
@@ -30,23 +31,22 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ErrDamaged is wrapped by errors about a damaged export or a damaged store. The text names the
-// place.
+// ErrDamaged is wrapped by errors about a damaged export or a damaged store. The text contains the location.
 var ErrDamaged = log.ErrDamaged
 
-// ErrRefused is wrapped by errors about a move that is refused without any damage. For example,
-// another organization has the name, or a newer export is needed.
+// ErrRefused is wrapped by errors about a move that is rejected although nothing is damaged. For example, the name
+// belongs to another organization, or a newer export is needed.
 var ErrRefused = errors.New("refused")
 
-// ErrUnauthenticated is wrapped by errors about an export that no master key of this service vouches for.
+// ErrUnauthenticated is wrapped by errors about an export that no master key of this service authenticates.
 var ErrUnauthenticated = fmt.Errorf("%w: not authenticated", ErrRefused)
 
 func unauthenticatedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %w (--older-master-key-file names another key; --unauthenticated reads it without this check)", ErrUnauthenticated, fmt.Errorf(format, args...))
 }
 
-// Place is a store with the anchors that confirm it and the keys that open it. The anchors stay the
-// caller's, unless a function says otherwise.
+// Place is a store with the anchors that confirm it and the keys that open it. The caller closes the anchors, unless
+// a function states otherwise.
 type Place struct {
 	Store   storage.Engine
 	Keyring *seal.Keyring
@@ -54,16 +54,16 @@ type Place struct {
 	Logger  *slog.Logger // default: discards
 }
 
-// Progress is how far a move is.
+// Progress is the progress of a move.
 type Progress struct {
 	Step         string  // exporting, checking or importing
-	Organization id.Slug // the one that is under way
-	Number, Of   int     // it is organization Number of Of, from 1
+	Organization id.Slug // the organization in progress
+	Number, Of   int     // organization Number of Of, from 1
 	Events       id.Index
 	Size         id.Index // events of the organization
 }
 
-// Organization is one organization that an export holds.
+// Organization is one organization in an export.
 type Organization struct {
 	ID     id.Organization `json:"organization_id"`
 	Slug   id.Slug         `json:"slug"`
@@ -72,7 +72,7 @@ type Organization struct {
 	Root   id.Hash         `json:"root"`
 }
 
-// isNamed reports whether a word of the operator's names the organization.
+// isNamed reports whether name is the slug or the ID of the organization.
 func (o *Organization) isNamed(name string) bool {
 	return string(o.Slug) == name || o.ID.String() == name
 }
