@@ -94,7 +94,7 @@ func TestRetireBesideAServer(t *testing.T) {
 			t.Fatal("what was retired went on")
 		case late != nil:
 			t.Fatalf("retired: %v; and an event was refused: %v", err, late)
-		case !strings.Contains(err.Error(), "was written"):
+		case !strings.Contains(err.Error(), "changed after"):
 			t.Fatalf("got %v", err)
 		}
 	}

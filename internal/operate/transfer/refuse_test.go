@@ -60,8 +60,8 @@ func TestImportRefuses(t *testing.T) {
 		from   string
 		says   string
 	}{
-		{"another master key", func(h *house) { h.keyring = newKeyring(t) }, dir, "another master key"},
-		{"another master key for one of the keys", func(*house) {}, mixed, "another master key"},
+		{"another master key", func(h *house) { h.keyring = newKeyring(t) }, dir, "a master key that this service does not have"},
+		{"another master key for one of the keys", func(*house) {}, mixed, "a master key that this service does not have"},
 		{"slug", founded(provision.Request{Name: "x", Slug: "red", AdminEmail: "eve@example.com"}), dir, `org_slug "red"`},
 		{"organization", founded(provision.Request{Name: "x", Slug: "green", Organization: organization, AdminEmail: "eve@example.com"}), dir, "org_id"},
 		{"address of a member", founded(provision.Request{Name: "x", Slug: "green", AdminEmail: "ann@example.com"}), dir, "a member's address belongs to another account"},

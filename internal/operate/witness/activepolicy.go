@@ -7,51 +7,51 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// activePolicy is the policy in force for a ledger: the keys to ask and the quorum.
+// activePolicy is the current policy of a ledger: the keys to request cosignatures from, and the quorum.
 type activePolicy struct {
 	policy     *trust.Policy // without logs; every target is one of its witnesses
 	targets    []*target     // all keys, in the order of the policy
 	endpoints  []*endpoint   // the same keys, grouped by address
 	failClosed bool
 
-	text   string // of the organization's own policy; "" for the service's
+	text   string // of the organization's own policy; "" for the service's policy
 	digest string // of policy
 }
 
-// hasOwnPolicy reports whether the organization named witnesses or a quorum.
+// hasOwnPolicy reports whether the organization has its own witnesses or quorum.
 func (f *activePolicy) hasOwnPolicy() bool { return f.text != "" }
 
-// newServicePolicy returns the policy of organizations without a policy of their own.
+// newServicePolicy returns the policy of organizations without their own policy.
 func (w *Witnesses) newServicePolicy() *activePolicy {
 	f := &activePolicy{policy: w.Service, failClosed: w.FailClosed}
 	for _, witness := range w.Service.Witnesses {
 		f.addTarget(&target{Witness: witness, label: witness.Name}, func(string) *breaker {
-			return newBreaker(witness.Name, make(chan struct{}, serviceAsks))
+			return newBreaker(witness.Name, make(chan struct{}, serviceCalls))
 		})
 	}
 	f.digest = policyDigest(f.policy.Text())
 	return f
 }
 
-// maxOwnPolicies bounds the organizations whose own policies are kept, with the health of
-// their witnesses. Other policies are parsed again.
+// maxOwnPolicies bounds the number of organizations whose own policies are cached, together with the health of their
+// witnesses. Other policies are parsed again.
 const maxOwnPolicies = 4096
 
 func newOwnPolicies() *cache.Map[id.Tenant, *activePolicy] {
 	return cache.NewMap(cache.MapOptions[id.Tenant, *activePolicy]{Limit: maxOwnPolicies})
 }
 
-// policyInForce returns the policy in force for a ledger.
-func (w *Witnesses) policyInForce(t id.Tenant, wanted org.Witnessing) (*activePolicy, error) {
+// currentPolicy returns the current policy of a ledger.
+func (w *Witnesses) currentPolicy(t id.Tenant, wanted org.Witnessing) (*activePolicy, error) {
 	if wanted.Policy == "" {
 		return w.base, nil
 	}
 	var err error
 	var f *activePolicy
-	w.ownPolicies.Update(t, func(kept *activePolicy, found bool) (*activePolicy, bool) {
-		if found && kept.text == wanted.Policy && kept.failClosed == wanted.FailClosed {
-			f = kept
-			return kept, true
+	w.ownPolicies.Update(t, func(cached *activePolicy, found bool) (*activePolicy, bool) {
+		if found && cached.text == wanted.Policy && cached.failClosed == wanted.FailClosed {
+			f = cached
+			return cached, true
 		}
 		f, err = w.parseOwnPolicy(wanted)
 		return f, err == nil
@@ -69,9 +69,8 @@ func (w *Witnesses) parseOwnPolicy(wanted org.Witnessing) (*activePolicy, error)
 	return f, nil
 }
 
-// joinServiceWitnesses adds the service's witnesses to an organization's policy. They
-// are asked about its ledger too, and are listed. They count for its quorum only when
-// the organization named them.
+// joinServiceWitnesses adds the service's witnesses to an organization's policy. They are also asked to cosign its
+// ledger, and are listed. They count for its quorum only if the organization's policy contains them.
 func (w *Witnesses) joinServiceWitnesses(own *trust.Policy) *activePolicy {
 	f := &activePolicy{policy: &trust.Policy{Groups: own.Groups, Quorum: own.Quorum}}
 	service := make(map[string]*target, len(w.base.targets))
@@ -111,9 +110,8 @@ func (f *activePolicy) addPolicyTarget(t *target, makeBreaker func(address strin
 	f.policy.Witnesses = append(f.policy.Witnesses, t.Witness)
 }
 
-// breakerForAddress returns the breaker of an address in an organization's policy. It
-// is the breaker of the service's witness with the address, or one for this
-// organization alone.
+// breakerForAddress returns the breaker for an address in an organization's policy: the breaker of the service's
+// witness with that address, or a new one only for this organization.
 func (w *Witnesses) breakerForAddress(address string) *breaker {
 	for _, e := range w.base.endpoints {
 		if e.address == address {

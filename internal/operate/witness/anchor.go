@@ -8,22 +8,21 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// A ledger whose anchor is lost takes no events, because the store may be an older one.
-// With Options.Anchor a quorum of witnesses replaces the anchor: each confirms that the
-// largest tree that it has seen is exactly the stored one.
+// A ledger whose anchor is lost accepts no events, because the store may be an older copy. With Options.Anchor, a
+// quorum of witnesses replaces the anchor: each confirms that the largest tree that it has seen is exactly the stored
+// one.
 //
 // Invariants:
 //
-//   - Only new answers count. Stored cosignatures may be as old as the store, so they do
-//     not show whether larger trees were shown since.
-//   - The request has the size of the ledger as the old size. So a witness with an
-//     earlier tree confirms nothing, and can't extend its tree by the request.
-//   - The quorum of the policy in force and, if there is one, the quorum of the service
-//     are both needed. An organization's own witnesses alone are not enough.
+//   - Only new responses count. Stored cosignatures may be as old as the store, so they do not prove that no larger
+//     tree was published since.
+//   - The request has the size of the ledger as the old size. So a witness with a smaller tree confirms nothing, and
+//     cannot extend its tree by the request.
+//   - The quorum of the current policy and, if there is one, the quorum of the service are both required. An
+//     organization's own witnesses are not enough.
 //   - The ledger stays read-only as long as there is no quorum. No request waits for one.
 
-// needsConfirmation reports whether the head of a ledger waits for a quorum in place of
-// its anchor.
+// needsConfirmation reports whether the head of a ledger needs a quorum, because its anchor is lost.
 func (w *Witnesses) needsConfirmation(ctx context.Context, t id.Tenant) (bool, error) {
 	if !w.Anchor {
 		return false, nil
@@ -32,13 +31,13 @@ func (w *Witnesses) needsConfirmation(ctx context.Context, t id.Tenant) (bool, e
 	return !anchored && err == nil, err
 }
 
-// chooseToConfirm chooses all witnesses that did not refuse the ledger lately, also
-// those whose cosignature of the head is stored.
+// chooseToConfirm chooses all witnesses that have not rejected the ledger recently, including those whose cosignature
+// of the head is stored.
 func (r *round) chooseToConfirm() {
 	r.record.applyPolicy(r.active)
 	now := r.w.Clock()
 	for _, e := range r.active.endpoints {
-		if !r.record.mayBeAsked(e, id.InstantOf(now)) {
+		if !r.record.mayBeCalled(e, id.InstantOf(now)) {
 			_, at := r.record.submissionDue(e, tlog.Checkpoint{}, now)
 			r.retry = r.retry.combineEarliest(retryTimes{paused: at})
 			continue
@@ -49,8 +48,8 @@ func (r *round) chooseToConfirm() {
 	}
 }
 
-// confirmHead asks about a head without an anchor, and makes the head the anchor when a
-// quorum confirms it.
+// confirmHead asks the witnesses to confirm a head without an anchor, and makes the head the anchor if a quorum
+// confirms it.
 func (r *round) confirmHead(ctx context.Context) retryTimes {
 	next, answers := r.submitToAll(ctx)
 	identity := r.state.Identity()
@@ -61,18 +60,18 @@ func (r *round) confirmHead(ctx context.Context) retryTimes {
 	}
 	if err := r.w.Ledgers.Adopt(ctx, identity.Tenant, r.state.Checkpoint()); err != nil {
 		if ctx.Err() == nil {
-			r.w.Logger.Error("head not made the anchor that witnesses confirmed", "origin", identity.Origin, "err", err)
+			r.w.Logger.Error("head confirmed by witnesses could not be anchored", "origin", identity.Origin, "err", err)
 		}
 		return next.combineEarliest(retryTimes{paused: r.w.Clock().Add(storeRest)})
 	}
 	r.w.metrics.anchored.Inc()
-	r.w.Logger.Warn("a quorum of witnesses confirmed a head without an anchor: the ledger takes events again",
+	r.w.Logger.Warn("a quorum of witnesses confirmed a head without an anchor: the ledger accepts events again",
 		"origin", identity.Origin, "size", r.state.Size())
 	return next
 }
 
-// isConfirmedByQuorum reports whether the witnesses that cosigned are a quorum, and no
-// witness knows another tree.
+// isConfirmedByQuorum reports whether the witnesses that cosigned form a quorum, and no witness has seen a different
+// tree.
 func (w *Witnesses) isConfirmedByQuorum(f *activePolicy, answers []outcome) bool {
 	by := make(map[string]bool)
 	for _, a := range answers {

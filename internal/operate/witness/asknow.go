@@ -8,31 +8,28 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Asker is the role that asks for a round at once.
+// Asker is the role that requests a round at once.
 type Asker int
 
 const (
-	// Owner runs the organization. The rests of shared witnesses do not end, so that one
-	// organization can't cause requests to a witness that is away.
+	// Owner is an owner of the organization. Pauses of shared witnesses continue, so that one organization cannot
+	// cause requests to a witness that is down.
 	Owner Asker = iota
-	// Operator runs the service.
+	// Operator is the operator of the service.
 	Operator
 )
 
-// AskNow queues a round of a ledger as soon as possible, and clears the refusals of its
-// witnesses. It returns the names of the witnesses in the order of the policy in force.
-// It does not wait for their answers (see Status).
+// AskNow queues a round of a ledger as soon as possible, and clears the rejections of its witnesses. Use it, for
+// example, after a witness responded with 404 and its operator has added the log. It returns the names of the
+// witnesses in the order of the current policy, without waiting for their responses (see Status).
 //
-// For example, a witness answered 404, and its operator has added the log since.
-//
-// Errors: fault.NotFound for an unknown tenant; fault.Overloaded when too many ledgers
-// wait.
+// It returns fault.NotFound for an unknown tenant, and fault.Overloaded if too many ledgers are waiting.
 func (w *Witnesses) AskNow(ctx context.Context, t id.Tenant, by Asker) (names []string, err error) {
 	wanted, err := w.Organizations.Witnessing(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	f, err := w.policyInForce(t, wanted)
+	f, err := w.currentPolicy(t, wanted)
 	if err != nil || len(f.targets) == 0 {
 		return nil, err
 	}
@@ -56,7 +53,7 @@ func (w *Witnesses) AskNow(ctx context.Context, t id.Tenant, by Asker) (names []
 	return names, nil
 }
 
-// forgiveRefusals clears the refusals of a ledger, if there are any.
+// forgiveRefusals clears the rejections of a ledger, if there are any.
 func (w *Witnesses) forgiveRefusals(ctx context.Context, t id.Tenant, f *activePolicy) error {
 	p, err := w.readRecord(ctx, t)
 	if err != nil || !p.clearRefusals() {

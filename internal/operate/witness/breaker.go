@@ -9,30 +9,29 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Bounds of concurrent requests.
+// Limits of concurrent requests.
 const (
-	serviceAsks = 8  // to one witness of the service
-	ownAsks     = 64 // to the own witnesses of all organizations together
+	serviceCalls = 8  // to one witness of the service
+	ownCalls     = 64 // to the own witnesses of all organizations together
 )
 
 // ownLabel is the metric label of the own witnesses of all organizations.
 const ownLabel = "own"
 
-// Backoff of a witness that does not answer: it doubles from firstRest up to longRest.
+// Backoff of a witness that does not respond: it doubles from firstRest up to longRest.
 const (
 	firstRest = 5 * time.Second
 	longRest  = 10 * time.Minute
 )
 
-// severalLogs is the number of logs whose submissions must fail in a row before the
-// failures count for the witness as a whole. Only logs that the witness cosigned before
-// count, because some witnesses answer 500 to an unknown log.
+// severalLogs is the number of logs whose submissions must fail in a row before the failures count for the witness as
+// a whole. Only logs that the witness cosigned before count, because some witnesses respond with 500 for an unknown
+// log.
 const severalLogs = 3
 
-// breaker is the circuit breaker of one witness. It is shared by all ledgers that ask
-// the witness, and bounds the concurrent requests. After a failure the witness rests.
-// When the rest is over, one request probes the witness, and the others wait for its
-// answer.
+// breaker is the circuit breaker of one witness. It is shared by all ledgers that use the witness, and limits the
+// concurrent requests. After a failure, the witness gets no requests during a pause. After the pause, one request
+// probes the witness, and the others wait for its response.
 type breaker struct {
 	label string
 	lane  lane
@@ -50,8 +49,8 @@ func newBreaker(label string, slots chan struct{}) *breaker {
 	return &breaker{label: label, slots: slots, lane: lane{limit: cap(slots), most: cap(slots)}}
 }
 
-// acquireSlot waits for a slot, and reports whether the witness may be asked now. After
-// true the caller must call releaseSlot.
+// acquireSlot waits for a slot, and reports whether the witness may be called now. If it returns true, the caller
+// must call releaseSlot.
 func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) (c call, ok bool) {
 	if l.isResting(now()) {
 		return c, false
@@ -66,7 +65,7 @@ func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) (c call
 		l.lane.leave(c, gone)
 		return c, false
 	}
-	if !l.mayAsk(now()) {
+	if !l.mayCall(now()) {
 		<-l.slots
 		l.lane.leave(c, gone)
 		return c, false
@@ -74,8 +73,8 @@ func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) (c call
 	return c, true
 }
 
-// mayAsk reports whether the witness may be asked. If it was failing, the caller's request is the probe.
-func (l *breaker) mayAsk(now time.Time) bool {
+// mayCall reports whether the witness may be called. If it was failing, the caller's request is the probe.
+func (l *breaker) mayCall(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -94,15 +93,15 @@ func (l *breaker) isResting(now time.Time) bool {
 	return l.failures > 0 && (now.Before(l.until) || l.probing)
 }
 
-// endedSubmission is the part of an ended submission that the breaker needs.
+// endedSubmission is the part of a finished submission that the breaker needs.
 type endedSubmission struct {
 	of    id.Origin
 	known bool // the witness has cosigned the log before
 	outcome
 }
 
-// releaseSlot releases the slot and notes the health of the witness. It returns the outcome
-// and the change to log. A witness that is busy although no other call was in flight is unwell.
+// releaseSlot releases the slot and records the health of the witness. It returns the outcome and the change to log.
+// A witness that is busy although no other call was in flight counts as unwell.
 func (l *breaker) releaseSlot(c call, a endedSubmission, now time.Time) (outcome, healthChange) {
 	<-l.slots
 	if alone := l.lane.leave(c, a.result); alone && a.result == busy {
@@ -116,7 +115,7 @@ func (l *breaker) noteOutcome(a endedSubmission, now time.Time) healthChange {
 	defer l.mu.Unlock()
 	l.probing = false
 	switch {
-	case a.result == gone, a.result == busy, a.result == failed && !a.known: // the outcome does not show the witness's health
+	case a.result == gone, a.result == busy, a.result == failed && !a.known: // the outcome says nothing about the witness's health
 		return healthChange{}
 	case a.result == unwell, a.result == failed && l.noteFailedLog(a.of):
 		return l.beginRest(a, now)
@@ -128,8 +127,7 @@ func (l *breaker) noteOutcome(a endedSubmission, now time.Time) healthChange {
 	return l.health.noteSuccess(now)
 }
 
-// noteFailedLog notes a failed log, and reports whether there were severalLogs in a
-// row.
+// noteFailedLog records a failed log, and reports whether severalLogs have failed in a row.
 func (l *breaker) noteFailedLog(o id.Origin) bool {
 	if l.failing == nil {
 		l.failing = make(map[id.Origin]struct{}, severalLogs)
@@ -140,7 +138,7 @@ func (l *breaker) noteFailedLog(o id.Origin) bool {
 	return len(l.failing) == severalLogs
 }
 
-// beginRest begins or prolongs a rest of the witness.
+// beginRest starts or extends a pause of the witness.
 func (l *breaker) beginRest(a endedSubmission, now time.Time) healthChange {
 	if l.failures == 0 || !now.Before(l.until) { // concurrent failures count as one
 		l.failures++
@@ -149,14 +147,14 @@ func (l *breaker) beginRest(a endedSubmission, now time.Time) healthChange {
 	return l.health.noteFailure(a.cause, now)
 }
 
-// endRestEarly ends a rest, so that the next request is sent at once.
+// endRestEarly ends a pause, so that the next request is sent at once.
 func (l *breaker) endRestEarly() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = time.Time{}
 }
 
-// nextAttempt returns the time when the witness may be asked again, not before now.
+// nextAttempt returns when the witness may be called again, not before now.
 func (l *breaker) nextAttempt(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +170,7 @@ func exponentialBackoff(first, most time.Duration, failures int) time.Duration {
 	return min(d, most)
 }
 
-// withJitter returns three quarters to five quarters of d, so that requests that failed
+// withJitter returns a random duration from three quarters to five quarters of d, so that requests that failed
 // together are not repeated together.
 func withJitter(d time.Duration) time.Duration {
 	return d*3/4 + rand.N(d/2+1)

@@ -129,19 +129,19 @@ func TestNewsOfAWitness(t *testing.T) {
 		answer outcome
 		want   turn
 	}{
-		{0, up, nothing},
+		{0, up, unchanged},
 		{time.Second, down, turnedUnwell},
-		{time.Minute, down, nothing},
-		{time.Hour, down, nothing},
-		{time.Second, outcome{result: gone}, nothing},
+		{time.Minute, down, unchanged},
+		{time.Hour, down, unchanged},
+		{time.Second, outcome{result: gone}, unchanged},
 		{time.Second, up, turnedWell},
-		{time.Second, up, nothing},
+		{time.Second, up, unchanged},
 		{time.Second, down, turnedUnwell}, // the last was told more than ten minutes ago
 		{time.Second, up, turnedWell},
-		{time.Second, down, nothing},
-		{time.Second, up, nothing},
-		{time.Second, down, nothing},
-		{tellAgain, down, turnedUnwell}, // it stays down
+		{time.Second, down, unchanged},
+		{time.Second, up, unchanged},
+		{time.Second, down, unchanged},
+		{reportInterval, down, turnedUnwell}, // it stays down
 		{time.Second, up, turnedWell},
 	} {
 		now = now.Add(row.after)
@@ -155,7 +155,7 @@ func TestNewsOfAWitness(t *testing.T) {
 	}
 }
 
-// A busy witness pauses for others only if it had nothing else to do.
+// A busy witness pauses for others only if it had unchanged else to do.
 func TestBusyWitness(t *testing.T) {
 	l := newBreaker("x", make(chan struct{}, 2))
 	clock := func() time.Time { return testStart }

@@ -18,14 +18,13 @@ type round struct {
 	state       *log.State
 	record      *ledgerRecord
 	submissions []*submission
-	retry       retryTimes // because some witnesses are in a pause
-	refreshes   bool       // nothing is missing: cosignatures are renewed
+	retry       retryTimes // because some witnesses are paused
+	refreshes   bool       // no cosignature is missing: they are renewed
 	confirms    bool       // the head has no anchor: see anchor.go
 	foreign     bool       // the round belongs to the queue of own witnesses
 }
 
-// prepareRound reads the state for a round. It returns nil when there is no witness to
-// ask.
+// prepareRound reads the state for a round. It returns nil if there is no witness to call.
 func (w *Witnesses) prepareRound(ctx context.Context, e *queuedLedger) (*round, error) {
 	state, err := w.Ledgers.State(ctx, e.tenant)
 	if err != nil {
@@ -39,7 +38,7 @@ func (w *Witnesses) prepareRound(ctx context.Context, e *queuedLedger) (*round, 
 	if err != nil {
 		return nil, err
 	}
-	if r.active, err = w.policyInForce(e.tenant, wanted); err != nil {
+	if r.active, err = w.currentPolicy(e.tenant, wanted); err != nil {
 		return nil, err
 	}
 	w.queue.noteWitnesses(e, len(r.active.targets) > 0)
@@ -61,19 +60,19 @@ func (w *Witnesses) prepareRound(ctx context.Context, e *queuedLedger) (*round, 
 	return r, nil
 }
 
-// contradictsStored reports whether the head does not extend a stored cosigned
-// checkpoint, as far as sizes show it. In that case it freezes the ledger.
+// contradictsStored reports whether the head does not extend a stored cosigned checkpoint, as far as their sizes
+// show. It then freezes the ledger.
 func (r *round) contradictsStored(ctx context.Context) bool {
 	shown, known := r.state.Shown(), r.record.newest
 	if known.treeSize() < shown.Size || known == nil || known.isOfCheckpoint(shown) {
 		return false
 	}
 	r.w.freezeContradicted(ctx, r.state, fmt.Sprintf(
-		"a cosigned checkpoint of size %d is stored that the head at %d does not extend", known.treeSize(), shown.Size))
+		"the head of size %[2]d does not extend the stored cosigned checkpoint of size %[1]d", known.treeSize(), shown.Size))
 	return true
 }
 
-// chooseEndpoints chooses the endpoints to ask now, and notes when the others are due.
+// chooseEndpoints chooses the endpoints to call now, and records when the others are due.
 func (r *round) chooseEndpoints() {
 	shown := r.state.Shown()
 	r.record.applyPolicy(r.active)
@@ -99,9 +98,8 @@ func (r *round) newSubmission(e *endpoint) *submission {
 	return &submission{w: r.w, endpoint: e, state: r.state, shown: r.state.Shown(), old: r.record.acknowledged(e)}
 }
 
-// submissionDue reports whether a checkpoint lacks the cosignature of a key of the
-// endpoint, and the witness may be asked now. Otherwise at is the time when it may be
-// asked, or zero when no cosignature is missing.
+// submissionDue reports whether a checkpoint lacks the cosignature of a key of the endpoint, and the witness may be
+// called now. Otherwise at is the time when it may be called, or zero if no cosignature is missing.
 func (p *ledgerRecord) submissionDue(e *endpoint, c tlog.Checkpoint, now time.Time) (is bool, at time.Time) {
 	for _, t := range e.targets {
 		if p.newest.isOfCheckpoint(c) && p.newest.isCosignedBy(t.Key) {

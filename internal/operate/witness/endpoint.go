@@ -16,9 +16,9 @@ type target struct {
 	label string // in metrics
 }
 
-// endpoint is one submission address with all keys that are configured for it. One
-// request serves all its keys: each line of the answer that verifies under one of the
-// keys counts. For example, a witness has an Ed25519 key and an ML-DSA-44 key.
+// endpoint is one submission address with all keys configured for it. One request serves all its keys: each line of
+// the response that verifies under one of the keys counts. For example, a witness may have an Ed25519 key and an
+// ML-DSA-44 key.
 type endpoint struct {
 	address string
 	targets []*target // at least one
@@ -28,8 +28,8 @@ type endpoint struct {
 // displayName is the name of the endpoint in the operator's log.
 func (e *endpoint) displayName() string { return e.targets[0].Key.Name() }
 
-// submissionAddress returns the address of add-checkpoint below a prefix. Prefixes that
-// differ in the case of the host, or in a slash at the end, have one address.
+// submissionAddress returns the address of add-checkpoint below a prefix. Prefixes that differ only in the case of
+// the host or in a trailing slash have the same address.
 func submissionAddress(prefix string) string {
 	if u, err := url.Parse(prefix); err == nil {
 		u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
@@ -38,8 +38,8 @@ func submissionAddress(prefix string) string {
 	return strings.TrimSuffix(prefix, "/") + "/add-checkpoint"
 }
 
-// addTarget adds a key to the endpoint of its URL. It makes the endpoint, with a
-// breaker from makeBreaker, when there is none.
+// addTarget adds a key to the endpoint of its URL. If there is no endpoint, it creates one with a breaker from
+// makeBreaker.
 func (f *activePolicy) addTarget(t *target, makeBreaker func(address string) *breaker) {
 	f.targets = append(f.targets, t)
 	address := submissionAddress(t.URL)
@@ -58,8 +58,7 @@ func (f *activePolicy) endpointOf(t *target) *endpoint {
 	return f.endpoints[i]
 }
 
-// acknowledged returns the largest size that a key of the endpoint cosigned, as far as
-// is known, or 0.
+// acknowledged returns the largest known size that a key of the endpoint cosigned, or 0.
 func (p *ledgerRecord) acknowledged(e *endpoint) (size id.Index) {
 	for _, t := range e.targets {
 		size = max(size, p.hintOrZero(t.Key).Size)
@@ -67,8 +66,8 @@ func (p *ledgerRecord) acknowledged(e *endpoint) (size id.Index) {
 	return size
 }
 
-// cosignaturesIn returns the lines of an answer that are cosignatures of text by keys
-// of the endpoint, by WitnessKey.Identity.
+// cosignaturesIn returns the lines of a response that are cosignatures of text by keys of the endpoint, by
+// WitnessKey.Identity.
 func (e *endpoint) cosignaturesIn(body []byte, text string) map[string]tlog.Signature {
 	found := make(map[string]tlog.Signature, len(e.targets))
 	lines, err := tlog.ParseSignatures(string(body))

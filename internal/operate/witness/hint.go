@@ -9,8 +9,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// hint is the last known state of a witness about the ledger. A lost or wrong hint
-// costs one more call and nothing else.
+// hint is the last known state of a witness for one ledger. A lost or wrong hint only costs one more call.
 type hint struct {
 	Size     id.Index   `json:"size,omitzero"`     // the size that the witness acknowledged
 	Refusals int        `json:"refusals,omitzero"` // in a row
@@ -19,7 +18,7 @@ type hint struct {
 	At       id.Instant `json:"at,omitzero"`       // time of Last
 }
 
-// Backoff of a witness that refuses a ledger.
+// Backoff of a witness that rejects a ledger.
 const (
 	firstRefusal = time.Minute
 	longRefusal  = time.Hour
@@ -33,7 +32,7 @@ func (p *ledgerRecord) hintOrZero(k tlog.WitnessKey) hint {
 	return hint{}
 }
 
-// mutableHint returns the stored hint of a witness. It makes one when there is none.
+// mutableHint returns the stored hint of a witness, and creates it if there is none.
 func (p *ledgerRecord) mutableHint(k tlog.WitnessKey) *hint {
 	name := k.Identity()
 	if p.hints[name] == nil {
@@ -42,8 +41,8 @@ func (p *ledgerRecord) mutableHint(k tlog.WitnessKey) *hint {
 	return p.hints[name]
 }
 
-// extendPause begins a pause before the next submission. Each pause is longer than the
-// last one, and at least as long as the witness asked for.
+// extendPause starts a pause before the next submission. Each pause is longer than the last one, and at least as long
+// as the witness requested.
 func (h *hint) extendPause(because result, atLeast time.Duration, now time.Time) {
 	h.Refusals++
 	first, long := firstRefusal, longRefusal
@@ -56,28 +55,28 @@ func (h *hint) extendPause(because result, atLeast time.Duration, now time.Time)
 	h.Last, h.At = because, id.InstantOf(now)
 }
 
-// applyPolicy drops the hints of witnesses that are not in the policy in force. It
-// clears refusals that belong to another policy.
+// applyPolicy drops the hints of witnesses that are not in the current policy, and clears rejections that belong to
+// another policy.
 func (p *ledgerRecord) applyPolicy(f *activePolicy) {
-	kept := make(map[string]*hint, len(p.hints))
+	current := make(map[string]*hint, len(p.hints))
 	for _, t := range f.targets {
 		if name := t.Key.Identity(); p.hints[name] != nil {
-			kept[name] = p.hints[name]
+			current[name] = p.hints[name]
 		}
 	}
-	if p.hints = kept; p.under != f.digest {
+	if p.hints = current; p.under != f.digest {
 		p.clearRefusals()
 	}
 }
 
-// clearRefusals clears all refusals, and reports whether there was one.
-func (p *ledgerRecord) clearRefusals() (was bool) {
+// clearRefusals clears all rejections, and reports whether there were any.
+func (p *ledgerRecord) clearRefusals() (found bool) {
 	for _, h := range p.hints {
-		was = was || h.Refusals > 0
+		found = found || h.Refusals > 0
 		h.Refusals, h.Until = 0, 0
 	}
 	p.under = ""
-	return was
+	return found
 }
 
 // policyDigest identifies the text of a policy, including its addresses.

@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// growAfter is the number of answers in a row after which the limit grows by one.
+// growAfter is the number of responses in a row after which the limit grows by one.
 const growAfter = 16
 
-// lane bounds the calls in flight to one witness. If the witness is busy, the limit is halved, down to one. It grows
-// again with answers. Callers enter in the order of their calls. The methods may be called concurrently.
+// lane limits the calls in flight to one witness. If the witness is busy, the limit is halved, down to one. It grows
+// again with responses. Callers are admitted in the order in which they call enter. The methods may be called
+// concurrently.
 type lane struct {
 	mu       sync.Mutex
 	limit    int // of calls in flight
@@ -28,7 +29,8 @@ type call struct {
 	alone  bool   // no other call was in flight when it began
 }
 
-// enter waits until the call may begin. It reports false if ctx ends first. After true the caller must call leave.
+// enter waits until the call may begin. It returns false if ctx ends first. If it returns true, the caller must call
+// leave.
 func (l *lane) enter(ctx context.Context) (call, bool) {
 	l.mu.Lock()
 	if l.inFlight < l.limit && len(l.waiting) == 0 {
@@ -48,7 +50,7 @@ func (l *lane) enter(ctx context.Context) (call, bool) {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 		return call{}, false
 	}
-	l.inFlight-- // which admit counted
+	l.inFlight-- // admit has counted it already
 	return l.begin(), true
 }
 
@@ -59,7 +61,8 @@ func (l *lane) begin() call {
 	return call{number: l.begun, alone: l.inFlight == 1}
 }
 
-// leave ends a call and adapts the limit to its result. It reports whether no other call was in flight during this one.
+// leave ends a call and adapts the limit to its result. It reports whether no other call was in flight at the same
+// time.
 func (l *lane) leave(c call, r result) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

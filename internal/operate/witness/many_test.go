@@ -117,7 +117,7 @@ func TestManyOrganizations(t *testing.T) {
 			t.Errorf("%d: got %d calls, at most %d", tenant, calls, most)
 		}
 	}
-	if c.most > serviceAsks {
+	if c.most > serviceCalls {
 		t.Errorf("%d calls at a time", c.most)
 	}
 	c.mu.Unlock()

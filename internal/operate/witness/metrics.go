@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/internal/http/egress"
 )
 
-// metrics of the submissions. The label is the name of a witness of the service, or
-// "own" for the witnesses of all organizations.
+// metrics are the metrics of submissions. The label is the name of a witness of the service, or "own" for the
+// witnesses of all organizations.
 type metrics struct {
-	calls          *prometheus.CounterVec // by status; 0 is no answer
+	calls          *prometheus.CounterVec // by status; 0 means no response
 	seconds        *prometheus.HistogramVec
-	unreached      *prometheus.CounterVec // calls without an answer, by egress.Class
+	unreached      *prometheus.CounterVec // calls without a response, by egress.Class
 	asks           *prometheus.CounterVec
 	contradictions prometheus.Counter
 	anchored       prometheus.Counter
@@ -26,23 +26,23 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_witness_calls_total",
-			Help: "Calls to witnesses, by the status of the answer; 0 is none."}, []string{"witness", "status"}),
+			Help: "Calls to witnesses, by response status; 0 means no response."}, []string{"witness", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "agentledger_witness_call_seconds", Help: "Duration of calls to witnesses.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"witness"}),
 		unreached: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_witness_unanswered_total",
-			Help: "Calls to witnesses that have no answer, by the class of the error: " +
+			Help: "Calls to witnesses without a response, by class of error: " +
 				"dns, refused, timeout, tls, address, connection, too_large."}, []string{"witness", "class"}),
 		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_witness_asks_total",
-			Help: "Asks of witnesses, of up to three calls each, by how they ended."}, []string{"witness", "result"}),
+			Help: "Submissions to witnesses, of up to three calls each, by result."}, []string{"witness", "result"}),
 		contradictions: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_witness_contradictions_total",
-			Help: "Witnesses that know of a tree which a ledger does not extend. Each is an alarm."}),
+			Help: "Witnesses that have seen a tree that a ledger does not extend. Each is an alarm."}),
 		anchored: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_witness_anchored_total",
-			Help: "Heads without an anchor that a quorum of witnesses confirmed."}),
+			Help: "Heads without an anchor that were confirmed by a quorum of witnesses."}),
 	}
 	r.MustRegister(m.calls, m.seconds, m.unreached, m.asks, m.contradictions, m.anchored)
 	return m
@@ -54,11 +54,11 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 		cache.StaleCounter("cosignatures", w.views.StaleAnswers),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_ledgers",
-			Help: "Ledgers with new events that wait for their witnesses. Ledgers without witnesses do not count.",
+			Help: "Ledgers with new events that are waiting for their witnesses. Ledgers without witnesses do not count.",
 		}, func() float64 { n, _ := w.queue.countAndOldest(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_wait_seconds",
-			Help: "For how long the ledger that waits longest for its witnesses does.",
+			Help: "Longest time that a ledger has been waiting for its witnesses.",
 		}, func() float64 {
 			_, since := w.queue.countAndOldest()
 			if since.IsZero() {
@@ -68,7 +68,7 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_oldest_quorum_seconds",
-			Help: "How long ago a quorum of the service's policy last cosigned the ledger for which that is longest ago. Hourly sweeps find it; 0 if there is none.",
+			Help: "Age of the oldest last quorum of any ledger under the service's policy. Updated by hourly sweeps; 0 if there is none.",
 		}, func() float64 {
 			oldest := id.Instant(w.oldest.Load())
 			if oldest == 0 {
@@ -78,13 +78,13 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_witness_overflow_total",
-			Help: "Ledgers that moved and found no room; a sweep finds them.",
+			Help: "Ledgers that moved while the queue was full; a sweep finds them.",
 		}, func() float64 { w.queue.mu.Lock(); defer w.queue.mu.Unlock(); return float64(w.queue.overflow) }),
 	)
 	for _, e := range w.base.endpoints {
 		for _, t := range e.targets {
 			r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "agentledger_witness_resting", Help: "Whether a witness is left alone since it was not well.",
+				Name: "agentledger_witness_resting", Help: "Whether a witness is paused after failures.",
 				ConstLabels: prometheus.Labels{"witness": t.label},
 			}, func() float64 {
 				if e.breaker.isResting(w.Clock()) {
@@ -96,7 +96,7 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 	}
 }
 
-// observeCall notes one call.
+// observeCall records one call.
 func (m *metrics) observeCall(witness string, status int, d time.Duration) {
 	if status < 0 || status > 599 {
 		status = 599
@@ -105,12 +105,12 @@ func (m *metrics) observeCall(witness string, status int, d time.Duration) {
 	m.seconds.WithLabelValues(witness).Observe(d.Seconds())
 }
 
-// countUnanswered notes a call without an answer.
+// countUnanswered records a call without a response.
 func (m *metrics) countUnanswered(witness string, c egress.Class) {
 	m.unreached.WithLabelValues(witness, string(c)).Inc()
 }
 
-// countResults notes the result of a submission for each key of its endpoint.
+// countResults records the result of a submission for each key of its endpoint.
 func (m *metrics) countResults(e *endpoint, a outcome) {
 	for _, t := range e.targets {
 		m.asks.WithLabelValues(t.label, string(a.resultForKey(t))).Inc()

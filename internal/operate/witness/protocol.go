@@ -11,11 +11,10 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// mediaSize is the type of a 409 that tells a size.
+// mediaSize is the content type of a 409 that contains a size.
 const mediaSize = "text/x.tlog.size"
 
-// MaxAnswer is the size in bytes of the largest answer of a witness that is read:
-// room for a few lines of the largest signatures there are.
+// MaxAnswer is the maximum size of a witness's response in bytes: enough for a few lines of the largest signatures.
 const MaxAnswer = 32 << 10
 
 // addCheckpointBody returns the body of add-checkpoint: the old size, the consistency
@@ -30,8 +29,8 @@ func addCheckpointBody(old id.Index, proof []id.Hash, checkpoint []byte) []byte 
 	return append(append(b, '\n'), checkpoint...)
 }
 
-// conflictSize reads the size in a 409: decimal digits without leading zeros and a line
-// end. It reports false when there is none.
+// conflictSize parses the size in a 409: decimal digits without leading zeros, followed by a line end. It returns
+// false if there is none.
 func conflictSize(a egress.Answer) (id.Index, bool) {
 	media, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if err != nil || media != mediaSize {

@@ -147,7 +147,7 @@ func TestManyQuietLedgers(t *testing.T) {
 		t.Logf("2 hours of %d quiet logs: %d calls, at most %d in a second, %d in flight, %d goroutines, %d places of the queue; "+
 			"the oldest cosignature was of %s ago; %d bytes of heap for each log",
 			n, all, most, x.inFlight, x.goroutines, held, x.oldest, (heapInUse()-before)/n)
-		if all < n || all > 4*n || most > 51 || x.inFlight > serviceAsks || x.goroutines > 100 || held > 200 ||
+		if all < n || all > 4*n || most > 51 || x.inFlight > serviceCalls || x.goroutines > 100 || held > 200 ||
 			x.oldest > 65*time.Minute {
 			t.Error("that is not bounded")
 		}
@@ -171,7 +171,7 @@ func TestManyQuietLedgers(t *testing.T) {
 			t.Errorf("%d quiet logs are not cosigned again", behind)
 		}
 		t.Logf("after a stop: %d in flight, %d goroutines; in %s a log that moved waited for %s at most", x.inFlight, x.goroutines, busy, worst)
-		if worst > 5*time.Second || x.inFlight > serviceAsks || x.goroutines > 100 {
+		if worst > 5*time.Second || x.inFlight > serviceCalls || x.goroutines > 100 {
 			t.Error("quiet logs delay a log that moves")
 		}
 	})

@@ -21,25 +21,25 @@ const kindWitnessed storage.Kind = "witnessed"
 
 // storedRecord is the stored form.
 type storedRecord struct {
-	Quorum string           `json:"quorum,omitzero"` // the newest note with a quorum
-	Newest string           `json:"newest,omitzero"` // the newest note with a cosignature; "" when it is Quorum
+	Quorum string           `json:"quorum,omitzero"` // latest note with a quorum
+	Newest string           `json:"newest,omitzero"` // latest note with a cosignature; "" if it is Quorum
 	Hints  map[string]*hint `json:"hints,omitzero"`  // by WitnessKey.Identity
-	Under  string           `json:"under,omitzero"`  // digest of the policy of the refusals; "" for none
+	Under  string           `json:"under,omitzero"`  // digest of the policy of the rejections; "" if there are none
 }
 
 // ledgerRecord is the parsed record of a ledger.
 type ledgerRecord struct {
-	version        uint64 // 0: there is none
+	version        uint64 // 0 if there is none
 	hints          map[string]*hint
-	under          string              // see record
-	quorum, newest *cosignedCheckpoint // nil for none
+	under          string              // see storedRecord
+	quorum, newest *cosignedCheckpoint // nil if there is none
 }
 
 // cosignedCheckpoint is a checkpoint with cosignatures.
 type cosignedCheckpoint struct {
 	checkpoint tlog.Checkpoint
 	note       tlog.Note
-	bytes      []byte // of note; never changed
+	bytes      []byte // of note; immutable
 }
 
 func parseCosigned(note []byte) (*cosignedCheckpoint, error) {
@@ -51,8 +51,7 @@ func parseCosigned(note []byte) (*cosignedCheckpoint, error) {
 	return &cosignedCheckpoint{checkpoint: c, note: n, bytes: note}, err
 }
 
-// isCosignedBy reports whether the note has a cosignature of the key. It was verified
-// before it was stored.
+// isCosignedBy reports whether the note has a cosignature of the key. Cosignatures are verified before they are stored.
 func (v *cosignedCheckpoint) isCosignedBy(k tlog.WitnessKey) bool {
 	return v != nil && slices.ContainsFunc(v.note.Signatures, k.Matches)
 }
@@ -62,7 +61,7 @@ func (v *cosignedCheckpoint) isOfCheckpoint(c tlog.Checkpoint) bool {
 	return v != nil && v.checkpoint == c
 }
 
-// treeSize returns the size of the checkpoint, 0 for none.
+// treeSize returns the size of the checkpoint, or 0 if v is nil.
 func (v *cosignedCheckpoint) treeSize() id.Index {
 	if v == nil {
 		return 0
@@ -84,8 +83,8 @@ func (w *Witnesses) readRecord(ctx context.Context, t id.Tenant) (*ledgerRecord,
 	return p, nil
 }
 
-// recordIn parses a record, nil for none. One that can't be parsed counts as absent, because the
-// witnesses can be asked again.
+// recordIn parses a record. If value is nil or can't be parsed, it returns an empty record, because the witnesses can
+// be asked again.
 func (w *Witnesses) recordIn(t id.Tenant, value []byte) *ledgerRecord {
 	if value != nil {
 		p, err := parseRecord(value)
@@ -131,10 +130,9 @@ func (p *ledgerRecord) marshalRecord() ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// addCosignature adds a cosignature of the newest checkpoint, of a newer one, or of the
-// one with a quorum. Other cosignatures are dropped, because the stored state only
-// grows; a newer one of the same key replaces the older one. signed is the checkpoint's
-// note with the log's signature.
+// addCosignature adds a cosignature of the latest checkpoint, of a newer one, or of the checkpoint with a quorum. It
+// drops other cosignatures, because the stored state only grows; a newer cosignature of the same key replaces the
+// older one. signed is the checkpoint's note with the log's signature.
 func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *activePolicy, now id.Instant) error {
 	fresh, err := parseCosigned(signed)
 	if err != nil {
@@ -151,7 +149,7 @@ func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *active
 	}
 	note, err := on.withoutOlder(s, now).Add(s)
 	if err != nil {
-		return nil // the note has a line of that key already
+		return nil // the note already has a line of that key
 	}
 	more := &cosignedCheckpoint{checkpoint: on.checkpoint, note: note, bytes: note.Bytes()}
 	if more.checkpoint.Size >= p.newest.treeSize() {
@@ -163,8 +161,8 @@ func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *active
 	return nil
 }
 
-// withoutOlder returns the note without an older cosignature of the key that made s. One
-// from the future counts as older, because its time proves nothing.
+// withoutOlder returns the note without an older cosignature of the key that made s. A cosignature from the future
+// counts as older, because its time proves nothing.
 func (v *cosignedCheckpoint) withoutOlder(s tlog.Signature, now id.Instant) tlog.Note {
 	n := v.note
 	n.Signatures = slices.DeleteFunc(slices.Clone(n.Signatures), func(known tlog.Signature) bool {
@@ -174,11 +172,11 @@ func (v *cosignedCheckpoint) withoutOlder(s tlog.Signature, now id.Instant) tlog
 	return n
 }
 
-// maxRewrites bounds the repetitions of a change after concurrent writes.
+// maxRewrites bounds how often a change is repeated after concurrent writes.
 const maxRewrites = 8
 
-// changeRecord applies update to the record of a ledger and writes it. At return the
-// record is durable, and views show it from then on.
+// changeRecord applies update to the record of a ledger and writes it. When it returns, the record is durable and
+// visible in views.
 func (w *Witnesses) changeRecord(ctx context.Context, t id.Tenant, update func(*ledgerRecord) error) error {
 	leave, err := w.writing.Lock(ctx, t)
 	if err != nil {
@@ -206,11 +204,11 @@ func (w *Witnesses) changeRecord(ctx context.Context, t id.Tenant, update func(*
 	return fmt.Errorf("change cosignatures: %w", storage.ErrStale)
 }
 
-// OfLog reports whether records of a kind are about one log. Such records are not
-// copied to a successor.
+// OfLog reports whether records of a kind belong to one log. Such records are not copied to a successor.
 func OfLog(kind storage.Kind) bool { return kind == kindWitnessed }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindWitnessed: checkWitnessed,

@@ -15,16 +15,17 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// A quiet ledger is one whose newest checkpoint all witnesses have cosigned. Its cosignatures grow old, and readers
-// cannot tell an old view from a ledger that does not grow. So the witnesses are asked again within Options.Refresh.
+// A quiet ledger is one whose latest checkpoint is cosigned by all witnesses. Its cosignatures grow old, and readers
+// cannot distinguish an old view from a ledger that does not grow. So the witnesses are asked again within
+// Options.Refresh.
 
 const (
-	// refreshPause is the time between two quiet ledgers that begin a round: at most 50 a second, however many there
-	// are, also after a long stop.
+	// refreshPause is the time between the rounds of two quiet ledgers: at most 50 a second, however many there are,
+	// even after a long downtime.
 	refreshPause = 20 * time.Millisecond
 	// maxQuiet bounds the quiet ledgers that one sweep schedules, of 16 bytes each.
 	maxQuiet = 1 << 20
-	// maxAged bounds the ledgers whose faults a sweep reads, to leave out those that cannot be asked about.
+	// maxAged bounds the ledgers whose faults a sweep reads to ignore those that cannot be submitted.
 	maxAged = 1000
 )
 
@@ -38,7 +39,7 @@ func sortByTime(all []datedLedger) {
 	slices.SortFunc(all, func(a, b datedLedger) int { return cmp.Compare(a.at, b.at) })
 }
 
-// refreshRepeatedly starts the rounds of the quiet ledgers that the latest sweep found, each at its time.
+// refreshRepeatedly starts the rounds of the quiet ledgers that the latest sweep found, each at its scheduled time.
 func (w *Witnesses) refreshRepeatedly(ctx context.Context) {
 	var quiet []datedLedger
 	next := time.NewTimer(time.Hour)
@@ -73,7 +74,7 @@ func (w *Witnesses) scheduleQuiet(quiet []datedLedger) {
 	}
 }
 
-// refreshTime returns when the witnesses of a quiet ledger are to be asked again, or 0 if none has cosigned. The time
+// refreshTime returns when the witnesses of a quiet ledger must be asked again, or 0 if none has cosigned. The time
 // is random in the second half of Refresh, so that ledgers that were cosigned together spread out.
 func (w *Witnesses) refreshTime(p *ledgerRecord, f *activePolicy) (at id.Instant) {
 	for _, t := range f.targets {
@@ -87,8 +88,8 @@ func (w *Witnesses) refreshTime(p *ledgerRecord, f *activePolicy) (at id.Instant
 	return id.InstantOf(at.Time().Add(w.Refresh/2 + rand.N(w.Refresh/2)))
 }
 
-// refreshDue reports whether an endpoint that has cosigned the newest checkpoint is to be asked to do so again. If it
-// rests after a failure, until is the end of the pause.
+// refreshDue reports whether an endpoint that has cosigned the latest checkpoint must be asked to do so again. If it
+// is paused after a failure, until is the end of the pause.
 func (p *ledgerRecord) refreshDue(e *endpoint, age time.Duration, now time.Time) (is bool, until time.Time) {
 	for _, t := range e.targets {
 		h := p.hintOrZero(t.Key)
@@ -127,15 +128,15 @@ func cosignatureTime(s tlog.Signature) id.Instant {
 	return id.Instant(binary.BigEndian.Uint64(s.Value) * 1000)
 }
 
-// sweepFindings is what a sweep finds about the ages of cosignatures.
+// sweepFindings is what a sweep learns about the ages of cosignatures.
 type sweepFindings struct {
 	quiet  []datedLedger // with the times of their next rounds
-	aged   []datedLedger // since when a quorum has cosigned, if that is older than 2 * Refresh
-	oldest id.Instant    // the earliest of all other such times; 0 for none
+	aged   []datedLedger // times since which a quorum has cosigned, if older than 2 * Refresh
+	oldest id.Instant    // the earliest of all other such times; 0 if there is none
 }
 
-// note adds a ledger of a sweep. Ages count only under the service's own policy, so that no organization can cause an
-// alarm of the operator by naming witnesses that do not answer.
+// note adds a ledger of a sweep. Ages count only under the service's own policy, so that no organization can raise an
+// alarm for the operator with witnesses that do not respond.
 func (s *sweepFindings) note(w *Witnesses, l storage.SurveyedLedger, now time.Time) {
 	f, err := w.policyOf(l)
 	if f == nil || err != nil || l.Head.Size == 0 {
@@ -164,8 +165,8 @@ func (s *sweepFindings) note(w *Witnesses, l storage.SurveyedLedger, now time.Ti
 	}
 }
 
-// oldestConfirmed returns the earliest time since which a quorum has cosigned, over the ledgers that can be asked
-// about; 0 for none. A frozen ledger is not asked about, so its age is no fault of the witnesses.
+// oldestConfirmed returns the earliest time since which a quorum has cosigned, over the ledgers that can be
+// submitted, or 0. A frozen ledger is not submitted, so its age is not a fault of the witnesses.
 func (w *Witnesses) oldestConfirmed(ctx context.Context, s sweepFindings) id.Instant {
 	sortByTime(s.aged)
 	for _, l := range s.aged {

@@ -2,19 +2,18 @@ package witness
 
 import "time"
 
-// retryTimes are the times of the next rounds of a ledger that does not move. A zero
-// time stands for no round.
+// retryTimes are the times of the next rounds of a ledger that does not move. A zero time means no round.
 type retryTimes struct {
-	behind time.Time // for a witness that lacks the newest checkpoint
-	paused time.Time // for a witness that refused the ledger
+	behind time.Time // for a witness that lacks the latest checkpoint
+	paused time.Time // for a witness that rejected the ledger
 }
 
-// combineEarliest returns the earlier times of both.
+// combineEarliest returns the earlier of both times, for each of the two fields.
 func (r retryTimes) combineEarliest(other retryTimes) retryTimes {
 	return retryTimes{earlierTime(r.behind, other.behind), earlierTime(r.paused, other.paused)}
 }
 
-// earlierTime returns the earlier of two times. A zero time counts as none.
+// earlierTime returns the earlier of two times, ignoring a zero time.
 func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -13,11 +13,11 @@ import (
 // storeRest is the time until the next round of a ledger after an error of the store.
 const storeRest = 30 * time.Second
 
-// runRound submits the newest checkpoint of a ledger to each witness that has not cosigned it and does not rest. It
-// returns the times of the next rounds in case the ledger does not move.
+// runRound submits the latest checkpoint of a ledger to each witness that has not cosigned it and is not paused. It
+// returns the times of the next rounds if the ledger does not move.
 func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	began := w.Clock()
-	leave, err := w.asking.Lock(ctx, e.tenant)
+	leave, err := w.rounds.Lock(ctx, e.tenant)
 	if err != nil {
 		return retryTimes{behind: began.Add(storeRest)}
 	}
@@ -28,7 +28,7 @@ func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			w.Logger.Error("ledger not shown to witnesses", "tenant", e.tenant, "err", err)
+			w.Logger.Error("ledger not submitted to witnesses", "tenant", e.tenant, "err", err)
 		}
 		return retryTimes{behind: began.Add(storeRest)}
 	}
@@ -39,7 +39,7 @@ func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 		return r.confirmHead(ctx)
 	}
 	next, _ := r.submitToAll(ctx)
-	if r.refreshes { // the ledger does not wait for its witnesses, and takes no capacity from those that do
+	if r.refreshes { // a renewal must not take capacity from ledgers that wait for witnesses
 		return retryTimes{paused: earlierTime(next.behind, next.paused)}
 	}
 	return next
@@ -48,13 +48,13 @@ func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 // submitToAll runs all submissions of the round concurrently. It returns the times of the next rounds, and the
 // outcomes in the order of the submissions.
 func (r *round) submitToAll(ctx context.Context) (next retryTimes, answers []outcome) {
-	var asking sync.WaitGroup
+	var running sync.WaitGroup
 	answers = make([]outcome, len(r.submissions))
 	times := make([]retryTimes, len(r.submissions))
 	for i, a := range r.submissions {
-		asking.Go(func() { times[i], answers[i] = r.submitAndStore(ctx, a) })
+		running.Go(func() { times[i], answers[i] = r.submitAndStore(ctx, a) })
 	}
-	asking.Wait()
+	running.Wait()
 	next = r.retry
 	for _, t := range times {
 		next = next.combineEarliest(t)
@@ -85,7 +85,7 @@ func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, 
 	return retryTimesAfter(answer.result, known, until, now), answer
 }
 
-// maxBusy bounds the tries of one submission to a busy witness. The limit of its lane falls with each of them.
+// maxBusy bounds the attempts of one submission to a busy witness. The limit of its lane decreases with each of them.
 const maxBusy = 6
 
 // submitUntilNotBusy runs a submission in a slot of its witness, and again in another slot if the witness is busy.
@@ -108,7 +108,7 @@ func (r *round) submitUntilNotBusy(ctx context.Context, a *submission, known boo
 }
 
 // retryTimesAfter returns the times of the next rounds after an outcome. until is the end of the pause that the
-// outcome began, or zero.
+// outcome started, or zero.
 func retryTimesAfter(r result, known bool, until, now time.Time) retryTimes {
 	switch {
 	case r == behind:
@@ -121,7 +121,7 @@ func retryTimesAfter(r result, known bool, until, now time.Time) retryTimes {
 	return retryTimes{paused: until}
 }
 
-// freezeContradicted logs that a witness knows a tree that the ledger does not extend, and freezes the ledger.
+// freezeContradicted logs that a witness has seen a tree that the ledger does not extend, and freezes the ledger.
 func (w *Witnesses) freezeContradicted(ctx context.Context, s *log.State, reason string) {
 	w.metrics.contradictions.Inc()
 	w.Logger.Error("a witness contradicts the ledger",

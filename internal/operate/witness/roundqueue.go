@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// queuedLedger is a ledger that moved, waits for its next round, or is in a round. An idle ledger has none.
+// queuedLedger is a ledger that moved, waits for its next round, or is in a round. An idle ledger has no entry.
 type queuedLedger struct {
 	tenant   id.Tenant
 	own      bool      // the organization has its own witnesses; written by the round
@@ -18,16 +18,16 @@ type queuedLedger struct {
 	paused   bool      // the ledger did not move, and waits for the end of a pause
 	quiet    bool      // the ledger did not move before the round for which it is ready or in which it is
 	running  bool
-	alone    bool      // the ledger has no witnesses, as far as is known
+	alone    bool      // the ledger is not known to have witnesses
 	soonest  time.Time // of the next round, if the ledger moves
 	due      time.Time // of the next round
-	position int       // in the heap, -1 when not in it
+	position int       // in the heap; -1 if not in it
 }
 
-// roundQueue orders the rounds. A ledger that moves gets a round at once, and the next one an interval later if it
-// moved again. Ledgers with own witnesses have a ready queue of their own, so that slow own witnesses do not delay other
-// ledgers. So have ledgers that did not move, because there may be thousands of them: only a few of their rounds run at a
-// time, and a ledger that moves waits for no more than these.
+// roundQueue schedules the rounds. A ledger that moves gets a round at once, and the next one an interval later if it
+// moved again. Ledgers with own witnesses have a separate ready queue, so that slow own witnesses do not delay other
+// ledgers. Ledgers that did not move also have separate queues, because there may be thousands of them: only a few of
+// their rounds run at a time, and a ledger that moves waits for at most these.
 type roundQueue struct {
 	limit, rounds int
 	alone         bool // the service has no witnesses; organizations may have their own
@@ -35,9 +35,9 @@ type roundQueue struct {
 	mu       sync.Mutex
 	entries  map[id.Tenant]*queuedLedger
 	waiting  dueHeap
-	ready    [4][]*queuedLedger // ledgers with the service's witnesses; with own ones; and both that did not move
+	ready    [4][]*queuedLedger // with the service's witnesses, with own witnesses, and both for ledgers that did not move
 	running  [4]int
-	overflow uint64 // ledgers for which there was no room
+	overflow uint64 // ledgers that did not fit
 	changed  chan struct{}
 }
 
@@ -48,7 +48,7 @@ func newRoundQueue(limit, rounds int) *roundQueue {
 	}
 }
 
-// enqueueMoved notes that a ledger moved or is due. It reports false when there is no room.
+// enqueueMoved records that a ledger moved or is due. It returns false if the queue is full.
 func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,12 +67,12 @@ func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
 	return true
 }
 
-// enqueuePaused notes that a ledger is due at the end of a pause. Such a ledger does not move, so room is reserved
-// for those that do. It reports false when there is no room.
+// enqueuePaused records that a ledger is due at the end of a pause. Such a ledger does not move, so half of the queue
+// is reserved for ledgers that do. It returns false if there is no capacity.
 func (a *roundQueue) enqueuePaused(t id.Tenant, at time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e := a.entries[t]; e != nil { // its round finds the pause
+	if e := a.entries[t]; e != nil { // its round handles the pause
 		if e.paused && e.position >= 0 && at.Before(e.due) {
 			e.due = at
 			heap.Fix(&a.waiting, e.position)
@@ -80,7 +80,7 @@ func (a *roundQueue) enqueuePaused(t id.Tenant, at time.Time) bool {
 		}
 		return true
 	}
-	if !a.hasSpareRoom() {
+	if !a.hasSpareCapacity() {
 		return false
 	}
 	e := &queuedLedger{tenant: t, paused: true, due: at, position: -1}
@@ -98,19 +98,19 @@ func (a *roundQueue) signalChange() {
 	}
 }
 
-// noteMovedAgain notes that a queued ledger moved. The caller holds mu.
+// noteMovedAgain records that a queued ledger moved. The caller holds mu.
 func (a *roundQueue) noteMovedAgain(e *queuedLedger, now time.Time) {
 	if !e.moved {
 		e.moved, e.since = true, now
 	}
-	if e.quiet && !e.running && e.position < 0 { // it is ready, behind others that did not move
+	if e.quiet && !e.running && e.position < 0 { // it is ready, after others that did not move
 		i := readyQueueIndex(e)
 		a.ready[i] = slices.DeleteFunc(a.ready[i], func(other *queuedLedger) bool { return other == e })
 		e.quiet = false
 		a.appendReady(e)
 		a.signalChange()
 	}
-	if e.position >= 0 && e.soonest.Before(e.due) { // it waits for one witness that rests, and others may be asked
+	if e.position >= 0 && e.soonest.Before(e.due) { // it waits for a paused witness, but others may be called
 		e.due = e.soonest
 		heap.Fix(&a.waiting, e.position)
 		a.signalChange()
@@ -133,13 +133,13 @@ func readyQueueIndex(e *queuedLedger) (i int) {
 	return i
 }
 
-// roundLimits returns how many rounds of each ready queue may run at a time. A witness of the service takes serviceAsks
-// calls, so more rounds of ledgers that did not move would only make others wait in its lane.
+// roundLimits returns how many rounds of each ready queue may run at a time. A witness of the service handles
+// serviceCalls concurrent calls, so more rounds of ledgers that did not move would only make others wait in its lane.
 func (a *roundQueue) roundLimits() [4]int {
-	return [4]int{a.rounds, max(a.rounds/4, 1), min(a.rounds, serviceAsks), max(a.rounds/16, 1)}
+	return [4]int{a.rounds, max(a.rounds/4, 1), min(a.rounds, serviceCalls), max(a.rounds/16, 1)}
 }
 
-// takeDueRounds returns the rounds that begin now, and the time of the next one, or zero when it is unknown.
+// takeDueRounds returns the rounds that start now, and the time of the next one, or zero if it is unknown.
 func (a *roundQueue) takeDueRounds(now time.Time) (rounds []*queuedLedger, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,8 +170,7 @@ func (a *roundQueue) takeDueRounds(now time.Time) (rounds []*queuedLedger, next 
 	return rounds, next
 }
 
-// finishRound ends a round that began in the ready queue line. soonest is the time of the next round if the ledger
-// moves.
+// finishRound ends a round from the given ready queue. soonest is the time of the next round if the ledger moves.
 func (a *roundQueue) finishRound(e *queuedLedger, line int, next retryTimes, soonest time.Time) {
 	a.mu.Lock()
 	a.running[line]--
@@ -185,40 +184,40 @@ func (a *roundQueue) finishRound(e *queuedLedger, line int, next retryTimes, soo
 	a.signalChange()
 }
 
-// scheduleNext adds a ledger to those that wait for their next round. The caller holds mu.
+// scheduleNext schedules the next round of a ledger. The caller holds mu.
 func (a *roundQueue) scheduleNext(e *queuedLedger, next retryTimes) {
 	switch {
 	case e.moved:
 	case !next.behind.IsZero():
 		e.moved = true
 		e.due = laterTime(e.due, earlierTime(next.behind, next.paused))
-	case !next.paused.IsZero() && a.hasSpareRoom():
+	case !next.paused.IsZero() && a.hasSpareCapacity():
 		e.paused = true
 		e.due = laterTime(e.due, next.paused)
 	}
 	heap.Push(&a.waiting, e)
 }
 
-// noteWitnesses notes in a round whether the ledger has a witness to wait for.
+// noteWitnesses records whether the ledger has witnesses.
 func (a *roundQueue) noteWitnesses(e *queuedLedger, found bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e.alone = !found
 }
 
-// hasRoomForSweep reports whether a sweep may add a ledger.
-func (a *roundQueue) hasRoomForSweep() bool {
+// hasSweepCapacity reports whether a sweep may add a ledger.
+func (a *roundQueue) hasSweepCapacity() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.hasSpareRoom()
+	return a.hasSpareCapacity()
 }
 
-// hasSpareRoom reports whether there is more room than the half that is reserved for moving ledgers. The caller holds
-// mu.
-func (a *roundQueue) hasSpareRoom() bool { return len(a.entries) < max(a.limit/2, 1) }
+// hasSpareCapacity reports whether less than the half is used that is not reserved for moving ledgers. The caller
+// holds mu.
+func (a *roundQueue) hasSpareCapacity() bool { return len(a.entries) < max(a.limit/2, 1) }
 
-// Waits returns since when each ledger with newer events waits for its witnesses. A ledger without witnesses does not
-// wait.
+// Waits returns since when each ledger with newer events has been waiting for its witnesses. A ledger without
+// witnesses does not wait.
 func (w *Witnesses) Waits() map[id.Tenant]time.Time { return w.queue.listWaits() }
 
 func (a *roundQueue) listWaits() map[id.Tenant]time.Time {

@@ -118,7 +118,7 @@ func TestAgendaHasBounds(t *testing.T) {
 			t.Errorf("%d: got %v", i, got)
 		}
 	}
-	if a.overflow != 10 || a.hasRoomForSweep() {
+	if a.overflow != 10 || a.hasSweepCapacity() {
 		t.Errorf("%d found no room", a.overflow)
 	}
 	running, _ := a.takeDueRounds(now)

@@ -9,21 +9,21 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Bounds of policies with witnesses. Together they leave room in a note.
+// Limits of policies with witnesses, chosen so that all cosignatures fit into a note.
 const (
 	maxService = 32       // witnesses of the service
 	maxOwn     = 16       // witnesses of an organization
 	maxOwnText = 16 << 10 // bytes of an organization's policy
 )
 
-// Rules check which policies can be in force. The fields do not change.
+// Rules check which policies are allowed. The fields must not change.
 type Rules struct {
-	Service *trust.Policy      // the service's own; nil for none
-	Address func(string) error // reports whether an address may be called (egress.Client.Check)
+	Service *trust.Policy      // the service's own policy; may be nil
+	Address func(string) error // returns an error if an address must not be called (egress.Client.Check)
 }
 
-// CheckService reports whether a policy can be the policy of the service: its witnesses
-// have addresses that may be called, and it has no logs.
+// CheckService returns an error unless the policy can be the policy of the service: its witnesses must have addresses
+// that may be called, and it must have no logs.
 func (r Rules) CheckService() error {
 	if r.Service == nil {
 		return nil
@@ -32,7 +32,7 @@ func (r Rules) CheckService() error {
 		return fmt.Errorf("witnesses of the service: %w", err)
 	}
 	if len(r.Service.Logs) > 0 || len(r.Service.Witnesses) > maxService {
-		return fmt.Errorf("witnesses of the service: log lines, or more than %d witnesses", maxService)
+		return fmt.Errorf("witnesses of the service: the policy must have no log lines and at most %d witnesses", maxService)
 	}
 	for _, w := range r.Service.Witnesses {
 		if err := r.checkAddress(w); err != nil {
@@ -42,9 +42,8 @@ func (r Rules) CheckService() error {
 	return nil
 }
 
-// CheckOwn reports whether the text can be the policy of an organization. Each witness
-// has a URL that may be called, or is a witness of the service. The error is
-// fault.Invalid.
+// CheckOwn returns fault.Invalid unless the text can be the policy of an organization: each witness must have a URL
+// that may be called, or be a witness of the service.
 func (r Rules) CheckOwn(text string) error {
 	if len(text) > maxOwnText {
 		return fault.New(fault.Invalid, fmt.Sprintf("policy must have at most %d bytes", maxOwnText))
@@ -73,9 +72,9 @@ func (r Rules) CheckOwn(text string) error {
 	return nil
 }
 
-var errQuery = errors.New("a submission prefix has no query")
+var errQuery = errors.New("a submission prefix must not have a query")
 
-// checkAddress reports whether a witness has a submission prefix that may be called.
+// checkAddress returns an error if a witness has no submission prefix that may be called.
 func (r Rules) checkAddress(w trust.Witness) error {
 	if strings.Contains(w.URL, "?") {
 		return errQuery

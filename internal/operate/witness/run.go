@@ -9,14 +9,14 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Run follows the ledgers and runs the rounds until ctx ends. Then it waits for the
-// running rounds. It MUST be called once only.
+// Run follows the ledgers and runs the rounds until ctx ends, and then waits for the running rounds. It must be
+// called only once.
 func (w *Witnesses) Run(ctx context.Context) {
-	var under sync.WaitGroup
-	defer under.Wait()
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	moves := w.Ledgers.Moves()
-	under.Go(func() { w.sweepRepeatedly(ctx) })
-	under.Go(func() { w.refreshRepeatedly(ctx) })
+	wg.Go(func() { w.sweepRepeatedly(ctx) })
+	wg.Go(func() { w.refreshRepeatedly(ctx) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
@@ -32,7 +32,7 @@ func (w *Witnesses) Run(ctx context.Context) {
 		rounds, next := w.queue.takeDueRounds(now)
 		for _, e := range rounds {
 			line := readyQueueIndex(e)
-			under.Go(func() {
+			wg.Go(func() {
 				began := w.Clock()
 				next := w.runRound(ctx, e)
 				w.queue.finishRound(e, line, next, began.Add(w.Interval))

@@ -10,10 +10,10 @@ import (
 
 // Status is the state of an organization's witnesses, for its owners and the operator.
 type Status struct {
-	Policy     *trust.Policy // in force, with the service's witnesses, without logs
+	Policy     *trust.Policy // current policy with the service's witnesses, without logs
 	FailClosed bool
-	Newest     *Checkpoint     // the newest with a cosignature; nil for none
-	Quorum     *Checkpoint     // the newest with a quorum; nil for none
+	Newest     *Checkpoint     // latest checkpoint with a cosignature; nil if there is none
+	Quorum     *Checkpoint     // latest checkpoint with a quorum; nil if there is none
 	Witnesses  []WitnessStatus // in the order of the policy
 }
 
@@ -23,33 +23,32 @@ type Checkpoint struct {
 	Cosignatures []trust.Cosignature
 }
 
-// WitnessStatus is the last known state of one witness about the ledger.
+// WitnessStatus is the last known state of one witness for the ledger.
 type WitnessStatus struct {
 	Name         string
 	Key          tlog.WitnessKey
-	Acknowledged id.Index   // the largest size that the witness cosigned, as far as is known; 0 for none
-	NotBefore    id.Instant // end of the pause after a refusal or a failure; 0 for none
-	Last         string     // result of the last submission, see LastResults; "" for none
-	At           id.Instant // time of Last; 0 for none
+	Acknowledged id.Index   // the largest known size that the witness cosigned; 0 if there is none
+	NotBefore    id.Instant // end of the pause after a rejection or a failure; 0 if there is none
+	Last         string     // result of the last submission, see LastResults; "" if there was none
+	At           id.Instant // time of Last; 0 if there was none
 }
 
-// LastResults are the values of WitnessStatus.Last. They are visible to the owners of
-// an organization. So they do not distinguish an unknown host name from a private one,
-// nor a witness that is away from one that asks for a pause.
+// LastResults returns the values of WitnessStatus.Last. They are visible to the owners of an organization. So they
+// distinguish neither an unknown host name from a private one, nor a witness that is down from one that requests a
+// pause.
 func LastResults() []string {
 	return []string{
 		string(cosigned), string(refused), string(unverified), string(failed), string(contradicted), string(unwell),
 	}
 }
 
-// Status reads the state of an organization's witnesses. The error is fault.NotFound
-// for an unknown tenant.
+// Status returns the state of an organization's witnesses. It returns fault.NotFound for an unknown tenant.
 func (w *Witnesses) Status(ctx context.Context, t id.Tenant) (Status, error) {
 	wanted, err := w.Organizations.Witnessing(ctx, t)
 	if err != nil {
 		return Status{}, err
 	}
-	f, err := w.policyInForce(t, wanted)
+	f, err := w.currentPolicy(t, wanted)
 	if err != nil {
 		return Status{}, err
 	}
@@ -68,14 +67,14 @@ func (w *Witnesses) Status(ctx context.Context, t id.Tenant) (Status, error) {
 	return s, nil
 }
 
-// witnessStatus returns the last known state of a witness about the ledger. A newer
-// failure about another ledger overrides it.
+// witnessStatus returns the last known state of a witness for the ledger. A newer failure for another ledger
+// overrides it.
 func (f *activePolicy) witnessStatus(t *target, h hint) WitnessStatus {
 	s := WitnessStatus{
 		Name: t.Name, Key: t.Key, Acknowledged: h.Size, NotBefore: h.Until, Last: string(h.Last), At: h.At,
 	}
-	if asked, is := f.endpointOf(t).breaker.lastFailedCall(); is && id.InstantOf(asked) >= h.At {
-		s.Last, s.At = string(unwell), id.InstantOf(asked)
+	if called, failed := f.endpointOf(t).breaker.lastFailedCall(); failed && id.InstantOf(called) >= h.At {
+		s.Last, s.At = string(unwell), id.InstantOf(called)
 	}
 	return s
 }

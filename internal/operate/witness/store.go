@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// storeOutcome stores an outcome for all keys of the endpoint. It returns the earliest
-// end of the pauses that begin, or zero.
+// storeOutcome stores an outcome for all keys of the endpoint. It returns the earliest end of the pauses that it
+// starts, or zero.
 func (r *round) storeOutcome(ctx context.Context, a *submission, answer outcome) (until time.Time, err error) {
 	switch answer.result {
 	case cosigned:
@@ -41,7 +41,7 @@ func (r *round) storeKeyOutcome(
 	now := r.w.Clock()
 	if line, ok := answer.lines[t.Key.Identity()]; ok {
 		if at := cosignatureTime(line); trust.IsAhead(at, id.InstantOf(now)) {
-			r.w.rare.Warn("a witness cosigns with a time in the future, so its cosignatures prove no time",
+			r.w.rare.Warn("a witness cosigns with a time in the future, so its cosignatures do not prove a time",
 				"origin", a.shown.Origin, "witness", t.Key.Name(), "time", at)
 		}
 		*p.mutableHint(t.Key) = hint{Size: a.shown.Size, Last: cosigned, At: id.InstantOf(now)}
@@ -63,15 +63,14 @@ func (a outcome) resultForKey(t *target) result {
 	return a.result
 }
 
-// logRefusal logs that a witness does not cosign a ledger: as a warning the first time
-// in a row, later as debug output.
+// logRefusal logs that a witness does not cosign a ledger: at level warn the first time in a row, later at level debug.
 func (r *round) logRefusal(a *submission, t *target, how result, h *hint) {
 	line := r.w.rare.Debug
 	if h.Refusals == 1 {
 		line = r.w.rare.Warn
 	}
 	line("witness does not cosign",
-		"origin", a.shown.Origin, "witness", t.Key.Name(), "result", how, "asked_again", h.Until)
+		"origin", a.shown.Origin, "witness", t.Key.Name(), "result", how, "retry_at", h.Until)
 }
 
 // logHealthChange logs a change of a witness's health.
@@ -88,8 +87,8 @@ func (w *Witnesses) logHealthChange(e *endpoint, n healthChange) {
 		} else {
 			attributes = append(attributes, "class", "status", "status", n.cause.status)
 		}
-		logger.Warn("witness is not well: it is left alone for a while", attributes...)
+		logger.Warn("witness is failing and is paused", attributes...)
 	case turnedWell:
-		logger.Info("witness is well again", "witness", e.displayName(), "after", n.after.Round(time.Second).String())
+		logger.Info("witness has recovered", "witness", e.displayName(), "after", n.after.Round(time.Second).String())
 	}
 }

@@ -15,25 +15,24 @@ import (
 // maxTries bounds the calls of one submission.
 const maxTries = 3
 
-// result is the end of a submission.
+// result is the result of a submission.
 type result string
 
 const (
 	cosigned     result = "cosigned"
 	behind       result = "behind"       // the witness has seen a newer checkpoint of this ledger
-	refused      result = "refused"      // 400, 403, 404: the witness refuses this log, or this key
+	refused      result = "refused"      // 400, 403, 404: the witness rejects this log or this key
 	unverified   result = "unverified"   // 200 without a cosignature of the key
-	failed       result = "failed"       // a failure about this log alone: 5xx, or an answer outside of the protocol
-	unwell       result = "unwell"       // no answer, 429 or 503 with Retry-After, 429 to a lone call
+	failed       result = "failed"       // failure only for this log: 5xx, or a response that violates the protocol
+	unwell       result = "unwell"       // no response, 429 or 503 with Retry-After, or 429 without other calls in flight
 	busy         result = "busy"         // 429 without Retry-After, while other calls were in flight
-	contradicted result = "contradicted" // the witness knows a tree that the ledger does not extend
-	gone         result = "gone"         // the service stops, or could not make the proof
-	skipped      result = "skipped"      // no request, because the witness rests
+	contradicted result = "contradicted" // the witness has seen a tree that the ledger does not extend
+	gone         result = "gone"         // the service stops, or could not compute the proof
+	skipped      result = "skipped"      // no request, because the witness is paused
 	smaller      result = "smaller"      // the witness has a smaller tree than the one to confirm
 )
 
-// failureCause is the reason of a failure, for the operator: a class of egress, or an
-// HTTP status.
+// failureCause is the cause of a failure, for the operator: an egress.Class or an HTTP status.
 type failureCause struct {
 	class  egress.Class
 	status int
@@ -44,7 +43,7 @@ type outcome struct {
 	result result
 	lines  map[string]tlog.Signature // for cosigned, by WitnessKey.Identity
 	reason string                    // for contradicted
-	wait   time.Duration             // the pause that the witness asked for
+	wait   time.Duration             // the pause that the witness requested
 	cause  failureCause              // of unwell and failed
 }
 
@@ -54,10 +53,10 @@ type submission struct {
 	endpoint *endpoint
 	state    *log.State
 	shown    tlog.Checkpoint // of state
-	old      id.Index        // the size that the witness has, as far as is known
-	guessed  bool            // old is the size of the ledger, and the witness may have another
+	old      id.Index        // the last known size of the witness
+	guessed  bool            // old is the size of the ledger, but the witness may have another one
 	exact    bool            // the witness must confirm the tree that it has, and not extend it
-	claim    string          // the last contradiction that the witness claimed
+	claim    string          // the last contradiction that the witness reported
 }
 
 // submitWithRetries calls the witness up to maxTries times.
@@ -73,7 +72,7 @@ func (a *submission) submitWithRetries(ctx context.Context) outcome {
 		}
 		last = answer
 	}
-	if last.result == "" { // conflicts without an end
+	if last.result == "" { // only conflicts
 		last.result = failed
 	}
 	return last
@@ -82,7 +81,7 @@ func (a *submission) submitWithRetries(ctx context.Context) outcome {
 // submitOnce calls the witness once, and reports whether the outcome is final.
 func (a *submission) submitOnce(ctx context.Context) (outcome, bool) {
 	if a.old > a.shown.Size {
-		a.old = 0 // the hint is wrong: the witness will answer with its size
+		a.old = 0 // the hint is wrong: the witness will respond with its size
 	}
 	_, _, proof, err := a.w.Ledgers.Consistency(ctx, a.state, a.old, a.shown.Size)
 	if err != nil {
@@ -103,7 +102,7 @@ func (a *submission) submitOnce(ctx context.Context) (outcome, bool) {
 	return a.classifyAnswer(ctx, answer)
 }
 
-// classifyCallError returns the outcome of a call without an answer.
+// classifyCallError returns the outcome of a call without a response.
 func (a *submission) classifyCallError(err error) (outcome, bool) {
 	class := egress.ClassifyError(err)
 	a.w.metrics.countUnanswered(a.endpoint.breaker.label, class)

@@ -11,13 +11,13 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// sweepRepeatedly sweeps over all ledgers, again and again. A sweep finds ledgers whose newest checkpoint lacks
-// cosignatures and that are not queued: after a start, after an overflow of the queue, and at the end of a pause. It also
-// schedules the quiet ledgers.
+// sweepRepeatedly periodically sweeps over all ledgers. A sweep finds ledgers whose latest checkpoint lacks
+// cosignatures and that are not queued: after a start, after an overflow of the queue, and at the end of a pause. It
+// also schedules the quiet ledgers.
 func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := w.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			w.Logger.Error("ledgers not looked at for witnesses", "err", err)
+			w.Logger.Error("sweep over ledgers for witnesses failed", "err", err)
 		}
 		if syncs.Sleep(ctx, w.Sweep) != nil {
 			return
@@ -25,20 +25,20 @@ func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 	}
 }
 
-// sweepPause is the time that a sweep waits for room in the queue before it tries again.
+// sweepPause is the time after which a sweep tries again if the queue is full.
 const sweepPause = 100 * time.Millisecond
 
 func (w *Witnesses) sweepOnce(ctx context.Context) error {
 	var found sweepFindings
-	asked := storage.SurveyQuestion{Kinds: []storage.Kind{org.Kind, kindWitnessed}}
-	for l, err := range storage.Survey(ctx, w.Store, asked) {
+	query := storage.SurveyQuestion{Kinds: []storage.Kind{org.Kind, kindWitnessed}}
+	for l, err := range storage.Survey(ctx, w.Store, query) {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		t := l.Tenant
 		due, at, err := w.isLedgerDue(ctx, l)
 		if err != nil && ctx.Err() == nil {
-			w.Logger.Error("ledger not looked at for witnesses", "tenant", t, "err", err)
+			w.Logger.Error("ledger not examined for witnesses", "tenant", t, "err", err)
 			continue
 		}
 		if !at.IsZero() {
@@ -48,7 +48,7 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 		if !due {
 			continue
 		}
-		for !w.queue.hasRoomForSweep() {
+		for !w.queue.hasSweepCapacity() {
 			if syncs.Sleep(ctx, sweepPause) != nil {
 				return nil
 			}
@@ -60,8 +60,8 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// isLedgerDue reports whether a witness is to be asked about a ledger, without loading the ledger. Otherwise at is
-// the end of the first pause, or zero for none.
+// isLedgerDue reports whether a witness must be called for a ledger, without loading the ledger. Otherwise at is the
+// end of the first pause, or zero if there is none.
 func (w *Witnesses) isLedgerDue(ctx context.Context, l storage.SurveyedLedger) (is bool, at time.Time, err error) {
 	f, err := w.policyOf(l)
 	if f == nil || l.Head.Size == 0 || err != nil {
@@ -86,13 +86,13 @@ func (w *Witnesses) isLedgerDue(ctx context.Context, l storage.SurveyedLedger) (
 	return false, at, nil
 }
 
-// policyOf returns the policy in force for a ledger; nil when there is no organization or no witness.
+// policyOf returns the current policy of a ledger, or nil if there is no organization or no witness.
 func (w *Witnesses) policyOf(l storage.SurveyedLedger) (*activePolicy, error) {
 	wanted, found, err := org.WitnessingIn(l.Values[org.Kind])
 	if err = errors.Join(l.Err, err); !found || err != nil {
 		return nil, err
 	}
-	f, err := w.policyInForce(l.Tenant, wanted)
+	f, err := w.currentPolicy(l.Tenant, wanted)
 	if err != nil || len(f.targets) == 0 {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func TestAwayWitnessIsToldOnce(t *testing.T) {
 	x.AnswerWith(nil)
 	w.later(11 * time.Minute)
 	w.eventually("both are cosigned", func() bool { return w.by(red, x) == 1 && w.by(blue, x) == 1 })
-	if got := told.with("well again"); len(got) != 1 || len(told.with("witness")) != 2 {
+	if got := told.with("has recovered"); len(got) != 1 || len(told.with("witness")) != 2 {
 		t.Errorf("got %q", told.with("witness"))
 	}
 	if got := w.metric("agentledger_witness_unanswered_total", "connection"); got < 3 {
@@ -88,7 +88,7 @@ func TestPrivateAndUnknownNamesLookTheSame(t *testing.T) {
 		key := testSigner(t, "own.example").Key()
 		w.name(red, org.Witnessing{Policy: line("own", key, "https://"+row.host+"/") + "quorum own\n"})
 		w.eventually("asked", func() bool { return w.asks(unwell) > 0 })
-		w.eventually("nothing under way", func() bool { return w.last(red).At != 0 })
+		w.eventually("unchanged under way", func() bool { return w.last(red).At != 0 })
 		got := w.last(red)
 		got.At = 0
 		if want := (WitnessStatus{Name: "own", Key: key, Last: "unwell"}); got != want {

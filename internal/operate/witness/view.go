@@ -14,14 +14,14 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// view is the policy in force and the record of a ledger.
+// view is the current policy and the record of a ledger.
 type view struct {
 	active *activePolicy
-	record *ledgerRecord // nil when the policy has no witnesses
+	record *ledgerRecord // nil if the policy has no witnesses
 }
 
 func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
-	if takeover.StandsIn(ctx) { // the owner may have shown a newer one than is kept here
+	if takeover.StandsIn(ctx) { // the owner may have published a newer one than the cached one
 		w.views.Expire(t)
 	}
 	v, err := w.views.Get(ctx, t, func(ctx context.Context) (*view, error) {
@@ -30,7 +30,7 @@ func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
 			return nil, err
 		}
 		v := new(view)
-		if v.active, err = w.policyInForce(t, wanted); err != nil || len(v.active.targets) == 0 {
+		if v.active, err = w.currentPolicy(t, wanted); err != nil || len(v.active.targets) == 0 {
 			return v, err
 		}
 		v.record, err = w.readRecord(ctx, t)
@@ -43,7 +43,7 @@ func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
 	return v, err
 }
 
-// newestWithQuorum returns the newest checkpoint with a quorum under the policy in force, or nil.
+// newestWithQuorum returns the latest checkpoint with a quorum under the current policy, or nil.
 func (v *view) newestWithQuorum() *cosignedCheckpoint {
 	for _, c := range []*cosignedCheckpoint{v.record.newest, v.record.quorum} {
 		if c != nil && v.active.policy.Quorate(c.isCosignedBy) {
@@ -53,7 +53,7 @@ func (v *view) newestWithQuorum() *cosignedCheckpoint {
 	return nil
 }
 
-// Policy returns the policy in force for a ledger, without logs. Callers MUST NOT change it.
+// Policy returns the current policy of a ledger, without logs. Callers must not modify it.
 func (w *Witnesses) Policy(ctx context.Context, s *log.State) (*trust.Policy, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -62,8 +62,8 @@ func (w *Witnesses) Policy(ctx context.Context, s *log.State) (*trust.Policy, er
 	return v.active.policy, nil
 }
 
-// Checkpoint returns the newest checkpoint of a ledger with all stored cosignatures, which may be none. Callers MUST
-// NOT write to it.
+// Checkpoint returns the latest checkpoint of a ledger with all stored cosignatures, if there are any. Callers must
+// not modify it.
 func (w *Witnesses) Checkpoint(ctx context.Context, s *log.State) ([]byte, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -79,8 +79,8 @@ func (v *view) newestNote(s *log.State) []byte {
 	return s.Checkpoint()
 }
 
-// Covering returns the checkpoint for the proof of an event: the newest one with a quorum if its tree has the event
-// at index, otherwise the newest one.
+// Covering returns the checkpoint for the proof of an event: the latest one with a quorum if its tree contains the
+// event at index, otherwise the latest one.
 func (w *Witnesses) Covering(ctx context.Context, s *log.State, index id.Index) (tlog.Checkpoint, []byte, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -94,10 +94,10 @@ func (w *Witnesses) Covering(ctx context.Context, s *log.State, index id.Index) 
 	return s.Shown(), v.newestNote(s), nil
 }
 
-// Cosigned returns the newest checkpoint with a quorum of cosignatures.
+// Cosigned returns the latest checkpoint with a quorum of cosignatures.
 //
-// The error is fault.Unavailable with the code not_cosigned when there is none. It is the same when the ledger fails
-// closed and an event that is older than MaxLag is not in the checkpoint.
+// It returns fault.Unavailable with the code not_cosigned if there is none, or if the ledger fails closed and an
+// event that is older than MaxLag is not in the checkpoint.
 func (w *Witnesses) Cosigned(ctx context.Context, s *log.State) ([]byte, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *Witnesses) Cosigned(ctx context.Context, s *log.State) ([]byte, error) 
 	if c.isOfCheckpoint(s.Shown()) {
 		return c.bytes, nil
 	}
-	if err := s.Provable(); err != nil { // the published tree can't be proved
+	if err := s.Provable(); err != nil { // the published tree cannot be proved
 		return nil, err
 	}
 	if v.active.failClosed {

@@ -1,35 +1,29 @@
-// Package witness asks witnesses (C2SP tlog-witness) to cosign the checkpoints of the
-// ledgers, stores the cosignatures, and chooses the checkpoint to show. The service has
-// witnesses for all ledgers. An organization may name more, with its own quorum.
+// Package witness has the checkpoints of the ledgers cosigned by witnesses (C2SP tlog-witness), stores the
+// cosignatures, and chooses the checkpoint to publish. The service has witnesses for all ledgers. An organization may
+// add its own, with its own quorum. Scheduling, retries and the health of witnesses are hidden from callers.
 //
 // Invariants:
 //
-//   - Appends do not wait for witnesses. The one exception is the first event after a
-//     ledger was loaded, which waits for a bounded time (Confirm). The ledgers report
-//     that they moved, and everything else happens later.
-//   - Only a line that verifies under the configured key and key hash, over exactly the
-//     submitted checkpoint, is stored. All other lines are dropped.
-//   - The stored state of a ledger only grows: a larger checkpoint, or the same one
-//     with more or newer cosignatures. It is durable before it is shown.
-//   - The witnesses of a ledger that does not move are asked again once an hour, so
-//     that cosignatures show how old a view is. These rounds are spread over the hour,
-//     and they yield to those of ledgers that move.
-//   - A ledger has one round at a time. So a ledger has one request at a time to an
-//     address, with any number of keys, and all its witnesses get the same checkpoint.
-//   - An answer about one ledger does not delay other ledgers. A witness as a whole
-//     rests only after no answer, after an answer that asks for a pause, after 429 to
-//     the only call in flight, or after failures about several ledgers in a row that it
-//     cosigned before. A witness that is busy otherwise gets fewer calls at a time.
-//   - The last size that a witness acknowledged is a hint. The answer of the witness
-//     overrides it.
-//   - A ledger is frozen when a witness says twice in a row that it knows a tree that
-//     the ledger does not extend.
-//   - A ledger that is read-only because its anchor is lost is submitted only to be
-//     confirmed (Options.Anchor). The witnesses can't extend their tree by that
-//     request.
-//   - An idle ledger holds no goroutine, timer or memory. The exception is a ledger
-//     that a witness refused, as long as there is room. Memory and concurrent work are
-//     bounded. A sweep finds the ledgers that found no room.
+//   - Appends do not wait for witnesses. The only exception is the first event after a ledger was loaded, which waits
+//     for a bounded time (Confirm). The ledgers report that they moved, and everything else happens later.
+//   - Only a line that verifies under the configured key and key hash, over exactly the submitted checkpoint, is
+//     stored. All other lines are dropped.
+//   - The stored state of a ledger only grows: a larger checkpoint, or the same one with more or newer cosignatures.
+//     It is durable before it is published.
+//   - The witnesses of a ledger that does not move are asked again once an hour, so that cosignatures show how old a
+//     view is. These rounds are spread over the hour, and yield to rounds of ledgers that move.
+//   - A ledger has one round at a time. So it has at most one request in flight to an address, with any number of
+//     keys, and all its witnesses get the same checkpoint.
+//   - A response about one ledger does not delay other ledgers. A witness as a whole is paused only after no
+//     response, a response that requests a pause, 429 to the only call in flight, or failures of several ledgers in a
+//     row that it cosigned before. A witness that is busy otherwise gets fewer concurrent calls.
+//   - The last size that a witness acknowledged is a hint. The response of the witness overrides it.
+//   - A ledger is frozen if a witness reports twice in a row that it has seen a tree that the ledger does not extend.
+//   - A ledger that is read-only because its anchor is lost is submitted only to be confirmed (Options.Anchor). The
+//     witnesses cannot extend their tree by that request.
+//   - An idle ledger uses no goroutine, timer or memory. The exception is a ledger that a witness rejected, as long
+//     as there is capacity. Memory and concurrency are bounded. A sweep finds the ledgers that did not fit into the
+//     queue.
 package witness
 
 import (
@@ -54,44 +48,44 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Store keeps the cosigned checkpoints and lists the ledgers.
+// Store stores the cosigned checkpoints and lists the ledgers.
 type Store interface {
 	storage.RecordStore
 	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Client calls witnesses (package egress).
+// Client calls witnesses. egress.Client implements it.
 type Client interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (egress.Answer, error)
 }
 
-// Organizations returns the witness settings of an organization (package org). Tests that have only logs implement it themselves.
+// Organizations returns the witness settings of an organization. org.Orgs implements it, and tests that have only logs.
 type Organizations interface {
 	Witnessing(ctx context.Context, t id.Tenant) (org.Witnessing, error)
 }
 
-// Options configure New. The first four are required.
+// Options configure New. The first four fields are required.
 type Options struct {
 	Store         Store
 	Ledgers       *log.Ledgers
 	Organizations Organizations
 	Client        Client
 
-	Service    *trust.Policy // the service's witnesses, with URLs, without logs (Rules.CheckService); default: none
-	FailClosed bool          // of organizations without a policy of their own, see Cosigned
-	MaxLag     time.Duration // see Cosigned; 0 asks for the newest checkpoint
-	AlarmOnly  bool          // a contradiction is logged and freezes no ledger
-	Anchor     bool          // a quorum that confirms a head replaces an anchor that is lost
+	Service    *trust.Policy // the service's witnesses with URLs, without logs (Rules.CheckService); may be nil
+	FailClosed bool          // for organizations without their own policy, see Cosigned
+	MaxLag     time.Duration // see Cosigned; 0 requires the latest checkpoint
+	AlarmOnly  bool          // a contradiction is logged but does not freeze the ledger
+	Anchor     bool          // a quorum that confirms a head replaces a lost anchor
 
-	Interval time.Duration // between two rounds about a ledger; default 2 s
-	Sweep    time.Duration // between two sweeps over all ledgers; default 1 h
-	Refresh  time.Duration // age at which cosignatures of a ledger that does not move are renewed, at the latest; default 1 h
-	Rounds   int           // concurrent rounds; default 256
-	Pending  int           // ledgers in memory, waiting or in a round; default 65,536
+	Interval time.Duration // between two rounds of a ledger; default: 2 s
+	Sweep    time.Duration // between two sweeps over all ledgers; default: 1 h
+	Refresh  time.Duration // maximum age of the cosignatures of a ledger that does not move; default: 1 h
+	Rounds   int           // concurrent rounds; default: 256
+	Pending  int           // ledgers in memory, waiting or in a round; default: 65,536
 
 	Logger  *slog.Logger          // default: discards
-	Metrics prometheus.Registerer // default: none
+	Metrics prometheus.Registerer // default: not registered
 	Clock   func() time.Time      // default: time.Now
 }
 
@@ -113,30 +107,29 @@ func (o Options) withDefaults() Options {
 }
 
 const (
-	// viewAge is how old a view of the store may be when it is shown.
+	// viewAge is the maximum age of a view of the store.
 	viewAge = time.Second
-	// staleView is the additional age while the store does not answer. An older view has
-	// fewer cosignatures and is still right, because the stored state only grows.
+	// staleView is the additional age while the store does not respond. An older view has fewer cosignatures and is
+	// still correct, because the stored state only grows.
 	staleView = 24 * time.Hour
 )
 
-// Witnesses asks the witnesses of all ledgers of a store. Its methods may be called
-// concurrently.
+// Witnesses manages the witnesses of all ledgers of a store. Its methods may be called concurrently.
 type Witnesses struct {
 	Options
 	metrics *metrics
-	rare    *slog.Logger  // for lines that many ledgers, or settings of organizations, can cause
-	base    *activePolicy // where an organization has no policy of its own
+	rare    *slog.Logger  // for lines that many ledgers or settings of organizations can cause
+	base    *activePolicy // for organizations without their own policy
 
 	ownPolicies *cache.Map[id.Tenant, *activePolicy]
-	ownSlots    chan struct{} // shared, so that they can't crowd out the service's witnesses
+	ownSlots    chan struct{} // shared, so that they cannot crowd out the service's witnesses
 
 	queue   *roundQueue
 	quiet   chan []datedLedger // from each sweep to refreshRepeatedly
-	oldest  atomic.Int64       // since when a quorum has cosigned, of the ledger for which that is longest ago; 0: none
+	oldest  atomic.Int64       // earliest time since which a quorum has cosigned a ledger; 0 if there is none
 	views   *cache.Loading[id.Tenant, *view]
-	asking  syncs.KeyLocks[id.Tenant] // one round, or Confirm, of a ledger at a time
-	writing syncs.KeyLocks[id.Tenant] // of one ledger's record at a time
+	rounds  syncs.KeyLocks[id.Tenant] // held during a round or Confirm of a ledger
+	writing syncs.KeyLocks[id.Tenant] // held while a ledger's record is changed
 }
 
 // New returns the witnesses of a store. It sends no request before Run.
@@ -144,7 +137,7 @@ func New(o Options) *Witnesses {
 	o = o.withDefaults()
 	w := &Witnesses{
 		Options: o, metrics: newMetrics(o.Metrics), rare: telemetry.WithoutRepeats(o.Logger),
-		ownPolicies: newOwnPolicies(), ownSlots: make(chan struct{}, ownAsks),
+		ownPolicies: newOwnPolicies(), ownSlots: make(chan struct{}, ownCalls),
 		queue: newRoundQueue(o.Pending, o.Rounds), quiet: make(chan []datedLedger, 1),
 		views: cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{
 			MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
