@@ -166,7 +166,7 @@ func TestRetentionAndHoldAreTheOwners(t *testing.T) {
 	for _, body := range []string{`{"legal_hold":true}`, `{"retention_days":30}`, `{"name":"n","legal_hold":false}`} {
 		w.refuses("an admin: "+body, w.request("PATCH", "/organization", body, as("red-admin")), 403, "Your role does not allow this")
 		w.refuses("a token: "+body, w.request("PATCH", "/organization", body, as(""), header("Authorization", "Bearer "+secret)), 403, "Tokens can't do this: sign in")
-		w.refuses("a late owner: "+body, w.request("PATCH", "/organization", body, as("red-owner-late")), 401, "Prove again that it is you: step up")
+		w.refuses("a late owner: "+body, w.request("PATCH", "/organization", body, as("red-owner-late")), 401, "Confirm your identity again: step up")
 	}
 	for body, message := range map[string]string{
 		`{"retention_days":-1}`:    "retention_days must be a whole number from 0 to 36500",

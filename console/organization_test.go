@@ -34,7 +34,7 @@ func TestIngestKeys(t *testing.T) {
 	w.refuses("unknown one", w.request("GET", "/ingest-keys/nothing", ""), 404, "Not found")
 	equal(t, "renamed", w.call(200, "PATCH", path, `{"name":"pipeline"}`), strings.Replace(keyJSON, `"ci"`, `"pipeline"`, 1))
 	w.refuses("blue renames", w.request("PATCH", path, `{"name":"x"}`, as("blue-owner")), 404, "Not found")
-	w.refuses("asks", w.request("PATCH", path, `{"asks":true}`), 422, "asks needs the scopes evaluate and approvals")
+	w.refuses("asks", w.request("PATCH", path, `{"asks":true}`), 422, "asks requires the scopes evaluate and approvals")
 	w.refuses("empty name", w.request("PATCH", path, `{"name":""}`), 422, "name must have 1 to 200 characters")
 	w.refuses("blue revokes", w.request("DELETE", path, "", as("blue-owner")), 404, "Not found")
 	w.call(204, "DELETE", path, "")

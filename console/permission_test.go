@@ -166,7 +166,7 @@ func TestEveryRouteWithoutALateFactor(t *testing.T) {
 			t.Errorf("%s %s: got %d %s", route.Method, path, g.status, g.text)
 		}
 		if permission == account.Vote {
-			if want := `{"error":"Prove again that it is you: step up","code":"step_up"}`; g.text != want {
+			if want := `{"error":"Confirm your identity again: step up","code":"step_up"}`; g.text != want {
 				t.Errorf("got %s, want %s", g.text, want)
 			}
 			w.refuses(path, w.request(route.Method, path, body, as("red-member-late")), 403, "Your role does not allow this")

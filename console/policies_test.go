@@ -77,7 +77,7 @@ func TestPoliciesRefuse(t *testing.T) {
 	}
 	w.refuses("version 2", w.request("GET", "/policies/payments?version=2", ""), 404, "Not found")
 	w.refuses("another version", w.request("PATCH", "/policies/payments", `{"version":2}`), 409,
-		"The policy was changed meanwhile: read it again, or leave version and policy_digest out")
+		"The policy was changed in the meantime: read it again, or omit version and policy_digest")
 	w.refuses("policy_id", w.request("PATCH", "/policies/payments", `{"policy_id":"other"}`), 422, "policy_id can't be changed")
 	w.refuses("version given", w.request("POST", "/policies", `{"name":"n","version":1}`), 422, "version is given by the service: leave it out")
 	w.refuses("version 0", w.request("POST", "/policies/payments/activate", `{"version":0}`), 422, "version must be a whole number from 1")
@@ -106,7 +106,7 @@ func TestPolicyRoundTrip(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	w.refuses("changed meanwhile", w.request("PATCH", "/policies/payments", changed), 409,
-		"The policy was changed meanwhile: read it again, or leave version and policy_digest out")
+		"The policy was changed in the meantime: read it again, or omit version and policy_digest")
 	w.call(200, "POST", "/policies/payments/activate", `{"version":2}`)
 	old := w.call(200, "GET", "/policies/payments?version=1", "")
 	body := fmt.Sprintf(`{"version":1,"policy_digest":"%s"}`, old["policy_digest"])

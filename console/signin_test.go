@@ -8,7 +8,7 @@ import (
 
 const (
 	requireCompany = `{"sign_in":{"require":"oidc:company"}}`
-	needsCompany   = "The organization requires to sign in by the provider company"
+	needsCompany   = "The organization requires signing in with the provider company"
 )
 
 // An owner who is signed in by a provider requires it. Then no route lets another session act, and

@@ -187,7 +187,7 @@ func TestAccountCallsAreOutrun(t *testing.T) {
 	for _, route := range [][3]string{
 		{"PATCH", accountPath, `{"display_name":"Ann"}`}, {"POST", accountPassword, `{"current":"` + password + `","new":"` + newPassword + `"}`},
 	} {
-		answers(t, route[1], w.as(ann, route[0], route[1], route[2]), 409, refusal("The account was changed meanwhile"))
+		answers(t, route[1], w.as(ann, route[0], route[1], route[2]), 409, refusal("The account was changed in the meantime"))
 	}
 }
 

@@ -30,7 +30,7 @@ func TestSessionStolenBeforeStepUp(t *testing.T) {
 	red := w.team("red", "admin")
 	w.Pass(20 * time.Minute)
 	stolen := *red.people["ann"]
-	red.refuses("ann", "PATCH", red.member("ann"), `{"role":"owner"}`, 401, "step_up", "Prove again that it is you: step up")
+	red.refuses("ann", "PATCH", red.member("ann"), `{"role":"owner"}`, 401, "step_up", "Confirm your identity again: step up")
 	answer := w.as(stolen.cookie, "POST", stepUp, `{"password":"`+password+`"}`)
 	w.decode(answer, 200, &signedIn{})
 	red.people["ann"].cookie = w.cookie(answer)

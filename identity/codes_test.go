@@ -17,7 +17,7 @@ import (
 
 const (
 	wrongCode  = `{"error":"Wrong recovery code","code":"wrong_code"}`
-	noSignIn   = `{"error":"The sign-in is over: begin again","code":"no_sign_in"}`
+	noSignIn   = `{"error":"The sign-in has expired: start again","code":"no_sign_in"}`
 	lostFactor = "/v1/id/platform/accounts"
 )
 
@@ -262,7 +262,7 @@ func TestFactorsAreOutrun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.serveWith(func(o *identity.Options) { o.Factors, o.Operator.Factors = factors, factors })
-	const outrun = "The account was changed meanwhile"
+	const outrun = "The account was changed in the meantime"
 	isBusy := func(name string, answer *httptest.ResponseRecorder) {
 		if answer.Code != 503 || !strings.HasPrefix(answer.Body.String(), `{"error":"Too many sign-ins at once","code":"overloaded",`) {
 			t.Errorf("%s: got %d %s", name, answer.Code, answer.Body)

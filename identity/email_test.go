@@ -15,7 +15,7 @@ import (
 const (
 	emailPath   = "/v1/id/account/email"
 	confirmPath = "/v1/id/account/email/confirm"
-	changeOver  = `{"error":"The link to confirm the address is over: ask for another one","code":"change_over"}`
+	changeOver  = `{"error":"The link to confirm the address has expired: request another one","code":"change_over"}`
 	newEmail    = "ann@new.example"
 )
 
@@ -46,7 +46,7 @@ func TestChangeEmail(t *testing.T) {
 	answers(t, "bob's session", w.as(bob, "POST", confirmPath, tokenBody(token)), 422, changeOver)
 	answers(t, "no session", w.call("POST", confirmPath, tokenBody(token)), 401, refusal("Not signed in"))
 	answers(t, "a password of a proved account", w.as(ann, "POST", confirmPath, `{"token":"`+token+`","password":"`+newPassword+`"}`), 422,
-		refusal("The address of the account is proved: send no password"))
+		refusal("The address of the account is already proved: omit the password"))
 	w.Pass(14 * time.Minute)
 	answer := w.as(ann, "POST", confirmPath, tokenBody(token))
 	var got signedIn
@@ -68,7 +68,7 @@ func TestChangeEmail(t *testing.T) {
 	answers(t, "the address before", w.signIn(email, password), 401, refusal("Invalid e-mail address or password"))
 	w.decode(w.signIn(newEmail, password), 200, &signedIn{})
 	w.Pass(time.Minute) // the proof of a factor did not get younger by the confirmation
-	answers(t, "step-up", w.as(again, "POST", emailPath, `{"email":"x@example.com"}`), 401, `{"error":"Prove again that it is you: step up","code":"step_up"}`)
+	answers(t, "step-up", w.as(again, "POST", emailPath, `{"email":"x@example.com"}`), 401, `{"error":"Confirm your identity again: step up","code":"step_up"}`)
 	if _, made, err := w.accounts.Ensure(t.Context(), email, ""); err != nil || !made {
 		t.Errorf("the address before is not free: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestChangeEmail(t *testing.T) {
 // An account keeps the addresses that it had, because a person may not vote on a question that was
 // asked under one of them. So it may change its address 32 times.
 func TestFormerAddresses(t *testing.T) {
-	const full = `{"error":"The account had 32 other addresses: it keeps this one","code":"addresses_full"}`
+	const full = `{"error":"The account has already had 32 other addresses, so it keeps this one","code":"addresses_full"}`
 	w, _, _ := twoPeople(t)
 	now, want := email, []string{}
 	for n := range 33 {
@@ -207,7 +207,7 @@ func TestChangeEmailRefuses(t *testing.T) {
 		answers(t, path, w.call("POST", path, `{}`, "Cookie", ann, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"), 403, refusal("Request of another origin"))
 	}
 	w.Pass(15 * time.Minute)
-	answers(t, "step-up", w.as(ann, "POST", emailPath, `{"email":"`+newEmail+`"}`), 401, `{"error":"Prove again that it is you: step up","code":"step_up"}`)
+	answers(t, "step-up", w.as(ann, "POST", emailPath, `{"email":"`+newEmail+`"}`), 401, `{"error":"Confirm your identity again: step up","code":"step_up"}`)
 	if sent := w.deliver(); len(sent) != 0 {
 		t.Errorf("got mails %+v", sent)
 	}

@@ -460,7 +460,7 @@ func TestChangesOfOwnersAskForAFactor(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red", "owner", "approver", "auditor")
 	w.Pass(15 * time.Minute)
-	const message = "Prove again that it is you: step up"
+	const message = "Confirm your identity again: step up"
 	red.refuses("ann", "PATCH", red.member("owner"), `{"suspended":true}`, 401, "step_up", message)
 	red.refuses("ann", "PATCH", red.member("approver"), `{"role":"owner"}`, 401, "step_up", message)
 	red.refuses("ann", "DELETE", red.member("owner"), "", 401, "step_up", message)

@@ -21,7 +21,7 @@ const (
 
 	passkeyRefused    = `{"error":"The passkey was refused","code":"passkey_refused"}`
 	newPasskeyRefused = `{"error":"The new passkey was refused","code":"passkey_refused"}`
-	stepUpDue         = `{"error":"Prove again that it is you: step up","code":"step_up"}`
+	stepUpDue         = `{"error":"Confirm your identity again: step up","code":"step_up"}`
 )
 
 // browser keeps the cookies of one person, who comes from an address of his own.

@@ -163,7 +163,7 @@ func TestKnownAdmin(t *testing.T) {
 	}
 	for _, given := range []string{"another password", password} { // the right one too: whoever sends it may have guessed
 		answers(t, "with a password", w.platform("POST", organizations, `{"name":"X","slug":"blue","admin_email":"ANN@example.com","admin_password":"`+given+`"}`), 409,
-			`{"error":"The account is known: send no admin_password, and the person accepts by signing in","code":"account_known"}`)
+			`{"error":"The account already exists: omit admin_password, and the person accepts by signing in","code":"account_known"}`)
 	}
 	var blue, green made
 	w.decode(w.platform("POST", organizations, `{"name":"BLUE","slug":"blue","admin_email":"ANN@example.com"}`), 201, &blue)
@@ -213,7 +213,7 @@ func TestAccountOfAFailedCall(t *testing.T) {
 	}
 	w.Store.Fail(nil)
 	answers(t, "another password", w.platform("POST", organizations, `{"name":"X","slug":"blue","admin_email":"ann@example.com","admin_password":"another password"}`), 409,
-		`{"error":"The account is known: send no admin_password, and the person accepts by signing in","code":"account_known"}`)
+		`{"error":"The account already exists: omit admin_password, and the person accepts by signing in","code":"account_known"}`)
 	var red made
 	w.decode(w.platform("POST", organizations, body), 201, &red)
 	if got := w.signedIn(email, password); red.Account != "created" || got.Organization.Slug != "red" {

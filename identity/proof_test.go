@@ -186,7 +186,7 @@ func TestResetTakesOver(t *testing.T) {
 	}
 }
 
-const newPasswordNeeded = `{"error":"Nobody has proved the address of the account: choose a new password","code":"new_password"}`
+const newPasswordNeeded = `{"error":"The address of the account has not been proved: choose a new password","code":"new_password"}`
 
 // An invitation that was mailed to the address alone proves it: the person takes over what somebody else had made,
 // by a new password or passkey, with or without a session of the account.

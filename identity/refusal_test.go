@@ -62,7 +62,7 @@ func TestFailures(t *testing.T) {
 		status int
 		body   string // $ is the request id
 	}{
-		{outrunStore{w.Store}, 409, `{"error":"The account was changed meanwhile"}`},
+		{outrunStore{w.Store}, 409, `{"error":"The account was changed in the meantime"}`},
 		{failingStore{w.Store}, 503, `{"error":"Accounts can't be read","code":"unavailable","request_id":"$"}`},
 	} {
 		w.serveAccounts(c.store)

@@ -90,7 +90,7 @@ func TestResetsAreMailedOnceInTenMinutes(t *testing.T) {
 	answers(t, "the first link", w.reset(token, newPassword), 204, "")
 }
 
-const resetOver = `{"error":"The link to set a new password is over: ask for another one","code":"reset_over"}`
+const resetOver = `{"error":"The link to set a new password has expired: request another one","code":"reset_over"}`
 
 func TestReset(t *testing.T) {
 	w, ann, bob := twoPeople(t)

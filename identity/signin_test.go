@@ -20,7 +20,7 @@ func (w *world) requires(slug, method string) {
 	}
 }
 
-const needsCompany = `{"error":"The organization requires to sign in by the provider company","code":"sign_in_required"}`
+const needsCompany = `{"error":"The organization requires signing in with the provider company","code":"sign_in_required"}`
 
 // Where an organization requires a provider, sessions by other ways can't act there, and enter by no
 // wish. The other organization is as it was.
@@ -69,7 +69,7 @@ func TestRequiredProvider(t *testing.T) {
 	}
 
 	w.requires("blue", "passkey")
-	const needsPasskey = `{"error":"The organization requires to sign in by a passkey","code":"sign_in_required"}`
+	const needsPasskey = `{"error":"The organization requires signing in with a passkey","code":"sign_in_required"}`
 	if g := byPasskey.ask("GET", "/v1/id/orgs/"+blue.OrganizationID+"/members", ""); g.Code != 200 {
 		t.Errorf("blue by a passkey: got %d %s", g.Code, g.Body)
 	}

@@ -166,7 +166,7 @@ func TestApprovalsByMCP(t *testing.T) {
 	// The sign-in becomes old. After another one in a terminal the program that runs goes on with it.
 	s.machine.Pass(16 * time.Minute)
 	late := ask(red, "customer")
-	if text, failed := desks["bob"].vote(late, "approve", "", ""); !failed || !strings.Contains(text, "401 Prove again that it is you: step up") || !strings.Contains(text, "aps login") {
+	if text, failed := desks["bob"].vote(late, "approve", "", ""); !failed || !strings.Contains(text, "401 Confirm your identity again: step up") || !strings.Contains(text, "aps login") {
 		t.Errorf("an old sign-in: got %q", text)
 	}
 	login(t, s, homes["bob"], "bob@red.example", "a long password of bob")

@@ -123,7 +123,7 @@ func TestRequiredSignIn(t *testing.T) {
 	ann.Call(http.MethodPatch, "/v1/console/organization", map[string]any{"sign_in": map[string]string{"require": "oidc:company"}}, nil)
 
 	shows(t, "the provider's session", ann.Get("/console"), http.StatusOK)
-	shows(t, "another session", carl.Get("/console/ingest-keys?after=x"), http.StatusForbidden, "requires to sign in by the provider company",
+	shows(t, "another session", carl.Get("/console/ingest-keys?after=x"), http.StatusForbidden, "requires signing in with the provider company",
 		`href="/signin?return=%2Fconsole%2Fingest-keys%3Fafter%3Dx"`, `href="/account#organizations"`)
 	shows(t, "a form", carl.Post("/console/ingest-keys", "do", "create", "name", "x"), http.StatusForbidden, "Sign in the required way")
 	shows(t, "the account", carl.Get("/account"), http.StatusOK, "carl@red.example")

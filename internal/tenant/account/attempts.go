@@ -13,17 +13,16 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
-// Limits bound attempts to sign in. A burst is allowed at once, then one each
-// Every; an attempt that succeeds does not count. The zero value means the
-// defaults.
+// Limits limit attempts to sign in. A burst is allowed at once, then one attempt per Every. A successful attempt does
+// not count. The zero value means the defaults.
 type Limits struct {
-	AccountBurst    int           // on one e-mail address from one network, or by one known browser; default 10
+	AccountBurst    int           // for an e-mail address from one network or by one known browser; default: 10
 	AccountEvery    time.Duration // default 30 seconds
-	EverywhereBurst int           // on one e-mail address by unknown browsers of all networks; default 100
+	EverywhereBurst int           // for an e-mail address by unknown browsers of all networks; default: 100
 	EverywhereEvery time.Duration // default 30 seconds
-	AddressBurst    int           // from one network address (IPv6: /64); default 100
-	AddressEvery    time.Duration // default 3 seconds
-	Tracked         int           // subjects of each kind that are remembered; default 32,768
+	AddressBurst    int           // from one network address (IPv6: /64); default: 100
+	AddressEvery    time.Duration // default: 3 s
+	Tracked         int           // remembered subjects of each kind; default: 32,768
 }
 
 func (l Limits) withDefaults() Limits {
@@ -38,24 +37,24 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Browser is a browser in which a person signed in before. Its attempts have a budget of their own, so
-// strangers can't use up those of the person.
+// Browser is a browser in which a person signed in before. Its attempts have a separate limit, so strangers cannot
+// use up the attempts of the person.
 type Browser struct {
-	Name    string  // "" for a browser that is not known
+	Name    string  // "" for an unknown browser
 	Address id.Hash // HashAddress of the address that signed in
 }
 
-// HashAddress returns the hash by which a browser knows an address.
+// HashAddress returns the hash of an address that is stored in a browser.
 func HashAddress(email string) id.Hash { return sha256.Sum256([]byte(strings.ToLower(email))) }
 
-// knows reports whether a person with an address signed in by the browser before.
+// knows reports whether a person with this address has signed in with the browser before.
 func (b Browser) knows(email string) bool { return b.Name != "" && b.Address == HashAddress(email) }
 
-// attempts counts those of different kinds apart, so that many of one kind never push out one of
+// attempts counts attempts of different kinds separately, so that many attempts of one kind never evict those of
 // another.
 type attempts struct {
 	clock   func() time.Time
-	message string // when there were too many
+	message string // of the error if there were too many
 
 	mu         sync.Mutex
 	pairs      *ratelimit.Attempts // of account and network
@@ -64,7 +63,7 @@ type attempts struct {
 	addresses  *ratelimit.Attempts // of networks
 }
 
-// newAttempts returns attempts under one node's share of the limits.
+// newAttempts returns attempts with one node's share of the limits.
 func newAttempts(l Limits, nodes func() int, clock func() time.Time, message string) *attempts {
 	l = l.withDefaults()
 	limit := func(burst int, every time.Duration) *ratelimit.Attempts {
@@ -80,7 +79,7 @@ func newAttempts(l Limits, nodes func() int, clock func() time.Time, message str
 	}
 }
 
-// budget is one bound that an attempt counts against.
+// budget is one limit that an attempt counts against.
 type budget struct {
 	of      *ratelimit.Attempts
 	subject string
@@ -94,8 +93,8 @@ func (a *attempts) budgetsOf(email string, from netip.Addr, b Browser) []budget 
 	return []budget{{a.pairs, network + " " + email}, {a.everywhere, email}, {a.addresses, network}}
 }
 
-// countAttempt counts one attempt, before it is known how it ends. The attempt that
-// succeeds is taken back by undo. fault.RateLimited when there were too many.
+// countAttempt counts one attempt before its outcome is known. undo removes a successful attempt. It returns
+// fault.RateLimited if there were too many attempts.
 func (a *attempts) countAttempt(email string, from netip.Addr, b Browser) (undo func(), err error) {
 	budgets := a.budgetsOf(email, from, b)
 	a.mu.Lock()

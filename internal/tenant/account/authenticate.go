@@ -10,14 +10,15 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
-// Authenticate checks a password. Every failure is
-// fault.Unauthorized with one text after the same work; fault.RateLimited after
-// too many attempts on the address from the network, from all networks or on all addresses.
+// Authenticate checks a password. It returns fault.Unauthorized with the same text after the same work for every
+// failure, and fault.RateLimited after too many attempts for the address from the network, for the address from all
+// networks, or from the network for all addresses.
 func (a *Accounts) Authenticate(ctx context.Context, email, password string, from netip.Addr) (Account, error) {
 	return a.AuthenticateIn(ctx, Browser{}, email, password, from)
 }
 
-// AuthenticateIn is Authenticate in a browser that may be known, with a budget of its own then.
+// AuthenticateIn is like Authenticate, in a browser that may be known. Attempts of a known browser have a separate
+// limit.
 func (a *Accounts) AuthenticateIn(
 	ctx context.Context, b Browser, email, password string, from netip.Addr,
 ) (Account, error) {
@@ -41,8 +42,8 @@ func (a *Accounts) AuthenticateIn(
 	return r.toAccount(who), nil
 }
 
-// findCandidate returns the account of an address as it was typed, or an empty one after as many
-// reads.
+// findCandidate returns the account of an address as it was typed. If there is none, it returns an empty one after
+// the same number of reads.
 func (a *Accounts) findCandidate(ctx context.Context, typed string) (ID, *accountRecord, error) {
 	email, err := ParseEmail(typed)
 	if err != nil {
@@ -59,8 +60,8 @@ func (a *Accounts) findCandidate(ctx context.Context, typed string) (ID, *accoun
 	return "", new(accountRecord), err
 }
 
-// matchesHash reports whether stored is the hash of password. With no stored hash the answer is no,
-// after the same work. An account whose hash is damaged can't be read.
+// matchesHash reports whether stored is the hash of password. If stored is "", it returns false after the same work.
+// It returns an error if the hash is damaged.
 func (a *Accounts) matchesHash(ctx context.Context, stored, text string) (bool, error) {
 	ok, err := a.hasher.MatchesHash(ctx, stored, text)
 	if errors.Is(err, password.ErrMalformed) {

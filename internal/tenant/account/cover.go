@@ -8,8 +8,8 @@ func permissions() []Permission {
 		RevokeKeys, Invite, ChangeMembers, UseTokens, Own}
 }
 
-// ForTokens reports whether a bearer token of the console can have the permission. The others need
-// a person: votes, members, tokens, and all that is the owner's.
+// ForTokens reports whether an API token may have the permission. The others require a person: votes, members,
+// tokens, and everything reserved for owners.
 func (p Permission) ForTokens() bool {
 	switch p {
 	case Read, ReadApprovalPayloads, ReadPayloads, ReadAudit, TryPolicies, EditPolicies, Manage, RevokeKeys:

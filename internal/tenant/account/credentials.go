@@ -15,9 +15,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// checkPassword checks the password of a session's account. fault.Unauthorized with code wrong_password;
-// fault.RateLimited after too many attempts on the address or from the network, with those to
-// sign in.
+// checkPassword checks the password of a session's account. It returns fault.Unauthorized with code wrong_password if
+// it is wrong, and fault.RateLimited after too many attempts, which count together with attempts to sign in.
 func (a *Accounts) checkPassword(
 	ctx context.Context, s *Session, password string, from netip.Addr, b Browser,
 ) (*accountRecord, uint64, error) {
@@ -40,9 +39,9 @@ func (a *Accounts) checkPassword(
 	return r, version, nil
 }
 
-// StepUp proves by the password that the person of a session is there. The session goes on under
-// the token that is returned, and the token before it is over: a copy that was stolen before
-// proves nothing. Errors are those of checkPassword, and fault.Unauthorized without a session.
+// StepUp proves the presence of the person of a session with the password. It returns a new token for the session,
+// and the previous token becomes invalid: a copy that was stolen before proves nothing. It returns the errors of
+// checkPassword, and fault.Unauthorized without a session.
 func (a *Accounts) StepUp(
 	ctx context.Context, token, password string, from netip.Addr, v Visit,
 ) (string, *Session, error) {
@@ -60,9 +59,8 @@ func (a *Accounts) StepUp(
 	return a.replaceSession(ctx, token, event, func(r *sessionRecord) { r.FactorAt = a.currentTime() })
 }
 
-// SwitchSession moves a session to another organization of its account, under the token that is
-// returned. The proof of a factor stays as old as it is. fault.NotFound when the account is not
-// a member there.
+// SwitchSession moves a session to another organization of its account and returns a new token. The last proof of a
+// factor keeps its time. It returns fault.NotFound if the account is not a member there.
 func (a *Accounts) SwitchSession(ctx context.Context, token string, t id.Tenant) (string, *Session, error) {
 	s, err := a.Session(ctx, token)
 	if err != nil {
@@ -86,7 +84,7 @@ func (a *Accounts) replaceSession(
 		return "", nil, asNoSession(err)
 	}
 	removed := r.removeChanges(hash)
-	removed[0].If = version // of two calls at once one goes on
+	removed[0].If = version // of two concurrent calls, one succeeds
 	now := a.currentTime()
 	if r.ID == "" {
 		r.OpenedAt, r.EndsAt = now, r.ExpiresAt
@@ -113,9 +111,8 @@ func asNoSession(err error) error {
 	return err
 }
 
-// ChangePassword gives the account of a session another password, which ends all its sessions at
-// once. names are those of the person's organizations. The account is returned as Open takes it.
-// Errors are those of checkPassword and of SetPassword.
+// ChangePassword sets the password of a session's account, which ends all its sessions at once. names are the names
+// of the person's organizations. It returns the account for Open, and the errors of checkPassword and of SetPassword.
 func (a *Accounts) ChangePassword(
 	ctx context.Context, s *Session, current, password string, from netip.Addr, v Visit, names ...string,
 ) (Account, error) {
@@ -133,7 +130,8 @@ func (a *Accounts) ChangePassword(
 	return r.toAccount(s.Account), nil
 }
 
-// replacePassword gives an account a password, ends its sessions and mails that, with other changes.
+// replacePassword sets an account's password, ends its sessions, and sends a mail about it, together with other
+// changes.
 func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord, version uint64, text string,
 	names []string, more ...storage.Change) error {
 	if err := password.Check(text, r.Email, names...); err != nil {
@@ -154,7 +152,7 @@ func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord
 	return a.writeAccount(ctx, who, r, version, more...)
 }
 
-// CheckDisplayName returns fault.Invalid for a name that SetWishes does not take.
+// CheckDisplayName returns fault.Invalid for a name that SetWishes rejects.
 func CheckDisplayName(name string) error {
 	if !textcheck.Name(name, 0, 100) {
 		return fault.New(fault.Invalid, "display_name must have at most 100 characters, and no control characters")
@@ -162,13 +160,13 @@ func CheckDisplayName(name string) error {
 	return nil
 }
 
-// Wishes are what a person may say about the own account; nil members stay as they are.
+// Wishes are the settings that a person may change for their own account. Nil members remain unchanged.
 type Wishes struct {
-	DisplayName  *string // for others: 0 to 100 characters
+	DisplayName  *string // shown to others: 0 to 100 characters
 	ApprovalMail *bool   // whether to get mails about approvals
 }
 
-// SetWishes changes the wishes of a person. fault.Invalid for a name that CheckDisplayName refuses.
+// SetWishes changes the settings of a person. It returns fault.Invalid for a name that CheckDisplayName rejects.
 func (a *Accounts) SetWishes(ctx context.Context, who ID, w Wishes) error {
 	if w.DisplayName != nil {
 		if err := CheckDisplayName(*w.DisplayName); err != nil {
@@ -198,7 +196,7 @@ func (a *Accounts) writeAccount(
 	changes := append([]storage.Change{{Kind: kindAccount, Key: string(who), Value: value, If: version}}, more...)
 	err = a.records.Write(ctx, id.Service, changes)
 	if errors.Is(err, storage.ErrStale) {
-		return fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
+		return fault.Wrap(fault.Conflict, "The account was changed in the meantime", err)
 	}
 	if err != nil {
 		return errUnreadable("write account", err)

@@ -8,11 +8,11 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// maxEmail is the longest address, in bytes (RFC 5321, section 4.5.3.1).
+// maxEmail is the maximum length of an address in bytes (RFC 5321, section 4.5.3.1).
 const maxEmail = 254
 
-// ParseEmail reads a bare e-mail address (RFC 5322 addr-spec, no display name,
-// no comments) and returns it in lower case, which is how addresses are compared.
+// ParseEmail parses a bare e-mail address (RFC 5322 addr-spec, without display name and comments) and returns it in
+// lower case, in which addresses are compared.
 func ParseEmail(s string) (string, error) {
 	parsed, err := mail.ParseAddress(s)
 	if err != nil || parsed.Name != "" || parsed.Address != s || !textcheck.Name(s, 1, maxEmail) || len(s) > maxEmail {

@@ -16,39 +16,39 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindEmailChange has one record for each account that asked for another address, by account id, in
-// the service's own partition: a later one takes the place of the one before.
+// kindEmailChange has one record for each account that requested another address, by account ID, in the service's own
+// partition. A later request replaces the earlier one.
 const kindEmailChange storage.Kind = "email_change"
 
 // EmailChangeLife is how long another address can be confirmed.
 const EmailChangeLife = time.Hour
 
-// maxFormerEmails bounds how often an account can change its address. None of them is forgotten, because
-// a person may not vote on a question that was asked under a former one (package approval).
+// maxFormerEmails bounds how often an account can change its address. All former addresses are stored, because a
+// person may not vote on a request that was made under one of them (package approval).
 const maxFormerEmails = 32
 
 type emailChangeRecord struct {
-	Email      string     `json:"email"` // the new one
+	Email      string     `json:"email"` // new address
 	Hash       id.Hash    `json:"hash"`  // of the token
 	Generation uint64     `json:"generation"`
 	ExpiresAt  id.Instant `json:"expires_at"`
 }
 
-// EmailChange is another address that an account asked for. Its token is in no record.
+// EmailChange is a requested change of address. Its token is not stored.
 type EmailChange struct {
 	Account      ID
 	Organization id.Tenant // of the session
-	Email        string    // the new one
+	Email        string    // new address
 	Token        string
 	Until        id.Instant
 }
 
-// BeginEmailChange mails a token to another address for the account of a session. An address of
-// another account causes the same work and the same mail, so the caller learns nothing about it.
+// BeginEmailChange mails a token to another address for the account of a session. An address of another account
+// causes the same work and the same mail, so the caller learns nothing about it.
 //
-// Errors: fault.Unauthorized with code step_up for a person who did not prove lately to be there,
-// fault.Invalid for a malformed address, fault.Conflict with code no_mail while the service sends no
-// mail, fault.RateLimited after too many of the account or its organization, to the address or from the network.
+// It returns fault.Unauthorized with code step_up if the person has not proved a factor recently, fault.Invalid for a
+// malformed address, fault.Conflict with code no_mail if the service sends no mail, and fault.RateLimited after too
+// many requests of the account or its organization, for the address or from the network.
 func (a *Accounts) BeginEmailChange(ctx context.Context, s *Session, typed string, from netip.Addr) error {
 	if err := s.CheckFactor(); err != nil {
 		return err
@@ -101,18 +101,18 @@ func (a *Accounts) newEmailChange(
 		If: storage.AnyVersion}), nil
 }
 
-// FinishEmailChange gives the account of a session the address that its token was mailed to, mails
-// that to the address before, and ends all sessions at once. The address is proved by that, and an unproved
-// account that held it loses it with all its ways in. An account may confirm the address that it has. If the
+// FinishEmailChange changes the address of a session's account to the address that the token was mailed to, sends a
+// mail to the previous address, and ends all sessions at once. This proves the address, and an unproved account that
+// held it loses it with all its ways to sign in. An account may confirm the address that it already has. If the
 // account was unproved, it is taken over: its factors end and it gets password, which must be "" for a proved
-// account. names are the names of the person's organizations. The token is used up. The account is returned as
-// Open takes it.
+// account. names are the names of the person's organizations. The token is used up. FinishEmailChange returns the
+// account for Open.
 //
-// Errors: fault.Invalid with code change_over for a token that is wrong, of another account, used,
-// replaced by a later one or over, also by another password; fault.RateLimited after too many of
-// these; fault.Conflict with code address_known when the address belongs to another account, and
-// with code addresses_full after 32 changes; fault.Invalid for a password that is missing (code new_password),
-// not needed or can't be chosen. After an error the token remains valid.
+// It returns fault.Invalid with code change_over for a token that is wrong, expired, used, replaced by a later one or
+// by another password, or that belongs to another account; fault.RateLimited after too many of these; fault.Conflict
+// with code address_known if the address belongs to another account, and with code addresses_full after 32 changes;
+// and fault.Invalid for a password that is missing (code new_password), not needed or not allowed. After an error the
+// token remains valid.
 func (a *Accounts) FinishEmailChange(
 	ctx context.Context, s *Session, token, password string, from netip.Addr, v Visit, names ...string,
 ) (Account, error) {
@@ -124,7 +124,7 @@ func (a *Accounts) FinishEmailChange(
 	if err != nil {
 		return Account{}, err
 	}
-	asked, used, err := a.findEmailChange(ctx, s.Account, token, r.Generation)
+	requested, used, err := a.findEmailChange(ctx, s.Account, token, r.Generation)
 	if err != nil {
 		return Account{}, err
 	}
@@ -137,9 +137,9 @@ func (a *Accounts) FinishEmailChange(
 	case !proved && password == "":
 		return Account{}, ErrNewPassword()
 	case proved && password != "":
-		return Account{}, fault.New(fault.Invalid, "The address of the account is proved: send no password")
+		return Account{}, fault.New(fault.Invalid, "The address of the account is already proved: omit the password")
 	}
-	changes, err := a.confirmAddress(ctx, s.Account, r, asked.Email, v)
+	changes, err := a.confirmAddress(ctx, s.Account, r, requested.Email, v)
 	if err != nil {
 		return Account{}, err
 	}
@@ -150,37 +150,37 @@ func (a *Accounts) FinishEmailChange(
 		err = a.replacePassword(ctx, s.Account, r, version, password, names, changes...)
 	}
 	if errors.Is(err, storage.ErrStale) { // by another call with the token, or by another account
-		return Account{}, a.explainStale(ctx, s.Account, asked.Email)
+		return Account{}, a.explainStale(ctx, s.Account, requested.Email)
 	}
 	return r.toAccount(s.Account), err
 }
 
-// findEmailChange returns the change of address of a token, and the storage change that uses it up.
+// findEmailChange returns the change of address for a token, and the storage change that uses up the token.
 func (a *Accounts) findEmailChange(
 	ctx context.Context, who ID, token string, generation uint64,
-) (asked emailChangeRecord, used storage.Change, err error) {
-	version, err := a.readRecord(ctx, id.Service, kindEmailChange, string(who), &asked)
+) (requested emailChangeRecord, used storage.Change, err error) {
+	version, err := a.readRecord(ctx, id.Service, kindEmailChange, string(who), &requested)
 	if fault.Is(err, fault.NotFound) {
-		return asked, used, errChangeOver()
+		return requested, used, errChangeOver()
 	}
 	if err != nil {
-		return asked, used, err
+		return requested, used, err
 	}
 	given := hashToken(token)
-	matches := subtle.ConstantTimeCompare(given[:], asked.Hash[:]) == 1
-	if !matches || a.currentTime() >= asked.ExpiresAt || asked.Generation != generation {
-		return asked, used, errChangeOver()
+	matches := subtle.ConstantTimeCompare(given[:], requested.Hash[:]) == 1
+	if !matches || a.currentTime() >= requested.ExpiresAt || requested.Generation != generation {
+		return requested, used, errChangeOver()
 	}
-	return asked, storage.Change{Kind: kindEmailChange, Key: string(who), If: version}, nil
+	return requested, storage.Change{Kind: kindEmailChange, Key: string(who), If: version}, nil
 }
 
 func errChangeOver() error {
 	return &fault.Error{Kind: fault.Invalid, Code: "change_over",
-		Message: "The link to confirm the address is over: ask for another one"}
+		Message: "The link to confirm the address has expired: request another one"}
 }
 
-// confirmAddress changes r for an address that was proved by mail, and returns the changes that go with it. The first
-// proof takes the account over, and the caller must set a new password.
+// confirmAddress changes r for an address that was proved by mail, and returns the changes to write with it. The
+// first proof takes over the account, and the caller must then set a new password.
 func (a *Accounts) confirmAddress(
 	ctx context.Context, who ID, r *accountRecord, email string, v Visit,
 ) ([]storage.Change, error) {
@@ -203,7 +203,7 @@ func (a *Accounts) confirmAddress(
 	return append(event, moved...), err
 }
 
-// moveAddress changes the address in r and returns the changes that go with it.
+// moveAddress changes the address in r and returns the changes to write with it.
 func (a *Accounts) moveAddress(ctx context.Context, who ID, r *accountRecord, email string) ([]storage.Change, error) {
 	held, err := json.Marshal(emailRecord{Account: who})
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *Accounts) moveAddress(ctx context.Context, who ID, r *accountRecord, em
 	}
 	if len(r.FormerEmails) == maxFormerEmails {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "addresses_full",
-			Message: "The account had 32 other addresses: it keeps this one"}
+			Message: "The account has already had 32 other addresses, so it keeps this one"}
 	}
 	mailed, err := a.mailBefore(ctx, r.toAccount(who))
 	if err != nil {
@@ -243,7 +243,7 @@ func (a *Accounts) mailBefore(ctx context.Context, before Account) ([]storage.Ch
 	return a.mail.AddressMail(ctx, before)
 }
 
-// explainStale returns the error of a change of address that could not be written.
+// explainStale returns the error for a change of address that could not be written.
 func (a *Accounts) explainStale(ctx context.Context, who ID, email string) error {
 	holder, _, _, err := a.findByEmail(ctx, email)
 	if err == nil && holder != who {

@@ -13,24 +13,24 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Visit is where a person comes from.
+// Visit describes where a request of a person comes from.
 type Visit struct {
-	Address string `json:"address,omitzero"` // network address, as the service sees it
-	Program string `json:"program,omitzero"` // the browser, as it calls itself
+	Address string `json:"address,omitzero"` // network address, as seen by the service
+	Program string `json:"program,omitzero"` // user agent of the browser
 
-	// FactorAt is when the person proved to be there; 0: now. NoProof says that nobody tells when.
+	// FactorAt is when the person proved a factor. If 0, now. NoProof means that the time is unknown.
 	FactorAt id.Instant `json:"-"`
-	Browser  Browser    `json:"-"` // which it is, if it is known
-	SignIn   Method     `json:"-"` // of the session that begins
+	Browser  Browser    `json:"-"` // of the request, if it is known
+	SignIn   Method     `json:"-"` // of the new session
 }
 
-// NoProof is the FactorAt of a sign-in whose identity provider does not tell when the person proved to be
-// there. It is so long ago that a vote asks for a step-up.
+// NoProof is the FactorAt of a sign-in for which the identity provider does not report when the person authenticated.
+// It is so long ago that a vote requires a step-up.
 const NoProof id.Instant = 1
 
 const maxProgram = 200 // code points
 
-// bounded returns the visit with a text that may be stored and shown.
+// bounded returns the visit with a text that can be stored and displayed.
 func (v Visit) bounded() Visit {
 	text := []rune(strings.ToValidUTF8(v.Program, "?"))
 	text = text[:min(len(text), maxProgram)]
@@ -43,7 +43,7 @@ func (v Visit) bounded() Visit {
 	return v
 }
 
-// LoginKind is what happened to the way into an account.
+// LoginKind is the kind of a login event.
 type LoginKind string
 
 // The login events.
@@ -56,29 +56,28 @@ const (
 	ChangedEmail    LoginKind = "email_changed"
 	AddedPasskey    LoginKind = "passkey_added"
 	RemovedPasskey  LoginKind = "passkey_removed"
-	RefusedCopy     LoginKind = "passkey_copied" // one whose counter went back was refused
+	RefusedCopy     LoginKind = "passkey_copied" // a passkey with a decreased counter was rejected
 	MadeCodes       LoginKind = "recovery_codes_made"
 	UsedCode        LoginKind = "recovery_code_used"
 	RemovedFactors  LoginKind = "second_factors_removed" // by the operator
-	ProvedAddress   LoginKind = "address_proved"         // by a mailed link, in a session of the account
-	TakenOver       LoginKind = "address_taken_over"     // its first proof, which ended all ways in
+	ProvedAddress   LoginKind = "address_proved"         // with a mailed link, in a session of the account
+	TakenOver       LoginKind = "address_taken_over"     // its first proof, which ended all ways to sign in
 	LinkedProvider  LoginKind = "provider_linked"
 )
 
-// LoginEvent is one entry of an account's login events, which only the account sees. They are no
-// events of a log, because an account belongs to no organization.
+// LoginEvent is one login event of an account. Only the account can see it. Login events are not events of a log,
+// because an account belongs to no organization.
 type LoginEvent struct {
 	At   id.Instant `json:"at"`
 	Kind LoginKind  `json:"kind"`
 	Visit
 }
 
-// kindLoginEvent has one record for each event, by account, "/" and a rising name, in the
-// service's own partition.
+// kindLoginEvent has one record for each event, by account, "/" and an increasing name, in the service's own partition.
 const kindLoginEvent storage.Kind = "login_event"
 
-// loginEvent returns the changes that add an event of each kind and remove the oldest ones. They must be
-// written with their cause, and one write must have the changes of one call alone.
+// loginEvent returns the changes that add an event of each kind and remove the oldest ones. They must be written
+// together with their cause, and a write must contain the changes of only one call.
 func (a *Accounts) loginEvent(ctx context.Context, who ID, v Visit, kinds ...LoginKind) ([]storage.Change, error) {
 	now := a.currentTime()
 	var changes []storage.Change
@@ -113,7 +112,7 @@ func (a *Accounts) loginEvents(ctx context.Context, who ID) ([]records.Versioned
 	return found, nil
 }
 
-// LoginEvents returns the login events of an account, the newest first.
+// LoginEvents returns the login events of an account, latest first.
 func (a *Accounts) LoginEvents(ctx context.Context, who ID) ([]LoginEvent, error) {
 	stored, err := a.loginEvents(ctx, who)
 	if err != nil {

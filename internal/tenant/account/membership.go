@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Membership is an account's place in an organization.
+// Membership is the membership of an account in an organization.
 type Membership struct {
 	ID      string
 	Account ID
@@ -27,11 +27,11 @@ type Membership struct {
 	Since   id.Instant
 
 	// Offered and Suspended memberships have no effect: no session, no vote and no role.
-	Offered   bool // and not accepted
+	Offered   bool // and not yet accepted
 	Suspended bool
 }
 
-// StoredMembership is a membership with the version of its record; 0: it is new.
+// StoredMembership is a membership with the version of its record, or 0 if it is new.
 type StoredMembership struct {
 	Membership
 	version uint64
@@ -41,11 +41,10 @@ type StoredMembership struct {
 func (m Membership) IsEffective() bool { return !m.Offered && !m.Suspended }
 
 const (
-	// kindMembership has one record for each member, by account id, in the
-	// organization's partition.
+	// kindMembership has one record for each member, by account ID, in the organization's partition.
 	kindMembership storage.Kind = "membership"
-	// kindPlace has one for each organization that an account may be a member
-	// of, by account id, "/" and tenant, in the service's own partition.
+	// kindPlace has one record for each organization of which an account may be a member, by account ID, "/" and
+	// tenant, in the service's own partition.
 	kindPlace storage.Kind = "account_org"
 )
 
@@ -71,16 +70,15 @@ func membershipKey(who ID, t id.Tenant) string {
 	return string(who) + "/" + fmt.Sprintf("%016x", uint64(t))
 }
 
-// NewMembership makes an account a member of an organization that is being
-// made: it returns the record that the ledger begins with.
+// NewMembership makes an account a member of a new organization. It returns the record for the first write of the
+// ledger.
 func (a *Accounts) NewMembership(
 	ctx context.Context, t id.Tenant, who ID, role Role,
 ) (storage.Change, Membership, error) {
 	return a.newMembership(ctx, t, who, role, false)
 }
 
-// NewOffer is NewMembership for an account that was there before: it is a member only
-// when it accepts (Accept).
+// NewOffer is like NewMembership for an existing account, which becomes a member only when it accepts (Accept).
 func (a *Accounts) NewOffer(ctx context.Context, t id.Tenant, who ID, role Role) (storage.Change, Membership, error) {
 	return a.newMembership(ctx, t, who, role, true)
 }
@@ -107,8 +105,7 @@ func (a *Accounts) newMembership(
 	return change, m, nil
 }
 
-// Put returns the change that writes the membership, on the condition that its record is as it
-// was read.
+// Put returns the change that writes the membership if its record has not changed since it was read.
 func (m StoredMembership) Put() (storage.Change, error) {
 	value, err := json.Marshal(membershipRecord{
 		MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered, Suspended: m.Suspended,
@@ -119,13 +116,13 @@ func (m StoredMembership) Put() (storage.Change, error) {
 	return storage.Change{Kind: kindMembership, Key: string(m.Account), Value: value, If: m.version}, nil
 }
 
-// Remove returns the change that takes the membership away, on the same condition.
+// Remove returns the change that removes the membership, on the same condition.
 func (m StoredMembership) Remove() storage.Change {
 	return storage.Change{Kind: kindMembership, Key: string(m.Account), If: m.version}
 }
 
-// Membership returns the place of an account in an organization; fault.NotFound
-// when it has none, or one that is suspended or that was offered and is not accepted.
+// Membership returns the membership of an account in an organization. It returns fault.NotFound if it has none, or if
+// the membership is suspended or not yet accepted.
 func (a *Accounts) Membership(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
 	m, err := a.readMembership(ctx, t, who)
 	if err == nil && !m.IsEffective() {
@@ -134,7 +131,7 @@ func (a *Accounts) Membership(ctx context.Context, t id.Tenant, who ID) (Members
 	return m.Membership, err
 }
 
-// readMembership returns also a membership without effect.
+// readMembership is like Membership, but also returns memberships without effect.
 func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (StoredMembership, error) {
 	var r membershipRecord
 	version, err := a.readRecord(ctx, t, kindMembership, string(who), &r)
@@ -144,7 +141,7 @@ func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Sto
 	return r.toMembership(t, who, version)
 }
 
-// Members returns all memberships of an organization, those without effect included, oldest first.
+// Members returns all memberships of an organization, including those without effect, oldest first.
 func (a *Accounts) Members(ctx context.Context, t id.Tenant) ([]StoredMembership, error) {
 	var found []StoredMembership
 	for r, err := range records.Scan(ctx, a.records, t, kindMembership, records.Range{}, 0) {
@@ -169,14 +166,14 @@ func compareAge(a, b Membership) int {
 	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.ID, b.ID))
 }
 
-// Memberships returns all effective places of an account, oldest first.
+// Memberships returns all effective memberships of an account, oldest first.
 func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error) {
 	all, err := a.Places(ctx, who)
 	return slices.DeleteFunc(all, func(m Membership) bool { return !m.IsEffective() }), err
 }
 
-// Places returns all places of an account, oldest first, behind them those that were
-// offered to it and are not accepted, and last those that are suspended.
+// Places returns all memberships of an account, oldest first, followed by offers that are not yet accepted, and by
+// suspended memberships.
 func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	found, _, err := a.scanPlaces(ctx, who)
 	if err != nil {
@@ -186,8 +183,8 @@ func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	return found, nil
 }
 
-// scanPlaces returns all places of an account in no particular order. gone reports whether the account's list also names
-// places that it left or that were never created.
+// scanPlaces returns all memberships of an account in no particular order. gone reports whether the account's list
+// also contains organizations that it left or that were never created.
 func (a *Accounts) scanPlaces(ctx context.Context, who ID) (found []Membership, gone bool, err error) {
 	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
 	for r, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {
@@ -218,7 +215,7 @@ func (m Membership) rank() int {
 	return 0
 }
 
-// findMembership reads the membership that the name of a place stands for.
+// findMembership reads the membership for an entry of the account's list.
 func (a *Accounts) findMembership(ctx context.Context, who ID, name string) (Membership, error) {
 	t, err := strconv.ParseUint(strings.TrimPrefix(name, string(who)+"/"), 16, 64)
 	if err != nil {

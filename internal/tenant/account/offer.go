@@ -9,14 +9,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Owner returns the account of an address for a new organization, and creates it if there is none, as
-// Ensure does. known reports whether a person may use the account already; then the organization can
-// only offer a membership. An unproved account is taken over and is not known. The leftover of a failed
-// call is not known to the same call again: an account that is in no organization, with the same password
-// or likewise without one.
+// Owner returns the account of an address for a new organization, and creates it if there is none, like Ensure. known
+// reports whether the account may already be in use; the organization must then offer a membership. An unproved
+// account is taken over and is not known. If a failed call left an account behind, the same call does not report it
+// as known: the account is in no organization, and has the same password or none.
 //
-// Errors are those of Ensure, and fault.Conflict with code account_known for a password that is
-// given for a known account.
+// It returns the errors of Ensure, and fault.Conflict with code account_known if a password is given for a known
+// account.
 func (a *Accounts) Owner(
 	ctx context.Context, email, password string, names ...string,
 ) (who Account, known bool, err error) {
@@ -30,13 +29,13 @@ func (a *Accounts) Owner(
 	}
 	if password != "" {
 		return Account{}, true, &fault.Error{Kind: fault.Conflict, Code: "account_known",
-			Message: "The account is known: send no admin_password, and the person accepts by signing in"}
+			Message: "The account already exists: omit admin_password, and the person accepts by signing in"}
 	}
 	return who, true, nil
 }
 
-// checkUnused reports whether an account is in no organization, not by an offer either, and
-// password is the one that it has, "" for none.
+// checkUnused reports whether an account has no membership or offer, and its password is the given one, or "" if it
+// has none.
 func (a *Accounts) checkUnused(ctx context.Context, who Account, password string) (bool, error) {
 	places, err := a.Places(ctx, who.ID)
 	if err != nil || len(places) > 0 || who.HasPassword != (password != "") {
@@ -52,9 +51,9 @@ func (a *Accounts) checkUnused(ctx context.Context, who Account, password string
 	return a.matchesHash(ctx, r.PasswordHash, password)
 }
 
-// Accept makes an account a member where that was offered to it; a member stays one.
-// fault.NotFound if nothing was offered, or if the membership is suspended; fault.Forbidden with
-// code address_unproved for an unproved account, which an older program may have made an offer.
+// Accept accepts an offered membership. If the account is already a member, it does nothing. It returns
+// fault.NotFound if nothing was offered or the membership is suspended, and fault.Forbidden with code
+// address_unproved for an unproved account, to which an older program may have made an offer.
 func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
 	m, err := a.readMembership(ctx, t, who)
 	if err != nil || !m.Offered {
@@ -72,7 +71,7 @@ func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership,
 		return Membership{}, err
 	}
 	err = a.records.Write(ctx, t, []storage.Change{change})
-	if errors.Is(err, storage.ErrStale) { // another sign-in was quicker
+	if errors.Is(err, storage.ErrStale) { // another sign-in was faster
 		return a.Membership(ctx, t, who)
 	}
 	if err != nil {

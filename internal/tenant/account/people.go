@@ -15,32 +15,32 @@ import (
 
 // Records of the service's own partition.
 const (
-	kindAccount storage.Kind = "account"       // by account id
-	kindEmail   storage.Kind = "account_email" // by address: the account that has it
+	kindAccount storage.Kind = "account"       // by account ID
+	kindEmail   storage.Kind = "account_email" // by address: the account of the address
 )
 
 type accountRecord struct {
 	Email        string     `json:"email"`
-	PasswordHash string     `json:"password_hash,omitzero"` // PHC string, "" for none
-	Generation   uint64     `json:"generation"`             // raised with each change of a factor: ends sessions
+	PasswordHash string     `json:"password_hash,omitzero"` // PHC string; "" if there is none
+	Generation   uint64     `json:"generation"`             // incremented with each change of a factor: ends sessions
 	CreatedAt    id.Instant `json:"created_at"`
 	DisplayName  string     `json:"display_name,omitzero"`
-	// FormerEmails is each other address that the account had, at most maxFormerEmails.
+	// FormerEmails are all other addresses that the account had, at most maxFormerEmails.
 	FormerEmails []string `json:"former_emails,omitzero"`
 
 	ApprovalMailOff bool `json:"approval_mail_off,omitzero"`
 
-	Proof *proofRecord `json:"proof,omitempty"` // of the address; nil: an older program stored the account
-	// TakenOverAt is when all that let a previous holder in ended, 0 for never.
+	Proof *proofRecord `json:"proof,omitempty"` // of the address; nil if an older program stored the account
+	// TakenOverAt is when all ways to sign in of a previous holder ended, or 0.
 	TakenOverAt id.Instant `json:"taken_over_at,omitzero"`
 
-	// Released means that the address leads to another account, which has proved it.
+	// Released means that the address belongs to another account now, which has proved it.
 	Released bool `json:"released,omitzero"`
 
 	// SignInChanges are the latest changes, at most maxSignInChanges, oldest first.
 	SignInChanges []SignInChange `json:"sign_in_changes,omitempty"`
 
-	Linked bool `json:"linked,omitzero"` // a person of an identity provider signs in as the account
+	Linked bool `json:"linked,omitzero"` // linked with a person of an identity provider
 }
 
 type emailRecord struct {
@@ -75,8 +75,7 @@ func (r *accountRecord) toAccount(a ID) Account {
 	}
 }
 
-// Find returns the account of an address, in any case; fault.NotFound when
-// there is none.
+// Find returns the account of an address, ignoring case. It returns fault.NotFound if there is none.
 func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
 	email, err := ParseEmail(email)
 	if err != nil {
@@ -89,7 +88,7 @@ func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
 	return r.toAccount(who), nil
 }
 
-// ByID returns an account with its Proof. For an account of an older program it stores the proof that it infers.
+// ByID returns an account with its Proof. For an account of an older program it stores the inferred proof. It returns
 // fault.NotFound if there is none.
 func (a *Accounts) ByID(ctx context.Context, who ID) (Account, error) {
 	r, version, err := a.findByID(ctx, who)
@@ -100,7 +99,7 @@ func (a *Accounts) ByID(ctx context.Context, who ID) (Account, error) {
 		if err := a.ensureProof(ctx, who, r); err != nil {
 			return Account{}, err
 		}
-		_ = a.writeAccount(ctx, who, r, version) // the next call infers it again
+		_ = a.writeAccount(ctx, who, r, version) // if it fails, the next call infers it again
 	}
 	return r.toAccount(who), nil
 }
@@ -120,20 +119,20 @@ func (a *Accounts) findByID(ctx context.Context, who ID) (*accountRecord, uint64
 	return &r, version, err
 }
 
-// Ensure returns the account of an address that the operator names, and creates it if there is none,
-// with password, or without any if that is "". An unproved account is taken over, as if there had been
-// none. The password of a proved account stays as it is, even if it has none. names are the names of the
-// person's organizations (see password.Check). made reports whether the account was created or taken over.
+// Ensure returns the account of an address that the operator gave, and creates it if there is none, with the given
+// password, or without one if it is "". An unproved account is taken over, as if there had been none. The password of
+// a proved account remains unchanged, even if it has none. names are the names of the person's organizations (see
+// password.Check). made reports whether the account was created or taken over.
 //
-// fault.Invalid for a malformed address or, for a new account, password.
+// It returns fault.Invalid for a malformed address or, for a new account, an invalid password.
 func (a *Accounts) Ensure(
 	ctx context.Context, email, password string, names ...string,
 ) (who Account, made bool, err error) {
 	return a.ensure(ctx, email, password, Claim{By: ProvedByOperator}, Visit{}, names)
 }
 
-// EnsureInvited is Ensure for a person who accepts an invitation. An unproved account is taken over only
-// if the claim proves the address.
+// EnsureInvited is like Ensure for a person who accepts an invitation. An unproved account is taken over only if the
+// claim proves the address.
 func (a *Accounts) EnsureInvited(
 	ctx context.Context, email, password string, c Claim, v Visit, names ...string,
 ) (who Account, made bool, err error) {
@@ -179,7 +178,7 @@ func (a *Accounts) ensure(
 	return r.toAccount(name), true, nil
 }
 
-// ensureKnown is ensure for an address that has an account.
+// ensureKnown is like ensure for an address that has an account.
 func (a *Accounts) ensureKnown(ctx context.Context, who ID, r *accountRecord, version uint64, password string,
 	c Claim, v Visit, names []string) (_ Account, taken bool, err error) {
 	if err := a.ensureProof(ctx, who, r); err != nil {
@@ -218,12 +217,10 @@ func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, m
 	}, more...))
 }
 
-// SetPassword gives an account the password that the operator chose, in place of any, and ends all its
-// sessions at once, on every node. An unproved account is taken over, so its other factors end too.
-// names are the names of the person's organizations.
-// fault.Invalid for a password that can't be chosen (see password.Check),
-// fault.NotFound for an unknown address, fault.Conflict when another change came
-// between.
+// SetPassword replaces an account's password with one that the operator chose, and ends all its sessions at once, on
+// every node. An unproved account is taken over, so its other factors end too. names are the names of the person's
+// organizations. It returns fault.Invalid for an invalid password (see password.Check), fault.NotFound for an unknown
+// address, and fault.Conflict after a concurrent change.
 func (a *Accounts) SetPassword(ctx context.Context, email, text string, names ...string) error {
 	email, err := ParseEmail(email)
 	if err != nil {

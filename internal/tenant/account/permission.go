@@ -2,7 +2,7 @@ package account
 
 import "slices"
 
-// Role says which calls a member may make (see Permission).
+// Role determines which calls a member may make (see Permission).
 type Role string
 
 const (
@@ -14,17 +14,17 @@ const (
 	Member       Role = "member"
 )
 
-// Roles returns all roles, the one with the most permissions first.
+// Roles returns all roles, from the most to the fewest permissions.
 func Roles() []Role { return []Role{Owner, Admin, PolicyEditor, Approver, Auditor, Member} }
 
 // Valid reports whether r is one of the roles.
 func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
 
-// Permission is what a call needs. Routes name a permission and never a role.
+// Permission is what a call requires. Routes require a permission and never a role.
 type Permission string
 
-// The permissions. Permission.roles says which roles have them, and NeedsActive which ones
-// rest while the organization is inactive.
+// The permissions. Permission.roles lists the roles that have them. Calls that require some of them are rejected
+// while the organization is inactive (NeedsActive).
 const (
 	// Read is for lists, counts, heads, agents, policies, runs and settings, without payloads.
 	Read Permission = "read"
@@ -38,32 +38,31 @@ const (
 	TryPolicies Permission = "try policies"
 	// EditPolicies is for drafts of policies and their activation.
 	EditPolicies Permission = "edit policies"
-	// Vote is for the decision on approvals and their revocation.
+	// Vote is for voting on approvals and revoking them.
 	Vote Permission = "vote"
-	// Manage is for agents, keys, webhooks, witnesses and the organization's settings. Only a
-	// role that has it sees the addresses of receivers and witnesses, because an address may
-	// hold a secret.
+	// Manage is for agents, keys, webhooks, witnesses and the organization's settings. Only a role with it sees the
+	// addresses of receivers and witnesses, because an address may contain a secret.
 	Manage Permission = "manage"
-	// RevokeKeys is for the end of keys, because a leaked key has to end at any time.
+	// RevokeKeys is for retiring and revoking keys. A leaked key must be revocable at any time.
 	RevokeKeys Permission = "revoke keys"
-	// Invite is for invitations of new members.
+	// Invite is for inviting new members.
 	Invite Permission = "invite"
-	// ChangeMembers is for roles, suspension and removal of members. The access of a person has
-	// to end at any time.
+	// ChangeMembers is for changing roles and for suspending and removing members. It must be possible to end a
+	// person's access at any time.
 	ChangeMembers Permission = "change members"
-	// Leave is for the end of the member's own membership, which only the last owner is refused.
+	// Leave is for ending the member's own membership, which is rejected only for the last owner.
 	Leave Permission = "leave"
-	// UseTokens is for bearer tokens of the member's own.
+	// UseTokens is for the member's own API tokens.
 	UseTokens Permission = "use tokens"
-	// Own is for erasure, retention, legal hold, sign-in rules, two people for policies, and the
-	// memberships of owners.
+	// Own is for erasure, retention, legal hold, sign-in rules, the two-person rule for policies, and the memberships
+	// of owners.
 	Own Permission = "own"
 
-	// SignedVote is Vote for a call that may bring its own proof that the person is there, which its handler checks.
+	// SignedVote is Vote for a call that may contain its own proof of presence, which its handler checks.
 	SignedVote Permission = "vote with a signature"
 )
 
-// roles returns the roles that have a permission. It is the only such table.
+// roles returns the roles that have a permission. This is the only such table.
 func (p Permission) roles() []Role {
 	switch p {
 	case Read, Leave, UseTokens:
@@ -84,7 +83,7 @@ func (p Permission) roles() []Role {
 	return nil
 }
 
-// May reports whether a role has a permission. No role has one that is not known.
+// May reports whether a role has a permission. No role has an unknown permission.
 func (r Role) May(p Permission) bool { return slices.Contains(p.roles(), r) }
 
 // Permissions returns the permissions of a role.
@@ -92,8 +91,7 @@ func (r Role) Permissions() []Permission {
 	return slices.DeleteFunc(permissions(), func(p Permission) bool { return !r.May(p) })
 }
 
-// NeedsActive reports whether calls with a permission are refused while the operator has made
-// the organization inactive.
+// NeedsActive reports whether calls with a permission are rejected while the operator has deactivated the organization.
 func (p Permission) NeedsActive() bool {
 	switch p {
 	case EditPolicies, Vote, SignedVote, Manage, Invite, Own:
@@ -102,6 +100,5 @@ func (p Permission) NeedsActive() bool {
 	return false
 }
 
-// NeedsFactor reports whether calls with a permission ask for a factor that was proved lately
-// (Session.CheckFactor).
+// NeedsFactor reports whether calls with a permission require a recently proved factor (Session.CheckFactor).
 func (p Permission) NeedsFactor() bool { return p == Vote || p == Own }

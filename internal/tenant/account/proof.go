@@ -14,25 +14,25 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Proof is how an account's address was proved to belong to its person.
+// Proof is how it was proved that an account's address belongs to its person.
 type Proof string
 
-// The proofs. An account of an older program has none stored; see inferProof.
+// The proofs. An account of an older program has no stored proof; see inferProof.
 const (
 	Unproved         Proof = "none"
-	ProvedByMail     Proof = "mail"     // a token that was mailed to the address alone
-	ProvedByProvider Proof = "provider" // an OpenID provider that verified the address
-	ProvedByOperator Proof = "operator" // the operator named the address or set the password
+	ProvedByMail     Proof = "mail"     // a token that was mailed only to the address
+	ProvedByProvider Proof = "provider" // an OpenID provider verified the address
+	ProvedByOperator Proof = "operator" // the operator entered the address or set the password
 )
 
-// Claim is how an address comes to a new account.
+// Claim describes how an address was assigned to a new account.
 type Claim struct {
 	By   Proof
 	Home id.Tenant // the organization in which an unproved account exists
 }
 
-// ClaimByInvitation returns the claim of an account that is made by an invitation of an organization. mailed
-// reports whether the token went to the address alone: an inviter who has seen the token proves nothing.
+// ClaimByInvitation returns the claim of an account that is created by an invitation of an organization. mailed
+// reports whether the token was sent only to the address: if the inviter has seen the token, it proves nothing.
 func ClaimByInvitation(t id.Tenant, mailed bool) Claim {
 	if mailed {
 		return Claim{By: ProvedByMail}
@@ -53,7 +53,7 @@ func (c Claim) record(now id.Instant) *proofRecord {
 
 func (p *proofRecord) proved() bool { return p.By != Unproved }
 
-// ensureProof puts the proof into the record of an account that an older program stored.
+// ensureProof sets the proof in the record of an account that an older program stored.
 func (a *Accounts) ensureProof(ctx context.Context, who ID, r *accountRecord) error {
 	if r.Proof != nil {
 		return nil
@@ -66,9 +66,9 @@ func (a *Accounts) ensureProof(ctx context.Context, who ID, r *accountRecord) er
 	return nil
 }
 
-// inferProof returns the proof that the data of an older program shows. A change of address was confirmed by mail,
-// and so was a reset of the password. The operator named the address of an account that was made with an
-// organization. All other accounts are unproved: nobody can tell who accepted their invitation.
+// inferProof returns the proof that follows from the data of an older program. Changes of the address and resets of
+// the password were confirmed by mail. The operator entered the address of an account that was created with an
+// organization. All other accounts are unproved: it is unknown who accepted their invitation.
 func (a *Accounts) inferProof(ctx context.Context, who ID, r *accountRecord) (Proof, error) {
 	if len(r.FormerEmails) > 0 {
 		return ProvedByMail, nil
@@ -89,12 +89,13 @@ func (a *Accounts) inferProof(ctx context.Context, who ID, r *accountRecord) (Pr
 	return ProvedByOperator, nil
 }
 
-// longestFounding bounds the time from the owner's account to the ledger within a founding, in milliseconds.
+// longestFounding bounds the time between the creation of the owner's account and of the ledger within one founding,
+// in milliseconds.
 const longestFounding id.Instant = 30_000
 
-// wasFoundedWith reports whether an account was made together with an organization. A founding makes the owner's
+// wasFoundedWith reports whether an account was created together with an organization. A founding creates the owner's
 // account, then its membership, then the ledger, so the membership is not younger than the ledger, and the account is
-// not much older. An account that was ever in another organization before may have come by an invitation.
+// not much older. An account that was in another organization before may have been invited.
 func (a *Accounts) wasFoundedWith(ctx context.Context, who ID, r *accountRecord) (bool, error) {
 	all, gone, err := a.scanPlaces(ctx, who)
 	if err != nil || gone || len(all) == 0 {
@@ -120,7 +121,7 @@ func errUnproved() error {
 		"proved: confirm it by mail, sign in at an OpenID provider, or ask the operator"}
 }
 
-// CheckProved returns fault.Forbidden with code address_unproved for an account whose address nobody has proved.
+// CheckProved returns fault.Forbidden with code address_unproved if the account's address is not proved.
 func (a *Accounts) CheckProved(ctx context.Context, who ID) error {
 	proof, err := a.Proof(ctx, who)
 	if err == nil && proof == Unproved {
@@ -129,8 +130,8 @@ func (a *Accounts) CheckProved(ctx context.Context, who ID) error {
 	return err
 }
 
-// CheckJoin is CheckProved for an account that is about to become a member of an organization. An unproved account
-// may join the organization that it was made in.
+// CheckJoin is like CheckProved for an account that is about to become a member of an organization. An unproved
+// account may join the organization in which it was created.
 func (a *Accounts) CheckJoin(ctx context.Context, who ID, t id.Tenant) error {
 	r, _, err := a.findByID(ctx, who)
 	if err != nil || r.Proof != nil && r.Proof.By == Unproved && r.Proof.Home == t {
@@ -139,16 +140,16 @@ func (a *Accounts) CheckJoin(ctx context.Context, who ID, t id.Tenant) error {
 	return a.CheckProved(ctx, who)
 }
 
-// ErrNewPassword returns the fault.Invalid error, with code new_password, for a first proof of an address without the
-// new password that the take-over needs.
+// ErrNewPassword returns the fault.Invalid error with code new_password, for a first proof of an address without the
+// new password that the takeover requires.
 func ErrNewPassword() error {
 	return &fault.Error{Kind: fault.Invalid, Code: "new_password",
-		Message: "Nobody has proved the address of the account: choose a new password"}
+		Message: "The address of the account has not been proved: choose a new password"}
 }
 
 // takeOver gives an unproved account to the person who proves its address. It changes r and returns the changes that
-// must be written with it, among them login events of these kinds. All that let the previous holder in ends: sessions,
-// password, passkeys, recovery codes and tokens that were mailed. What the previous holder had chosen goes too.
+// must be written with it, including login events of the given kinds. All ways to sign in of the previous holder end:
+// sessions, password, passkeys, recovery codes and mailed tokens. The previous holder's settings are reset too.
 func (a *Accounts) takeOver(
 	ctx context.Context, who ID, r *accountRecord, by Proof, v Visit, kinds ...LoginKind,
 ) ([]storage.Change, error) {
@@ -165,7 +166,8 @@ func (a *Accounts) takeOver(
 	return append(changes, removed...), err
 }
 
-// endWaysIn takes all ways in from an account. It changes r and returns the changes that must be written with it.
+// endWaysIn removes all ways to sign in to an account. It changes r and returns the changes that must be written with
+// it.
 func (a *Accounts) endWaysIn(ctx context.Context, who ID, r *accountRecord) ([]storage.Change, error) {
 	if err := a.noteDue(ctx, who); err != nil {
 		return nil, err
@@ -179,8 +181,8 @@ func (a *Accounts) endWaysIn(ctx context.Context, who ID, r *accountRecord) ([]s
 	return a.factors.RemoveChanges(ctx, who)
 }
 
-// TakenOverAt returns when the account was last taken over from a previous holder, and 0 if it never was. What that
-// holder made in organizations, such as tokens of the console, ended at that time.
+// TakenOverAt returns when the account was last taken over from a previous holder, or 0. What that holder created in
+// organizations, such as API tokens, ended at that time.
 func (a *Accounts) TakenOverAt(ctx context.Context, who ID) (id.Instant, error) {
 	r, _, err := a.findByID(ctx, who)
 	if fault.Is(err, fault.NotFound) {
@@ -189,16 +191,16 @@ func (a *Accounts) TakenOverAt(ctx context.Context, who ID) (id.Instant, error) 
 	return r.TakenOverAt, err
 }
 
-// TakeOverByMail gives the unproved account of an address to the person who has a token that was mailed there. The
-// account has no way in until one is made. fault.NotFound for an address without an account, fault.Conflict for a
-// proved account.
+// TakeOverByMail gives the unproved account of an address to the person with a token that was mailed there. The
+// caller must then add a way to sign in. It returns fault.NotFound for an address without an account, and
+// fault.Conflict for a proved account.
 func (a *Accounts) TakeOverByMail(ctx context.Context, email string, v Visit) (Account, error) {
 	who, r, version, err := a.findByEmail(ctx, email)
 	if err == nil {
 		err = a.ensureProof(ctx, who, r)
 	}
 	if err == nil && r.Proof.proved() {
-		err = fault.New(fault.Conflict, "The account was changed meanwhile")
+		err = fault.New(fault.Conflict, "The account was changed in the meantime")
 	}
 	if err != nil {
 		return Account{}, err
@@ -213,9 +215,9 @@ func (a *Accounts) TakeOverByMail(ctx context.Context, email string, v Visit) (A
 	return r.toAccount(who), nil
 }
 
-// releaseAddress takes an address from the unproved account that holds it, because another account has proved it. The
-// unproved account keeps its memberships and has no way in. It returns no changes for an address without an account,
-// and fault.Conflict with code address_known for one of a proved account.
+// releaseAddress takes an address away from the unproved account that holds it, because another account has proved
+// it. The unproved account keeps its memberships but can no longer sign in. It returns no changes for an address
+// without an account, and fault.Conflict with code address_known if the address belongs to a proved account.
 func (a *Accounts) releaseAddress(ctx context.Context, email string) ([]storage.Change, error) {
 	who, r, version, err := a.findByEmail(ctx, email)
 	if fault.Is(err, fault.NotFound) {
@@ -247,8 +249,8 @@ func (a *Accounts) releaseAddress(ctx context.Context, email string) ([]storage.
 		storage.Change{Kind: kindAccount, Key: string(who), Value: value, If: version}), nil
 }
 
-// SharesAddress reports whether two accounts count as one person where two people are needed: they have or had an
-// address in common, and one of them has not proved its own.
+// SharesAddress reports whether two accounts count as one person for the two-person rule: they have or had a common
+// address, and at least one of them has not proved its own.
 func (a Account) SharesAddress(other Account) bool {
 	if a.ID == other.ID || a.isProved() && other.isProved() {
 		return false
@@ -266,7 +268,7 @@ func (a Account) addresses() []string {
 	return append([]string{a.Email}, a.FormerEmails...)
 }
 
-// ImportedRecord returns the record of an account as an import stores it for an organization: what proved the address
+// ImportedRecord returns the record of an account as an import stores it for an organization: a proof of the address
 // at another service proves nothing here.
 func ImportedRecord(r storage.Record, t id.Tenant) (storage.Record, error) {
 	var stored accountRecord
@@ -280,11 +282,12 @@ func ImportedRecord(r storage.Record, t id.Tenant) (storage.Record, error) {
 	return r, err
 }
 
-// ErrOtherHolder means that an unproved account is here whose holder need not be the one of the import.
+// ErrOtherHolder means that there is an unproved account here whose holder may not be the holder of the imported
+// account.
 var ErrOtherHolder = errors.New("the account is here with an address that nobody has proved, and with another password: " +
 	"set its password by the platform call first")
 
-// CheckHolder returns ErrOtherHolder unless the account that is here may get a membership from an import of want.
+// CheckHolder returns ErrOtherHolder unless the existing account may get a membership from an import of want.
 func CheckHolder(have, want storage.Record) error {
 	var here, there accountRecord
 	if json.Unmarshal(have.Value, &here) != nil || json.Unmarshal(want.Value, &there) != nil {

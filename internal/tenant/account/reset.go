@@ -20,15 +20,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindReset has one record for each account that asked for a reset, by account id, in the
-// service's own partition: a later reset takes the place of the one before. So strangers can't
-// make many.
+// kindReset has one record for each account with a requested reset, by account ID, in the service's own partition. A
+// later reset replaces the earlier one, so strangers cannot create many.
 const kindReset storage.Kind = "password_reset"
 
-// ResetLife is how long a reset is good.
+// ResetLife is how long a reset is valid.
 const ResetLife = time.Hour
 
-// decoys is how many records stand for all addresses without an account.
+// decoys is the number of records that represent all addresses without an account.
 const decoys = 1024
 
 type resetRecord struct {
@@ -37,19 +36,18 @@ type resetRecord struct {
 	ExpiresAt  id.Instant `json:"expires_at"`
 }
 
-// Reset is a reset of a password that was asked for. Its token is in no record.
+// Reset is a requested password reset. Its token is not stored.
 type Reset struct {
 	Token string
-	Name  string // names the reset until a later one of the account
-	Typed string // the address for which it was asked, in lower case
-	Email string // "" for an address without an account
+	Name  string // identifies the reset until a later one of the account
+	Typed string // the requested address in lower case
+	Email string // "" if the address has no account
 	Until id.Instant
 }
 
-// BeginReset makes a reset for an address. It writes the reset together with the changes that
-// tell makes from it, for example those of a mail. An address without an account causes the same
-// work and the same records, which lead nowhere. fault.RateLimited after too many on an address
-// or from a network.
+// BeginReset creates a reset for an address. It writes the reset together with the changes that tell returns for it,
+// for example those of a mail. An address without an account causes the same work and the same records, which have no
+// effect. It returns fault.RateLimited after too many resets for an address or from a network.
 func (a *Accounts) BeginReset(
 	ctx context.Context, typed string, from netip.Addr, tell func(context.Context, Reset) ([]storage.Change, error),
 ) error {
@@ -83,7 +81,7 @@ func (a *Accounts) BeginReset(
 	return nil
 }
 
-// newReset returns a reset of an account, "" for none.
+// newReset returns a reset for an account. who is "" if there is none.
 func (a *Accounts) newReset(who ID, typed, email string) Reset {
 	name := string(who)
 	if who == "" {
@@ -93,15 +91,14 @@ func (a *Accounts) newReset(who ID, typed, email string) Reset {
 		Until: id.InstantOf(a.clock().Add(ResetLife))}
 }
 
-// decoyOf returns the account that is read, and never there, for an address without one.
+// decoyOf returns the ID of an account that never exists and is read instead for an address without an account.
 func decoyOf(email string) ID {
 	sum := sha256.Sum256([]byte(email))
 	return ID(fmt.Sprintf("decoy_%04d", (int(sum[0])<<8|int(sum[1]))%decoys))
 }
 
-// FindReset returns the address of the account that a token resets. fault.Invalid for a token
-// that is wrong, used, replaced by a later one or over, and fault.RateLimited after too many of
-// these.
+// FindReset returns the address of the account that a token resets. It returns fault.Invalid for a token that is
+// wrong, used, replaced by a later one or expired, and fault.RateLimited after too many of these.
 func (a *Accounts) FindReset(ctx context.Context, token string, from netip.Addr) (email string, err error) {
 	r, _, _, _, err := a.readReset(ctx, token, from)
 	if err != nil {
@@ -133,7 +130,7 @@ func (a *Accounts) readReset(ctx context.Context, token string, from netip.Addr)
 	if r, version, err = a.findByID(ctx, who); err != nil {
 		return nil, "", 0, 0, asNoReset(err)
 	}
-	if r.Generation != stored.Generation { // the password was changed meanwhile
+	if r.Generation != stored.Generation { // the password was changed in the meantime
 		return nil, "", 0, 0, errNoReset()
 	}
 	undo()
@@ -142,7 +139,7 @@ func (a *Accounts) readReset(ctx context.Context, token string, from netip.Addr)
 
 func errNoReset() error {
 	return &fault.Error{Kind: fault.Invalid, Code: "reset_over",
-		Message: "The link to set a new password is over: ask for another one"}
+		Message: "The link to set a new password has expired: request another one"}
 }
 
 func asNoReset(err error) error {
@@ -152,10 +149,10 @@ func asNoReset(err error) error {
 	return err
 }
 
-// ResetPassword gives an account the password of its person, who has a token of BeginReset, and
-// ends all its sessions at once. If the address was not proved before, the account is taken over and its
-// other factors end too. The token is used up. names are those of the person's organizations.
-// Errors are those of FindReset and SetPassword: a password that can't be chosen leaves the token good.
+// ResetPassword sets the password of an account for the person who has a token of BeginReset, and ends all its
+// sessions at once. If the address was not proved before, the account is taken over and its other factors end too.
+// The token is used up. names are the names of the person's organizations. It returns the errors of FindReset and
+// SetPassword. After an error because of the password, the token remains valid.
 func (a *Accounts) ResetPassword(
 	ctx context.Context, token, text string, from netip.Addr, v Visit, names ...string,
 ) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the entries of an organization's record in the service's own partition. For
-// a membership these are the account's list and the account, whose Value is nil, because only the
-// store has it. Sessions have none. Packages that copy an organization use it.
+// ServiceRecords returns the entries of an organization's record in the service's own partition, for packages that
+// copy an organization. For a membership, these are the entry in the account's list and the account, whose Value is
+// nil, because only the store has it. Sessions are not included.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindMembership {
 		return nil, nil
@@ -23,7 +23,7 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	}, nil
 }
 
-// RoleIn returns the role that a membership gives its account, whose id is the key. member is false for other records.
+// RoleIn returns the role that a membership gives its account, whose ID is the key. member is false for other records.
 func RoleIn(r storage.Record) (role Role, member bool, err error) {
 	if r.Kind != kindMembership {
 		return "", false, nil
@@ -32,12 +32,12 @@ func RoleIn(r storage.Record) (role Role, member bool, err error) {
 	return v.Value.Role, true, err
 }
 
-// IsAccount reports whether r is the record of an account, which knows its own
-// password: where there is one of the same name and address already, it counts.
+// IsAccount reports whether r is the record of an account. If there already is an account with the same ID and
+// address, an import keeps it, with its password.
 func IsAccount(r storage.Record) bool { return r.Kind == kindAccount }
 
-// AddressRecord returns the record by which the address of an account is its own. owned is false if the address leads
-// to another account, which has proved it.
+// AddressRecord returns the record that assigns an address to its account. owned is false if the address belongs to
+// another account, which has proved it.
 func AddressRecord(r storage.Record) (address storage.Record, owned bool, err error) {
 	var stored accountRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsAccount(r) {
@@ -47,10 +47,11 @@ func AddressRecord(r storage.Record) (address storage.Record, owned bool, err er
 	return storage.Record{Kind: kindEmail, Key: stored.Email, Value: value}, !stored.Released, err
 }
 
-// IsAddress reports whether r names an account by an address.
+// IsAddress reports whether r assigns an address to an account.
 func IsAddress(r storage.Record) bool { return r.Kind == kindEmail }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindMembership: checkMembership,
@@ -79,7 +80,7 @@ func checkAccount(r storage.Record) error {
 // FactKinds are the kinds of records that have facts.
 var FactKinds = []storage.Kind{kindMembership}
 
-// Facts returns what a record says that events of the log say too (package recordcheck).
+// Facts returns the facts in a record that events of the log state too (package recordcheck).
 func Facts(r storage.Record) (map[string]string, error) {
 	if r.Kind != kindMembership {
 		return nil, nil

@@ -16,27 +16,26 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Session is a signed-in account in one organization. A value that was handed
-// out never changes.
+// Session is a signed-in account in one organization. It is immutable.
 type Session struct {
 	Account      ID
 	Email        string
 	DisplayName  string
-	ApprovalMail bool // whether the person gets mails about approvals
+	ApprovalMail bool // the person gets mails about approvals
 	Tenant       id.Tenant
 	MembershipID string
 	Role         Role
-	ExpiresAt    id.Instant // unless it is used before
+	ExpiresAt    id.Instant // extended by use
 
 	ID        string     // "" for a session of an older program
-	FactorAt  id.Instant // when the person proved last to be there
-	StepUpDue bool       // FactorAt is too long ago for CheckFactor
+	FactorAt  id.Instant // when the person last proved a factor
+	StepUpDue bool       // FactorAt is too old for CheckFactor
 	SignIn    Method
 
 	generation uint64 // of the account
 }
 
-// Person returns the account of the session as the session was checked, for ChangeFactors.
+// Person returns the account as of the check of the session, for ChangeFactors.
 func (s *Session) Person() Account {
 	return Account{ID: s.Account, Email: s.Email, DisplayName: s.DisplayName, generation: s.generation}
 }
@@ -44,10 +43,10 @@ func (s *Session) Person() Account {
 // Records of the service's own partition.
 const (
 	kindSession storage.Kind = "session" // by hex SHA-256 of the token
-	// kindSessionEnd has one record for each session, by the hex of its end in
-	// milliseconds, "/" and the session's key, so all ended sessions are one range.
+	// kindSessionEnd has one record for each session, by the hex of its expiry in milliseconds, "/" and the session's
+	// key, so all expired sessions are one range.
 	kindSessionEnd storage.Kind = "session_end"
-	// kindSessionOf has one for each session, by account, "/" and the session's name.
+	// kindSessionOf has one record for each session, by account, "/" and the session's ID.
 	kindSessionOf storage.Kind = "session_of"
 )
 
@@ -55,17 +54,17 @@ type sessionRecord struct {
 	Account    ID         `json:"account"`
 	Tenant     id.Tenant  `json:"tenant"`
 	Generation uint64     `json:"generation"` // of the account when it signed in
-	ExpiresAt  id.Instant `json:"expires_at"` // moved by touchSession
+	ExpiresAt  id.Instant `json:"expires_at"` // extended by touchSession
 
 	// Sessions of older programs have none of these.
 	ID       string     `json:"id,omitzero"`
 	OpenedAt id.Instant `json:"opened_at,omitzero"`
 	SeenAt   id.Instant `json:"seen_at,omitzero"`
-	EndsAt   id.Instant `json:"ends_at,omitzero"` // however much it is used
+	EndsAt   id.Instant `json:"ends_at,omitzero"` // final end, regardless of use
 	FactorAt id.Instant `json:"factor_at,omitzero"`
 
-	// Membership is the one that the session is of: a person who is removed and invited again
-	// signs in again. Sessions of older programs have none.
+	// Membership is the membership of the session: a person who is removed and invited again must sign in again.
+	// Sessions of older programs have none.
 	Membership string `json:"membership,omitzero"`
 	SignIn     Method `json:"sign_in,omitzero"`
 
@@ -78,8 +77,7 @@ func (r *sessionRecord) endKey(hash id.Hash) string {
 
 func endKeyPrefix(i id.Instant) string { return fmt.Sprintf("%016x", uint64(i)) }
 
-// tokenSize is the number of random bytes in a session token, which is written
-// in base64url without padding.
+// tokenSize is the number of random bytes in a session token, which is encoded in base64url without padding.
 const tokenSize = 32
 
 func hashToken(token string) id.Hash { return sha256.Sum256([]byte(token)) }
@@ -90,15 +88,14 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
-// Open begins a session of an account, as Authenticate returned it, in one of
-// its organizations and returns its token, which is not kept. fault.NotFound
-// when the account is not a member. A password that was changed since ends the
-// session before it begins.
+// Open creates a session of an account, which Authenticate returned, in one of its organizations, and returns its
+// token, which is not stored. It returns fault.NotFound if the account is not a member. If the password has changed
+// since Authenticate, the session is invalid from the beginning.
 func (a *Accounts) Open(ctx context.Context, who Account, t id.Tenant) (token string, _ *Session, _ error) {
 	return a.OpenFrom(ctx, who, t, Visit{})
 }
 
-// OpenFrom is Open for a person whose browser is known. The account's login events have it.
+// OpenFrom is like Open and records the browser in the account's login events.
 func (a *Accounts) OpenFrom(
 	ctx context.Context, who Account, t id.Tenant, v Visit,
 ) (token string, _ *Session, _ error) {
@@ -123,9 +120,9 @@ func (a *Accounts) OpenFrom(
 	return token, a.toSession(&stored, who, m), nil
 }
 
-// held is the cached part of a session. The facts that end it at once are not cached: those of the
-// account and of the membership.
-type held struct {
+// cachedSession is the cached part of a session. Data that can end it at once is not cached: the account and the
+// membership.
+type cachedSession struct {
 	sessionRecord
 	version uint64
 }
@@ -148,10 +145,10 @@ func (a *Accounts) toSession(s *sessionRecord, who Account, m Membership) *Sessi
 	}
 }
 
-// sweep is how many sessions that are over each new one takes away.
+// sweep is the number of expired sessions that each new one removes.
 const sweep = 16
 
-// storeSession writes a new session with other changes, and takes away some that are over.
+// storeSession writes a new session with other changes, and removes some expired sessions.
 func (a *Accounts) storeSession(ctx context.Context, hash id.Hash, r *sessionRecord, more ...storage.Change) error {
 	changes, err := r.putChanges(hash, 0)
 	if err != nil {
@@ -161,14 +158,14 @@ func (a *Accounts) storeSession(ctx context.Context, hash id.Hash, r *sessionRec
 	if err != nil {
 		return err
 	}
-	over, err := a.records.Scan(ctx, id.Service, kindSessionEnd, "", endKeyPrefix(a.currentTime()), sweep)
+	expired, err := a.records.Scan(ctx, id.Service, kindSessionEnd, "", endKeyPrefix(a.currentTime()), sweep)
 	if err != nil {
 		return errUnreadable("sweep sessions", err)
 	}
-	for i := range over {
-		_, hash, _ := strings.Cut(over[i].Key, "/")
-		changes = append(changes, removeChange(kindSessionEnd, over[i].Key), removeChange(kindSession, hash))
-		changes = append(changes, removeFromList(over[i].Value)...)
+	for i := range expired {
+		_, hash, _ := strings.Cut(expired[i].Key, "/")
+		changes = append(changes, removeChange(kindSessionEnd, expired[i].Key), removeChange(kindSession, hash))
+		changes = append(changes, removeFromList(expired[i].Value)...)
 	}
 	changes = withoutRepeats(slices.Concat(more, changes, list))
 	if err := a.records.Write(ctx, id.Service, changes); err != nil {
@@ -177,8 +174,8 @@ func (a *Accounts) storeSession(ctx context.Context, hash id.Hash, r *sessionRec
 	return nil
 }
 
-// withoutRepeats leaves out later changes of a record that an earlier one changes, such as an
-// ended session that is the oldest of its account too.
+// withoutRepeats removes later changes of a record that an earlier change already changes, for example of an expired
+// session that is also the oldest of its account.
 func withoutRepeats(changes []storage.Change) []storage.Change {
 	type name struct {
 		kind storage.Kind
@@ -197,7 +194,7 @@ func removeChange(kind storage.Kind, key string) storage.Change {
 	return storage.Change{Kind: kind, Key: key, If: storage.AnyVersion}
 }
 
-// Close ends a session. One that is not there is over already.
+// Close ends a session. If there is no such session, it does nothing.
 func (a *Accounts) Close(ctx context.Context, token string) error {
 	hash := hashToken(token)
 	var r sessionRecord
@@ -216,17 +213,16 @@ func (a *Accounts) Close(ctx context.Context, token string) error {
 	return nil
 }
 
-// Session returns the session of a token; fault.Unauthorized when there is none
-// (any more). The knowledge about it is at most a second old. A session that was closed through
-// these Accounts is over at once. So is one whose account was given another password, or whose
-// membership was suspended or removed, by any node, and a role counts at once: account and
-// membership are read each time.
+// Session returns the session of a token, or fault.Unauthorized if there is none. Its data is at most a second old.
+// Sessions that were closed through these Accounts end at once. So do sessions whose account got another password or
+// whose membership was suspended or removed, on any node, and a new role applies at once: account and membership are
+// read each time.
 func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) {
 	if len(token) != base64.RawURLEncoding.EncodedLen(tokenSize) {
 		return nil, errNoSession()
 	}
 	hash := hashToken(token)
-	h, err := a.sessions.Get(ctx, hash, func(ctx context.Context) (*held, error) { return a.readSession(ctx, hash) })
+	h, err := a.sessions.Get(ctx, hash, func(ctx context.Context) (*cachedSession, error) { return a.readSession(ctx, hash) })
 	if fault.Is(err, fault.NotFound) {
 		return nil, errNoSession()
 	}
@@ -243,9 +239,8 @@ func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) 
 	return found, err
 }
 
-// checkAccount returns the session when its account has the password that it had at
-// the sign-in, and the same membership.
-func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) {
+// checkAccount returns the session if its account still has the generation of the sign-in and the same membership.
+func (a *Accounts) checkAccount(ctx context.Context, h *cachedSession) (*Session, error) {
 	r, _, err := a.findByID(ctx, h.Account)
 	if fault.Is(err, fault.NotFound) {
 		return nil, errNoSession()
@@ -269,8 +264,8 @@ func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) 
 func errNoSession() error { return fault.New(fault.Unauthorized, "Not signed in") }
 
 // readSession returns fault.NotFound for an unknown session.
-func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*held, error) {
-	var h held
+func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*cachedSession, error) {
+	var h cachedSession
 	var err error
 	h.version, err = a.readRecord(ctx, id.Service, kindSession, hash.String(), &h.sessionRecord)
 	if err != nil {
@@ -279,5 +274,5 @@ func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*held, error)
 	return &h, nil
 }
 
-// SessionLifetime is how long a session lasts at most.
+// SessionLifetime returns the maximum lifetime of a session.
 func (a *Accounts) SessionLifetime() time.Duration { return a.longest }

@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// touchEvery is how much later a session is seen again before that is written, so that
-	// requests cost no write each.
+	// touchEvery is the interval in which the use of a session is written, so that not every request needs a write.
 	touchEvery = id.Instant(5 * time.Minute / time.Millisecond)
-	// factorLife is for how long a proof of a factor counts.
+	// factorLife is how long a proof of a factor is valid.
 	factorLife = id.Instant(15 * time.Minute / time.Millisecond)
 )
 
-// seenUntil sets the time of the last request, and the end that follows from it.
+// seenUntil sets the time of the last request and the expiry that follows from it.
 func (r *sessionRecord) seenUntil(now id.Instant, life time.Duration) *sessionRecord {
 	r.SeenAt = now
 	r.ExpiresAt = min(now+id.Instant(life/time.Millisecond), r.EndsAt)
@@ -33,14 +32,14 @@ type sessionOfRecord struct {
 	Hash string `json:"hash"`
 }
 
-// sessionEndRecord names the entry in the list, "" for a session of an older program.
+// sessionEndRecord contains the key in the list of the account, or "" for a session of an older program.
 type sessionEndRecord struct {
 	Listed string `json:"listed,omitzero"`
 }
 
 func (r *sessionRecord) listKey() string { return string(r.Account) + "/" + r.ID }
 
-// putChanges returns the changes that write a session and when it ends.
+// putChanges returns the changes that write a session and its expiry.
 func (r *sessionRecord) putChanges(hash id.Hash, version uint64) ([]storage.Change, error) {
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -56,7 +55,7 @@ func (r *sessionRecord) putChanges(hash id.Hash, version uint64) ([]storage.Chan
 	}, nil
 }
 
-// removeChanges returns the changes that take a session away.
+// removeChanges returns the changes that remove a session.
 func (r *sessionRecord) removeChanges(hash id.Hash) []storage.Change {
 	return []storage.Change{
 		removeChange(kindSession, hash.String()), removeChange(kindSessionEnd, r.endKey(hash)),
@@ -64,19 +63,19 @@ func (r *sessionRecord) removeChanges(hash id.Hash) []storage.Change {
 	}
 }
 
-// removeFromList returns the change that takes an ended session from its list. end is the value
-// of the record that tells when it ends.
+// removeFromList returns the change that removes an expired session from its list. end is the value of the session's
+// kindSessionEnd record.
 func removeFromList(end []byte) []storage.Change {
 	var r sessionEndRecord
 	if err := json.Unmarshal(end, &r); err != nil || r.Listed == "" {
-		return nil // the list leaves out sessions that are not there
+		return nil // the list ignores missing sessions
 	}
 	return []storage.Change{removeChange(kindSessionOf, r.Listed)}
 }
 
-// touchSession notes, every five minutes, that a session is used. It is no harm when that fails:
-// the session ends at the time that is noted, and the next request tries again.
-func (a *Accounts) touchSession(ctx context.Context, hash id.Hash, h *held) {
+// touchSession records the use of a session, at most every five minutes. If that fails, the session keeps its
+// recorded expiry, and the next request tries again.
+func (a *Accounts) touchSession(ctx context.Context, hash id.Hash, h *cachedSession) {
 	now := a.currentTime()
 	if h.ID == "" || now < h.SeenAt+touchEvery {
 		return
@@ -94,17 +93,17 @@ func (a *Accounts) touchSession(ctx context.Context, hash id.Hash, h *held) {
 	}
 }
 
-// CheckFactor returns fault.Unauthorized with code step_up when the person of a session did not
-// prove within the last 15 minutes to be there. Votes and calls of owners alone ask it.
+// CheckFactor returns fault.Unauthorized with code step_up unless the person of a session has proved a factor within
+// the last 15 minutes. Votes and calls reserved for owners require it.
 func (s *Session) CheckFactor() error {
 	if !s.StepUpDue {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Unauthorized, Code: "step_up", Message: "Prove again that it is you: step up"}
+	return &fault.Error{Kind: fault.Unauthorized, Code: "step_up", Message: "Confirm your identity again: step up"}
 }
 
-// CookieName returns the name of the cookie that holds a session's token. Under https it has the
-// prefix by which browsers refuse one that another host or a path set.
+// CookieName returns the name of the cookie with a session's token. With https it has the prefix for which browsers
+// reject cookies set by another host or for a path.
 func CookieName(publicURL string) string {
 	if strings.HasPrefix(strings.ToLower(publicURL), "https://") {
 		return "__Host-agentledger"

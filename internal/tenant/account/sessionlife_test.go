@@ -91,7 +91,7 @@ func TestStepUp(t *testing.T) {
 	}
 	w.pass(time.Millisecond)
 	err := w.session(token).CheckFactor()
-	refused(t, "late", err, fault.Unauthorized, "Prove again that it is you: step up")
+	refused(t, "late", err, fault.Unauthorized, "Confirm your identity again: step up")
 	if fault.Of(err).Code != "step_up" {
 		t.Errorf("got %q", fault.Of(err).Code)
 	}

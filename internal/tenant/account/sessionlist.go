@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// MaxSessions is how many sessions an account has at most. One more ends the oldest.
+	// MaxSessions is the maximum number of sessions of an account. A further one ends the oldest.
 	MaxSessions = 100
-	// MaxLoginEvents is how many login events of an account are kept.
+	// MaxLoginEvents is the maximum number of stored login events of an account.
 	MaxLoginEvents = 100
 )
 
@@ -24,7 +24,7 @@ type ListedSession struct {
 	ID        string
 	Tenant    id.Tenant
 	OpenedAt  id.Instant
-	SeenAt    id.Instant // five minutes late at most
+	SeenAt    id.Instant // at most five minutes late
 	ExpiresAt id.Instant
 	Visit
 
@@ -32,8 +32,8 @@ type ListedSession struct {
 	record sessionRecord
 }
 
-// listChange returns the changes that put a new session into the list of its account, in place
-// of the oldest ones when there are too many.
+// listChange returns the changes that add a new session to the list of its account, and remove the oldest ones if
+// there are too many.
 func (a *Accounts) listChange(ctx context.Context, r *sessionRecord, hash id.Hash) ([]storage.Change, error) {
 	value, err := json.Marshal(sessionOfRecord{Hash: hash.String()})
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Accounts) listChange(ctx context.Context, r *sessionRecord, hash id.Has
 	return changes, nil
 }
 
-// scanSessions returns the entries of an account's list, the oldest session first.
+// scanSessions returns the entries of an account's list, oldest session first.
 func (a *Accounts) scanSessions(ctx context.Context, who ID) ([]storage.Record, error) {
 	var found []storage.Record
 	keys := records.Range{Begin: string(who) + "/", End: string(who) + "0"} // "0" follows "/"
@@ -68,7 +68,7 @@ func (a *Accounts) scanSessions(ctx context.Context, who ID) ([]storage.Record, 
 	return found, nil
 }
 
-// Sessions returns the sessions of an account that are not over, the newest first.
+// Sessions returns the valid sessions of an account, latest first.
 func (a *Accounts) Sessions(ctx context.Context, who ID) ([]ListedSession, error) {
 	account, _, err := a.findByID(ctx, who)
 	if err != nil {
@@ -111,8 +111,8 @@ func (a *Accounts) readListed(ctx context.Context, entry storage.Record) (Listed
 		Visit: r.Visit, hash: hash, record: r}, nil
 }
 
-// EndSessions ends the sessions of an account that end chooses, and returns how many these are.
-// Other nodes know that a second later.
+// EndSessions ends the sessions of an account for which end returns true, and returns their number. Other nodes
+// notice it within a second.
 func (a *Accounts) EndSessions(ctx context.Context, who ID, v Visit, end func(ListedSession) bool) (int, error) {
 	all, err := a.Sessions(ctx, who)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// SignInChange is a change of how a member signs in that was not proved by a factor which the account had before. The
-// holder of the platform secret, a mailed link or an identity provider made it, so it may let another person in.
+// SignInChange is a change of how a member signs in that was not proved with a factor that the account had before. It
+// was made by the operator, a mailed link or an identity provider, so it may have let in another person.
 type SignInChange struct {
 	Number uint64     `json:"number"` // 1 for the first change of the account
 	Kind   SignInKind `json:"change"`
@@ -23,28 +23,28 @@ type SignInChange struct {
 	At     id.Instant `json:"at"`
 }
 
-// SignInKind is what changed.
+// SignInKind is the kind of a change.
 type SignInKind string
 
 // The kinds of changes.
 const (
 	PasswordSet    SignInKind = "password_set"
 	FactorsRemoved SignInKind = "second_factors_removed"
-	AccountTaken   SignInKind = "account_taken_over" // all ways in ended with the first proof of the address
+	AccountTaken   SignInKind = "account_taken_over" // all ways to sign in ended with the first proof of the address
 	PersonLinked   SignInKind = "provider_linked"
 )
 
-// SignInBy is who made a change.
+// SignInBy is the author of a change.
 type SignInBy string
 
-// The makers of changes.
+// The authors of changes.
 const (
 	SignInByOperator SignInBy = "operator"
 	SignInByMail     SignInBy = "mail"     // a link that was mailed to the address
 	SignInByProvider SignInBy = "provider" // an identity provider
 )
 
-// signInBy returns who makes a change by a proof of an address.
+// signInBy returns the author of a change by a proof of an address.
 func signInBy(p Proof) SignInBy {
 	switch p {
 	case ProvedByMail:
@@ -56,17 +56,17 @@ func signInBy(p Proof) SignInBy {
 }
 
 const (
-	// KindSignInDue has an entry (package schedule) for each change and organization of the account, by account. It is
-	// written before the change.
+	// KindSignInDue has an entry (package schedule) for each change and organization of the account, by account. It
+	// is written before the change.
 	KindSignInDue storage.Kind = "sign_in_change_due"
-	// maxSignInChanges bounds the changes that an account keeps until its organizations have stated them.
+	// maxSignInChanges bounds the changes that an account stores until its organizations have stated them.
 	maxSignInChanges = 32
-	// dueAtOnce is how many entries are written together.
+	// dueAtOnce is the number of entries that are written together.
 	dueAtOnce = 500
 )
 
-// noteSignIn adds a change to r, which the caller must write. Before that it notes in each organization of the account
-// that the change is to be stated, so that a crash in between loses nothing: an entry without a change does no harm.
+// noteSignIn adds a change to r, which the caller must write. It first records in each organization of the account
+// that the change must be stated, so that a crash in between loses nothing: an entry without a change does no harm.
 func (a *Accounts) noteSignIn(ctx context.Context, who ID, r *accountRecord, by SignInBy, kinds ...SignInKind) error {
 	now := a.currentTime()
 	for _, kind := range kinds {
@@ -80,7 +80,7 @@ func (a *Accounts) noteSignIn(ctx context.Context, who ID, r *accountRecord, by 
 	return a.noteDue(ctx, who)
 }
 
-// noteDue notes in each organization of an account that it has to look at the account's ways to sign in.
+// noteDue schedules each organization of an account to examine the account's ways to sign in.
 func (a *Accounts) noteDue(ctx context.Context, who ID) error {
 	now := a.currentTime()
 	due := schedule.Index{Records: a.records, Kind: KindSignInDue}
@@ -104,7 +104,7 @@ func (a *Accounts) noteDue(ctx context.Context, who ID) error {
 	return nil
 }
 
-// SignInChanges returns the latest changes of an account, oldest first; none for an unknown account.
+// SignInChanges returns the latest changes of an account, oldest first. It returns nil for an unknown account.
 func (a *Accounts) SignInChanges(ctx context.Context, who ID) ([]SignInChange, error) {
 	found, err := a.records.Get(ctx, id.Service, kindAccount, string(who))
 	if errors.Is(err, storage.ErrNotFound) {
@@ -120,7 +120,8 @@ func (a *Accounts) SignInChanges(ctx context.Context, who ID) ([]SignInChange, e
 	return r.Value.SignInChanges, nil
 }
 
-// StoredMembership returns the membership of an account, also a suspended or offered one; fault.NotFound for none.
+// StoredMembership returns the membership of an account, even if it is suspended or only offered. It returns
+// fault.NotFound if there is none.
 func (a *Accounts) StoredMembership(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
 	m, err := a.readMembership(ctx, t, who)
 	return m.Membership, err

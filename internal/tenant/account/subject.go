@@ -13,18 +13,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindSubject has one record for each person of an identity provider that signs in as an
-// account, by the hash of issuer and subject, in the service's own partition. These records
-// are of this service alone: an export of an organization leaves them out, because
-// the maker of an export could link accounts of another service to persons of a choice.
+// kindSubject has one record for each person of an identity provider who signs in to an account, by the hash of
+// issuer and subject, in the service's own partition. Exports do not contain these records, because the author of an
+// export could otherwise link accounts of another service with arbitrary persons.
 const kindSubject storage.Kind = "account_subject"
 
-// Subject is a person as an identity provider names it. Issuer and Name together never pass
-// to another person (OpenID Connect Core, section 2).
+// Subject identifies a person at an identity provider. Issuer and Name together never pass to another person (OpenID
+// Connect Core, section 2).
 type Subject struct {
 	Issuer string
 	Name   string
-	Email  string // verified by the provider; "" if none is
+	Email  string // verified by the provider; "" if there is none
 }
 
 type subjectRecord struct {
@@ -34,19 +33,20 @@ type subjectRecord struct {
 	Since   id.Instant `json:"since"`
 }
 
-// key returns the key of a subject's record. A NUL can be in no issuer, because that is a URL.
+// key returns the key of a subject's record. An issuer cannot contain a NUL, because it is a URL.
 func (s Subject) key() string {
 	return id.Hash(sha256.Sum256([]byte(s.Issuer + "\x00" + s.Name))).String()
 }
 
-// AuthenticateSubject returns the account of a person that an identity provider has authenticated. From the first
-// sign-in on the person is linked with the account, and the address does not matter.
+// AuthenticateSubject returns the account of a person whom an identity provider has authenticated. After the first
+// sign-in the person is linked with the account, and the address no longer matters.
 //
-// The first sign-in needs the verified address of an account. If the provider is the first to prove that address, the
-// person takes the account over. Else the person is linked at once only if the account has no factor of its own.
+// The first sign-in requires the verified address of an account. If the provider is the first to prove that address,
+// the person takes over the account. Otherwise the person is linked at once only if the account has no factor of its
+// own.
 //
-// Errors: fault.Forbidden if no account has the address; fault.Unauthorized with code link_required, and the account,
-// if one of its own factors has to be proved first (LinkSubject).
+// It returns fault.Forbidden if no account has the address, and fault.Unauthorized with code link_required together
+// with the account if one of its own factors must be proved first (LinkSubject).
 func (a *Accounts) AuthenticateSubject(ctx context.Context, s Subject, v Visit) (Account, error) {
 	who, err := a.findSubject(ctx, s, v)
 	if !fault.Is(err, fault.NotFound) {
@@ -77,7 +77,7 @@ func (a *Accounts) AuthenticateSubject(ctx context.Context, s Subject, v Visit) 
 		return Account{}, err
 	}
 	if own {
-		if who, err = a.findSubject(ctx, s, v); !fault.Is(err, fault.NotFound) { // another call linked it meanwhile
+		if who, err = a.findSubject(ctx, s, v); !fault.Is(err, fault.NotFound) { // another call has linked it
 			return who, err
 		}
 		return r.toAccount(name), &fault.Error{Kind: fault.Unauthorized, Code: "link_required",
@@ -113,12 +113,12 @@ func (a *Accounts) takeOverBySubject(
 	return a.writeLink(ctx, s, who, r, version, v, changes)
 }
 
-// LinkSubject links a person of a provider with an account, as it was when AuthenticateSubject returned it, whose own
-// factor was proved since. fault.Conflict if the account was changed in between.
+// LinkSubject links a person of a provider with an account returned by AuthenticateSubject, after its own factor was
+// proved. It returns fault.Conflict if the account was changed in between.
 func (a *Accounts) LinkSubject(ctx context.Context, s Subject, who Account, v Visit) (Account, error) {
 	r, version, err := a.findByID(ctx, who.ID)
 	if err == nil && r.Generation != who.generation {
-		err = fault.New(fault.Conflict, "The account was changed meanwhile")
+		err = fault.New(fault.Conflict, "The account was changed in the meantime")
 	}
 	if err != nil {
 		return Account{}, err
@@ -136,7 +136,7 @@ func (a *Accounts) linkSubject(
 	return a.writeLink(ctx, s, who, r, version, v, event)
 }
 
-// writeLink writes a link with the account. Of two first sign-ins at once, the link of the first one counts.
+// writeLink writes a link together with the account. Of two concurrent first sign-ins, the first link counts.
 func (a *Accounts) writeLink(ctx context.Context, s Subject, who ID, r *accountRecord, version uint64, v Visit,
 	changes []storage.Change) (Account, error) {
 	value, err := json.Marshal(subjectRecord{
@@ -160,8 +160,8 @@ func (a *Accounts) writeLink(ctx context.Context, s Subject, who ID, r *accountR
 	return r.toAccount(who), nil
 }
 
-// findSubject returns the account that a person is linked with. A link of an older program may be one with an account
-// that somebody else had made for the address: the first sign-in with the verified address takes it over.
+// findSubject returns the account with which a person is linked. A link of an older program may refer to an account
+// that was created by someone else for the address: the first sign-in with the verified address takes it over.
 func (a *Accounts) findSubject(ctx context.Context, s Subject, v Visit) (Account, error) {
 	var linked subjectRecord
 	if _, err := a.readRecord(ctx, id.Service, kindSubject, s.key(), &linked); err != nil {

@@ -67,7 +67,7 @@ func TestAuthenticateSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = accounts.LinkSubject(t.Context(), at("red", "5", "carl@example.com"), carl, account.Visit{})
-	refused(t, "an account that was changed", err, fault.Conflict, "The account was changed meanwhile")
+	refused(t, "an account that was changed", err, fault.Conflict, "The account was changed in the meantime")
 }
 
 // Two first sign-ins at once end in one account.

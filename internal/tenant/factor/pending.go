@@ -46,5 +46,5 @@ func (f *Factors) FindSecond(ctx context.Context, cookie string) (account.Accoun
 
 func errNoSecond(cause error) error {
 	return &fault.Error{Kind: fault.Unauthorized, Code: "no_sign_in",
-		Message: "The sign-in is over: begin again", Err: cause}
+		Message: "The sign-in has expired: start again", Err: cause}
 }

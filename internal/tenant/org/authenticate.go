@@ -9,29 +9,27 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Caller is the holder of a good ingest key. A value that was handed out
-// never changes.
+// Caller is the holder of a valid ingest key. It is immutable.
 type Caller struct {
 	Tenant       id.Tenant
 	Organization id.Organization
 	KeyID        string
 	Scopes       Scopes
-	Agents       []id.Agent // that it may speak for; empty: all
+	Agents       []id.Agent // for which it may act; if empty, all
 	Asks         bool       // IngestKey.Asks
 }
 
-// ingestKeyCaller is a caller and when that is over.
+// ingestKeyCaller is a caller with the expiry of its key.
 type ingestKeyCaller struct {
 	Caller
-	expiresAt id.Instant   // 0: never
-	used      atomic.Int64 // the minute of the last use that was noted
+	expiresAt id.Instant   // 0 means never
+	used      atomic.Int64 // minute of the last recorded use
 }
 
-// Authenticate returns the holder of an ingest key. Every bad key is
-// fault.Unauthorized; an error of the store is fault.Unavailable. The knowledge
-// about a key is at most a second old, and staleCaller older while the store
-// does not answer. A key that was revoked through these Orgs is refused at once,
-// whether the store answers or not.
+// Authenticate returns the holder of an ingest key. It returns fault.Unauthorized for every invalid key, and
+// fault.Unavailable if the store fails. The cached state of a key is at most a second old, or staleCaller older while
+// the store does not respond. A key that was revoked through these Orgs is rejected at once, whether or not the store
+// responds.
 func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) {
 	c, err := o.findCaller(ctx, token)
 	if err != nil {
@@ -44,7 +42,7 @@ func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) 
 	return &c.Caller, nil
 }
 
-// findCaller returns the caller with a token. A token that is known by its hash was parsed before.
+// findCaller returns the caller with a token. If the hash of a token is cached, the token is known to be well-formed.
 func (o *Orgs) findCaller(ctx context.Context, token string) (*ingestKeyCaller, error) {
 	if len(token) > maxToken {
 		return nil, errUnauthorized()
@@ -65,12 +63,12 @@ func (o *Orgs) findCaller(ctx context.Context, token string) (*ingestKeyCaller, 
 func errUnauthorized() error { return fault.New(fault.Unauthorized, "Invalid API key") }
 
 func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ingestKeyCaller, error) {
-	held, err := o.readHolder(ctx, kindIngestKeyClaim, keyID)
+	claim, err := o.readHolder(ctx, kindIngestKeyClaim, keyID)
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.records.Get(ctx, held.tenant, kindIngestKey, keyID)
-	if isAbsent(err) { // also for tenant 0, which has none
+	r, err := o.records.Get(ctx, claim.tenant, kindIngestKey, keyID)
+	if isAbsent(err) { // also for tenant 0, which has no records
 		return nil, errUnauthorized()
 	}
 	if err != nil {
@@ -83,12 +81,12 @@ func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ing
 	if subtle.ConstantTimeCompare(stored.Hash[:], hash[:]) != 1 || key.RevokedAt != 0 {
 		return nil, errUnauthorized()
 	}
-	organization, _, err := o.readRecord(ctx, held.tenant)
+	organization, _, err := o.readRecord(ctx, claim.tenant)
 	if err != nil {
 		return nil, errUnreadable("read ingest key", err)
 	}
 	return &ingestKeyCaller{expiresAt: key.ExpiresAt, Caller: Caller{
-		Tenant:       held.tenant,
+		Tenant:       claim.tenant,
 		Organization: organization.OrganizationID,
 		KeyID:        keyID,
 		Scopes:       key.Scopes,

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ingestKeyResource counts an organization's ingest keys: their records stay when
-// they are revoked, so both have a bound.
+// ingestKeyResource counts an organization's ingest keys. The records of revoked keys remain, so both numbers are
+// limited.
 func ingestKeyResource() quota.Resource {
 	return quota.Resource{
 		Kind: kindIngestKey,
@@ -27,7 +27,7 @@ func ingestKeyResource() quota.Resource {
 				textcheck.Count(most, "ingest key"))
 		},
 		Spent: func(made uint64) string {
-			return fmt.Sprintf("The organization has made %s, ten times as many as its plan allows at a time",
+			return fmt.Sprintf("The organization has created %s, ten times as many as its plan allows at once",
 				textcheck.Count(made, "ingest key"))
 		},
 	}
@@ -43,8 +43,8 @@ func (o *Orgs) countIngestKey(ctx context.Context, t id.Tenant) ([]storage.Chang
 	return append(paced, counted), err
 }
 
-// countStatement returns the changes that count one more change of an organization's people; none for
-// one of the operator.
+// countStatement returns the changes that count one more change by members of an organization. It returns none for
+// the operator.
 func (o *Orgs) countStatement(ctx context.Context, t id.Tenant, principal string) ([]storage.Change, error) {
 	if principal == sysevent.Operator {
 		return nil, nil
@@ -52,18 +52,18 @@ func (o *Orgs) countStatement(ctx context.Context, t id.Tenant, principal string
 	return o.quota.CountStatement(ctx, t)
 }
 
-// checkAgentsExist returns fault.Invalid for agents that the organization does not have. The
-// answer is the same for one that another organization has.
+// checkAgentsExist returns fault.Invalid for agents that the organization does not have. The error is the same if
+// another organization has the agent.
 func (o *Orgs) checkAgentsExist(ctx context.Context, t id.Tenant, agents []id.Agent) error {
 	for i, a := range agents {
-		there := false
+		exists := false
 		if o.agents != nil {
 			var err error
-			if there, err = o.agents.Exists(ctx, t, a); err != nil {
+			if exists, err = o.agents.Exists(ctx, t, a); err != nil {
 				return err
 			}
 		}
-		if !there {
+		if !exists {
 			return fault.New(fault.Invalid, fmt.Sprintf("agents[%d] is not an agent of the organization", i))
 		}
 	}

@@ -16,39 +16,38 @@ import (
 // MaxRetentionDays is the longest retention.
 const MaxRetentionDays = 36_500
 
-// MaxVoteHoldHours is the longest time for which votes are refused after a change of sign-in: 90 days.
+// MaxVoteHoldHours is the longest time for which votes are rejected after a change of sign-in: 90 days.
 const MaxVoteHoldHours = 2160
 
-// Patch is a change of settings; nil members stay as they are.
+// Patch is a change of settings. Nil members remain unchanged.
 type Patch struct {
 	Name           *string
 	Plan           *string
 	Active         *bool
-	EventsPerMonth **uint64          // a nil inside takes the organization's own limit away
-	Limits         map[Limit]*uint64 // likewise; names of LimitNames
+	EventsPerMonth **uint64          // a pointer to nil removes the organization's own limit
+	Limits         map[Limit]*uint64 // a nil value removes the own limit; names from LimitNames
 	Disclosure     *id.Disclosure
 	SelfReview     *bool
 	TwoPerson      *bool
 	Published      *bool
-	SignIn         *string // "" takes the requirement away
-	RetentionDays  *int    // 0: envelopes are kept for ever
+	SignIn         *string // "" removes the requirement
+	RetentionDays  *int    // 0 keeps envelopes permanently
 	LegalHold      *bool
 	VoteHoldHours  *int
 	SignedVotes    *bool
 
-	// NoneOpen is asked before self-review is switched on, and required for that: it
-	// returns an error while approvals are open, and else changes by which the append
-	// fails when one is asked for meanwhile.
+	// NoneOpen is called before self-review is enabled, and is required for that. It returns an error while approvals
+	// are open, and otherwise changes that make the append fail if an approval is requested in the meantime.
 	NoneOpen func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
 
-	// BeginRetention is asked before RetentionDays is set to a number other than 0, and required for that: it
-	// returns the changes by which old envelopes are erased from then on.
+	// BeginRetention is called before RetentionDays is set to a number other than 0, and is required for that. It
+	// returns the changes that schedule the erasure of old envelopes.
 	BeginRetention func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
 
-	Witnessing *Witnessing // the zero value goes back to the service's witnesses
+	Witnessing *Witnessing // the zero value selects the service's witnesses
 }
 
-// checkPatch returns fault.Invalid for a value that no organization can have.
+// checkPatch returns fault.Invalid for an invalid value.
 func (o *Orgs) checkPatch(p Patch) error {
 	if p.Name != nil {
 		if err := checkName(*p.Name); err != nil {
@@ -87,7 +86,7 @@ func (o *Orgs) checkPatch(p Patch) error {
 	return nil
 }
 
-// applyTo returns the settings after p and the names of the settings that change.
+// applyTo returns the settings after p, and the names of the settings that change.
 func (p Patch) applyTo(s settingsRecord) (after settingsRecord, names []string) {
 	after = s
 	setIfGiven(&names, "active", &after.Active, p.Active)
@@ -121,10 +120,9 @@ func setIfGiven[T comparable](names *[]string, name string, value, to *T) {
 
 func equalPointers(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// Change changes settings and states it (ledger_settings_changed). A setting that has the wished
-// value already is not stated again. Errors: fault.NotFound for an unknown tenant; the refusal of
-// Patch.NoneOpen; fault.RateLimited for changes of people that come too fast. The operator's changes
-// never wait.
+// Change changes settings and states the change (ledger_settings_changed). It does not state a setting that already
+// has the requested value. It returns fault.NotFound for an unknown tenant, the error of Patch.NoneOpen, and
+// fault.RateLimited if members change settings too fast. Changes by the operator are not limited.
 func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patch) (*Settings, error) {
 	if err := o.checkPatch(p); err != nil {
 		return nil, err
@@ -160,15 +158,14 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 	return changed, nil
 }
 
-// changesGuarded returns the changes that belong to those of the settings: one that makes the append fail
-// while self-review is switched on and an approval under the stricter rule is asked for, and the begin of
-// a retention.
+// changesGuarded returns the changes that must be written with the settings: one that makes the append fail if an
+// approval is requested under the stricter rule while self-review is enabled, and the start of a retention.
 func (p Patch) changesGuarded(
 	ctx context.Context, t id.Tenant, before, after settingsRecord,
 ) (changes []storage.Change, err error) {
 	if !before.SelfReview && after.SelfReview {
 		if p.NoneOpen == nil {
-			return nil, errors.New("change settings: self-review is switched on without a look at open approvals")
+			return nil, errors.New("change settings: self-review cannot be enabled without NoneOpen")
 		}
 		if changes, err = p.NoneOpen(ctx, t); err != nil {
 			return nil, err
@@ -178,14 +175,14 @@ func (p Patch) changesGuarded(
 		return changes, nil
 	}
 	if p.BeginRetention == nil {
-		return nil, errors.New("change settings: a retention is set without its begin")
+		return nil, errors.New("change settings: a retention cannot be set without BeginRetention")
 	}
 	begin, err := p.BeginRetention(ctx, t)
 	return append(changes, begin...), err
 }
 
-// settingsChange is the statement of a change, with digests of the settings before
-// and after it, and the record that it stands for.
+// settingsChange returns the statement of a change, with digests of the settings before and after it, and the record
+// to write.
 func settingsChange(stored orgRecord, version uint64, before settingsRecord, names []string) (sysevent.Change, error) {
 	beforeDigest, err := before.digestSettings()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Claims in the service's own partition, by slug and by organization id.
+// Claims in the service's own partition, by slug and by organization ID.
 const (
 	kindSlugClaim storage.Kind = "org_slug"
 	kindIDClaim   storage.Kind = "org_id"
@@ -22,13 +22,12 @@ type claimRecord struct {
 	Tenant id.Tenant `json:"tenant"`
 }
 
-// claimTries bounds how often claims that others move are looked at again.
+// claimTries bounds how often claims are read again because others change them.
 const claimTries = 16
 
-// claimName makes both names of a founding its handle's, in one write. Names that
-// were claimed for a founding that did not happen (yet) are taken over: its
-// handle is made void first. A handle has its claims before it can be made void,
-// and makes none void after that, so of foundings that meet one is left.
+// claimName claims both names of a founding for its handle, in one write. Names that were claimed for a founding that
+// has not happened (yet) are taken over: its handle is made void first. A handle has its claims before it can be made
+// void, and makes no other handle void after that, so of several concurrent foundings one remains.
 func (o *Orgs) claimName(ctx context.Context, f Founding) error {
 	value, err := json.Marshal(claimRecord{Tenant: f.Tenant})
 	if err != nil {
@@ -57,11 +56,11 @@ func (o *Orgs) claimName(ctx context.Context, f Founding) error {
 	}
 }
 
-// takeOverClaim sets the version that each claim has and makes the handles void that
-// hold them. fault.Conflict when an organization is behind one; then none was
-// made void, but for an organization that came to be meanwhile.
+// takeOverClaim sets the current version of each claim and makes the handles that hold them void. It returns
+// fault.Conflict if one of them belongs to an organization. Then no handle was made void, unless the organization was
+// created in the meantime.
 func (o *Orgs) takeOverClaim(ctx context.Context, claims []storage.Change) error {
-	var held []heldClaim
+	var holders []holder
 	for i := range claims {
 		h, err := o.readHolder(ctx, claims[i].Kind, claims[i].Key)
 		if err != nil {
@@ -69,16 +68,16 @@ func (o *Orgs) takeOverClaim(ctx context.Context, claims []storage.Change) error
 		}
 		claims[i].If = h.version
 		if h.version != 0 {
-			held = append(held, h)
+			holders = append(holders, h)
 		}
 	}
 	for _, check := range []func(context.Context, id.Tenant) (bool, error){o.organizationExists, o.outlivesClaim} {
-		for _, h := range held {
-			there, err := check(ctx, h.tenant)
+		for _, h := range holders {
+			exists, err := check(ctx, h.tenant)
 			if err != nil {
 				return err
 			}
-			if there {
+			if exists {
 				return errNameTaken(h.kind)
 			}
 		}
@@ -86,29 +85,29 @@ func (o *Orgs) takeOverClaim(ctx context.Context, claims []storage.Change) error
 	return nil
 }
 
-// heldClaim is a claim as it stands; version 0 is none.
-type heldClaim struct {
+// holder is the handle that holds a claim. If version is 0, there is no claim.
+type holder struct {
 	kind    storage.Kind
 	tenant  id.Tenant
 	version uint64
 }
 
-func (o *Orgs) readHolder(ctx context.Context, kind storage.Kind, name string) (heldClaim, error) {
+func (o *Orgs) readHolder(ctx context.Context, kind storage.Kind, name string) (holder, error) {
 	r, err := o.records.Get(ctx, id.Service, kind, name)
 	if isAbsent(err) {
-		return heldClaim{}, nil
+		return holder{}, nil
 	}
 	var stored claimRecord
 	if err == nil {
 		err = json.Unmarshal(r.Value, &stored)
 	}
 	if err != nil {
-		return heldClaim{}, errUnreadable("read claim", err)
+		return holder{}, errUnreadable("read claim", err)
 	}
-	return heldClaim{kind: kind, tenant: stored.Tenant, version: r.Version}, nil
+	return holder{kind: kind, tenant: stored.Tenant, version: r.Version}, nil
 }
 
-// organizationExists reports whether an organization is behind a handle.
+// organizationExists reports whether a handle belongs to an organization.
 func (o *Orgs) organizationExists(ctx context.Context, t id.Tenant) (bool, error) {
 	_, _, err := o.readRecord(ctx, t)
 	if isAbsent(err) {
@@ -120,7 +119,7 @@ func (o *Orgs) organizationExists(ctx context.Context, t id.Tenant) (bool, error
 	return true, nil
 }
 
-// outlivesClaim makes a handle void, unless an organization is behind it.
+// outlivesClaim makes a handle void, unless it belongs to an organization. It reports whether it does.
 func (o *Orgs) outlivesClaim(ctx context.Context, t id.Tenant) (bool, error) {
 	err := o.records.Write(ctx, t, []storage.Change{{Kind: kindOrg, Value: []byte(voidValue)}})
 	if err == nil {

@@ -10,20 +10,19 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// maxReason is how many characters the reason of a corrected clock may have.
+// maxReason is the maximum number of characters in the reason for correcting a clock.
 const maxReason = 1024
 
-// Corrected is a ledger that came back to the time of the clock.
+// Corrected describes a ledger that was set back to the time of the clock.
 type Corrected struct {
-	Newest   id.Instant // received_at of the newest event before
-	Received id.Instant // of the event that says so
+	Newest   id.Instant // received_at of the latest event before the correction
+	Received id.Instant // of the event that states the correction
 	Index    id.Index   // of that event
 }
 
-// CorrectClock lets the ledger of an organization go on that took events while a
-// clock was ahead, and states that with its reason, for all to read. fault.Invalid for
-// a reason that is empty or of more than 1,024 characters; fault.Conflict when the
-// ledger is not ahead of the clock; other errors are those of the notary.
+// CorrectClock allows the ledger of an organization to continue that accepted events while a clock was ahead, and
+// states this publicly with the reason. It returns fault.Invalid if the reason is empty or longer than 1,024
+// characters, fault.Conflict if the ledger is not ahead of the clock, and the errors of sysevent.Appender.Append.
 func (o *Orgs) CorrectClock(ctx context.Context, t id.Tenant, principal, reason string) (c Corrected, err error) {
 	if !textcheck.Plain(reason, 1, maxReason) {
 		return c, fault.New(fault.Invalid, "reason must have 1 to 1024 characters, none of them a control character")

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// BySlug returns the handle of an organization; fault.NotFound when there is none.
+// BySlug returns the handle of an organization, or fault.NotFound if there is none.
 func (o *Orgs) BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error) {
 	return o.slugs.Get(ctx, slug, func(ctx context.Context) (id.Tenant, error) {
 		t, r, err := o.findClaimed(ctx, kindSlugClaim, string(slug))
@@ -18,7 +18,7 @@ func (o *Orgs) BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error) {
 	})
 }
 
-// ByID returns the handle of an organization; fault.NotFound when there is none.
+// ByID returns the handle of an organization, or fault.NotFound if there is none.
 func (o *Orgs) ByID(ctx context.Context, organization id.Organization) (id.Tenant, error) {
 	return o.ids.Get(ctx, organization, func(ctx context.Context) (id.Tenant, error) {
 		t, r, err := o.findClaimed(ctx, kindIDClaim, organization.String())
@@ -29,40 +29,39 @@ func (o *Orgs) ByID(ctx context.Context, organization id.Organization) (id.Tenan
 	})
 }
 
-// findClaimed returns the organization behind a claim.
+// findClaimed returns the organization that holds a claim.
 func (o *Orgs) findClaimed(ctx context.Context, kind storage.Kind, name string) (id.Tenant, orgRecord, error) {
-	held, err := o.readHolder(ctx, kind, name)
+	claim, err := o.readHolder(ctx, kind, name)
 	if err != nil {
 		return 0, orgRecord{}, err
 	}
-	if held.version == 0 {
+	if claim.version == 0 {
 		return 0, orgRecord{}, errNotFound()
 	}
-	stored, _, err := o.readRecord(ctx, held.tenant)
+	stored, _, err := o.readRecord(ctx, claim.tenant)
 	if isAbsent(err) {
 		return 0, orgRecord{}, errNotFound()
 	}
 	if err != nil {
 		return 0, orgRecord{}, errUnreadable("find organization", err)
 	}
-	return held.tenant, stored, nil
+	return claim.tenant, stored, nil
 }
 
-// Slug returns the slug of an organization; fault.NotFound when there is none.
+// Slug returns the slug of an organization, or fault.NotFound if there is none.
 func (o *Orgs) Slug(ctx context.Context, t id.Tenant) (id.Slug, error) {
 	s, err := o.Summary(ctx, t)
 	return s.Slug, err
 }
 
-// Summary is the part of an organization that members see before they enter.
+// Summary is the part of an organization that members see before they sign in to it.
 type Summary struct {
 	ID   id.Organization
 	Slug id.Slug
 	Name string
 }
 
-// Summary reads an organization without its ledger; fault.NotFound when there
-// is none.
+// Summary returns the names of an organization without reading its ledger. It returns fault.NotFound if there is none.
 func (o *Orgs) Summary(ctx context.Context, t id.Tenant) (Summary, error) {
 	stored, _, err := o.readRecord(ctx, t)
 	if isAbsent(err) {

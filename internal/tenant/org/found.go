@@ -16,11 +16,11 @@ type Founding struct {
 	ID         id.Organization
 	Slug       id.Slug
 	Name       string
-	Plan       string        // "": DefaultPlan
-	Disclosure id.Disclosure // 0: record
+	Plan       string        // if "", DefaultPlan
+	Disclosure id.Disclosure // if 0, record
 }
 
-// CheckFounding returns fault.Invalid for a founding that can't be. It writes nothing.
+// CheckFounding returns fault.Invalid for an invalid founding. It writes nothing.
 func (o *Orgs) CheckFounding(f Founding) error {
 	if err := checkName(f.Name); err != nil {
 		return err
@@ -34,13 +34,11 @@ func (o *Orgs) CheckFounding(f Founding) error {
 	return o.checkPlan(f.Plan)
 }
 
-// FoundOrganization claims the id and the slug of an organization for its handle and
-// returns the records that its ledger has to begin with. Until they are written
-// the organization does not exist, and another founding may take the claims
-// over: then writing them is refused. A founding is not repeated with the same
-// handle.
+// FoundOrganization claims the ID and the slug of an organization for its handle, and returns the first records of
+// its ledger. Until they are written the organization does not exist, and another founding may take over the claims;
+// writing the records then fails. A founding must not be repeated with the same handle.
 //
-// fault.Conflict when an organization has or had the id or the slug.
+// It returns fault.Conflict if an organization has or had the ID or the slug.
 func (o *Orgs) FoundOrganization(ctx context.Context, f Founding) ([]storage.Change, error) {
 	if err := o.CheckFounding(f); err != nil {
 		return nil, err

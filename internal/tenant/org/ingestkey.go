@@ -17,39 +17,37 @@ import (
 )
 
 const (
-	// kindIngestKey has one record for each ingest key, by its id, in the
-	// organization's partition.
+	// kindIngestKey has one record for each ingest key, by its ID, in the organization's partition.
 	kindIngestKey storage.Kind = "ingest_key"
-	// kindIngestKeyClaim names the organization of an ingest key's id, in the
-	// service's own partition.
+	// kindIngestKeyClaim maps an ingest key's ID to its organization, in the service's own partition.
 	kindIngestKeyClaim storage.Kind = "ingest_key_claim"
 )
 
-// IngestKey is the part of an ingest key that may be shown.
+// IngestKey is the public part of an ingest key.
 type IngestKey struct {
 	ID        string
 	Name      string
 	Prefix    string // of the token: apl_<env>_<id>
 	Scopes    Scopes
-	Agents    []id.Agent // that it may speak for; empty: all
-	Asks      bool       // an evaluation that answers an obligation asks for the approval by itself
+	Agents    []id.Agent // for which it may act; if empty, all
+	Asks      bool       // an evaluation with an obligation requests the approval automatically
 	CreatedAt id.Instant
 	CreatedBy string     // account, or sysevent.Operator
-	ExpiresAt id.Instant // 0: never
-	RevokedAt id.Instant // 0: not revoked
+	ExpiresAt id.Instant // 0 means never
+	RevokedAt id.Instant // 0 if not revoked
 
-	// LastUsedAt is the minute of the last request with the key; 0: none is known. Only
-	// ListIngestKeys and ShowIngestKey tell it.
+	// LastUsedAt is the minute of the last request with the key, or 0 if none is known. Only ListIngestKeys and
+	// ShowIngestKey set it.
 	LastUsedAt id.Instant
 }
 
 // WantedKey describes a new ingest key.
 type WantedKey struct {
 	Name      string
-	Scopes    Scopes     // 0: AllScopes
-	Agents    []id.Agent // empty: all
-	ExpiresAt id.Instant // 0: never
-	Asks      bool       // IngestKey.Asks; needs ScopeEvaluate and ScopeApprovals
+	Scopes    Scopes     // if 0, AllScopes
+	Agents    []id.Agent // if empty, all
+	ExpiresAt id.Instant // 0 means never
+	Asks      bool       // see IngestKey.Asks; requires ScopeEvaluate and ScopeApprovals
 }
 
 type ingestKeyRecord struct {
@@ -89,8 +87,8 @@ func (o *Orgs) checkWantedKey(w WantedKey) error {
 	return checkAgents(w.Agents)
 }
 
-// NewIngestKey claims an ingest key for an organization that is being made and
-// returns the record that its ledger begins with. There is no statement.
+// NewIngestKey claims an ingest key for a new organization and returns the record for the first write of its ledger.
+// It states nothing.
 func (o *Orgs) NewIngestKey(
 	ctx context.Context, t id.Tenant, principal string, w WantedKey,
 ) (storage.Change, IngestKey, Token, error) {
@@ -115,7 +113,7 @@ func (o *Orgs) NewIngestKey(
 	}
 	value, err := json.Marshal(r)
 	if err != nil {
-		return fail(fmt.Errorf("make ingest key: %w", err))
+		return fail(fmt.Errorf("create ingest key: %w", err))
 	}
 	if err := o.claimIngestKey(ctx, t, key); err != nil {
 		return fail(err)
@@ -123,7 +121,7 @@ func (o *Orgs) NewIngestKey(
 	return storage.Change{Kind: kindIngestKey, Key: key, Value: value}, shown, token, nil
 }
 
-// claimIngestKey notes whose an id is. Ids are random, so none is taken.
+// claimIngestKey records the organization of an ID. IDs are random, so they never collide.
 func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) error {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {
@@ -136,9 +134,9 @@ func (o *Orgs) claimIngestKey(ctx context.Context, t id.Tenant, key string) erro
 	return nil
 }
 
-// CreateIngestKey makes an ingest key and states it (ledger_ingest_key_created).
-// The token is not kept. fault.Invalid; fault.Conflict for an organization that has as many
-// as its plan allows; fault.RateLimited for changes that come too fast.
+// CreateIngestKey creates an ingest key and states it (ledger_ingest_key_created). The token is not stored. It
+// returns fault.Invalid for an invalid key, fault.Conflict if the organization has as many keys as its plan allows,
+// and fault.RateLimited if changes come too fast.
 func (o *Orgs) CreateIngestKey(
 	ctx context.Context, t id.Tenant, principal string, w WantedKey,
 ) (IngestKey, Token, error) {
@@ -178,8 +176,7 @@ func keyChange(kind sysevent.Kind, key IngestKey, changes ...storage.Change) sys
 	}
 }
 
-// ListIngestKeys returns all ingest keys of an organization, also those that
-// are revoked or over, oldest first.
+// ListIngestKeys returns all ingest keys of an organization, including revoked and expired ones, oldest first.
 func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, error) {
 	keys := []IngestKey{}
 	used, err := o.readLastUses(ctx, t)
@@ -203,8 +200,8 @@ func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, er
 	return keys, nil
 }
 
-// IngestKey returns an ingest key of an organization, also one that is revoked or
-// over; fault.NotFound when it has none of that id.
+// IngestKey returns an ingest key of an organization, even if it is revoked or expired. It returns fault.NotFound if
+// there is none with that ID.
 func (o *Orgs) IngestKey(ctx context.Context, t id.Tenant, keyID string) (IngestKey, error) {
 	r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
 	if isAbsent(err) {
@@ -229,9 +226,8 @@ func decodeIngestKey(r storage.Record) (IngestKey, *ingestKeyRecord, error) {
 	return key, &stored, nil
 }
 
-// RevokeIngestKey ends an ingest key and states it (ledger_ingest_key_revoked).
-// One that is revoked already stays so, without another statement.
-// fault.NotFound when the organization has no such key.
+// RevokeIngestKey revokes an ingest key and states it (ledger_ingest_key_revoked). If the key is already revoked, it
+// does nothing. It returns fault.NotFound if the organization has no such key.
 func (o *Orgs) RevokeIngestKey(ctx context.Context, t id.Tenant, principal, keyID string) error {
 	var hash id.Hash
 	_, err := o.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {

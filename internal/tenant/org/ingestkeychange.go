@@ -13,34 +13,34 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// KeyPatch is a change of an ingest key; nil members stay as they are.
+// KeyPatch is a change of an ingest key. Nil members remain unchanged.
 type KeyPatch struct {
 	Name *string
 	Asks *bool // IngestKey.Asks
 }
 
-// applyTo changes a key's record and returns the payload of the statement about it.
+// applyTo changes a key's record and returns the payload of the statement about the change.
 func (p KeyPatch) applyTo(keyID string, r *ingestKeyRecord) map[string]any {
-	said := map[string]any{"key_id": keyID}
+	payload := map[string]any{"key_id": keyID}
 	if p.Name != nil && *p.Name != r.Name {
-		r.Name, said["name"] = *p.Name, *p.Name
+		r.Name, payload["name"] = *p.Name, *p.Name
 	}
 	if p.Asks != nil && *p.Asks != r.Asks {
-		r.Asks, said["asks"] = *p.Asks, *p.Asks
+		r.Asks, payload["asks"] = *p.Asks, *p.Asks
 	}
-	return said
+	return payload
 }
 
 func checkAsks(asks bool, s Scopes) error {
 	if asks && (!s.Has(ScopeEvaluate) || !s.Has(ScopeApprovals)) {
-		return fault.New(fault.Invalid, "asks needs the scopes evaluate and approvals")
+		return fault.New(fault.Invalid, "asks requires the scopes evaluate and approvals")
 	}
 	return nil
 }
 
-// ChangeIngestKey changes an ingest key and states it (ledger_ingest_key_changed). A member that is
-// as wished already is not stated again. fault.Invalid; fault.NotFound when the organization has no
-// such key; fault.Conflict for a revoked one; fault.RateLimited for changes that come too fast.
+// ChangeIngestKey changes an ingest key and states the change (ledger_ingest_key_changed). It does not state a member
+// that already has the requested value. It returns fault.Invalid for an invalid value, fault.NotFound if the
+// organization has no such key, fault.Conflict if the key is revoked, and fault.RateLimited if changes come too fast.
 func (o *Orgs) ChangeIngestKey(
 	ctx context.Context, t id.Tenant, principal, keyID string, p KeyPatch,
 ) (changed IngestKey, err error) {
@@ -67,7 +67,7 @@ func (o *Orgs) ChangeIngestKey(
 	return o.addLastUse(ctx, t, changed)
 }
 
-// prepareKeyChange returns the act of a change, which is empty where nothing changes.
+// prepareKeyChange returns the changes and the statement for a patch. They are empty if nothing changes.
 func (o *Orgs) prepareKeyChange(
 	ctx context.Context, t id.Tenant, keyID string, p KeyPatch,
 ) (act sysevent.Change, changed IngestKey, hash id.Hash, err error) {
@@ -85,14 +85,14 @@ func (o *Orgs) prepareKeyChange(
 	if stored.RevokedAt != 0 {
 		return act, changed, hash, fault.New(fault.Conflict, "The ingest key is revoked")
 	}
-	said := p.applyTo(keyID, stored)
-	if err := checkAsks(stored.Asks, changed.Scopes); err != nil || len(said) == 1 {
+	payload := p.applyTo(keyID, stored)
+	if err := checkAsks(stored.Asks, changed.Scopes); err != nil || len(payload) == 1 {
 		return act, changed, hash, err
 	}
 	changed.Name, changed.Asks = stored.Name, stored.Asks
 	value, err := json.Marshal(stored)
 	return sysevent.Change{
-		Statements: []sysevent.Statement{{Kind: sysevent.IngestKeyChanged, Payload: said}},
+		Statements: []sysevent.Statement{{Kind: sysevent.IngestKeyChanged, Payload: payload}},
 		Changes:    []storage.Change{{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}},
 	}, changed, stored.Hash, err
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindIngestKeyUse has one record for each ingest key that was used, by its id, in the
-// organization's partition: the minute of the last use that was stored. It is written beside the
-// ledger, at most once a minute for a key. Uses of the last minute are lost when the process dies.
+// kindIngestKeyUse has one record for each used ingest key, by its ID, in the organization's partition: the minute of
+// its last stored use. It is not part of the ledger, and is written at most once a minute for a key. Uses of the last
+// minute are lost if the process dies.
 const kindIngestKeyUse storage.Kind = "ingest_key_use"
 
 type ingestKeyUseRecord struct {
@@ -24,42 +24,42 @@ type ingestKeyUseRecord struct {
 
 const (
 	useMinute = id.Instant(time.Minute / time.Millisecond)
-	// maxUses is how many keys are remembered until the next write. Uses of further keys are not
-	// remembered in that minute.
+	// maxUses bounds the keys that are remembered until the next write. Uses of further keys are not recorded in that
+	// minute.
 	maxUses = 1 << 16
 )
 
-// keyUses is the ingest keys that were used since the last write.
+// keyUses contains the ingest keys that were used since the last write.
 type keyUses struct {
 	mu   sync.Mutex
 	last map[id.Tenant]map[string]id.Instant
 	size int
 }
 
-// noteUse remembers a use, unless too many keys are remembered.
+// noteUse records a use, unless too many keys are recorded.
 func (u *keyUses) noteUse(t id.Tenant, keyID string, at id.Instant) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	of := u.last[t]
-	before, known := of[keyID]
+	uses := u.last[t]
+	before, known := uses[keyID]
 	switch {
 	case known:
-		of[keyID] = max(at, before)
+		uses[keyID] = max(at, before)
 		return
 	case u.size >= maxUses:
 		return
 	case u.last == nil:
 		u.last = map[id.Tenant]map[string]id.Instant{}
 	}
-	if of == nil {
-		of = map[string]id.Instant{}
-		u.last[t] = of
+	if uses == nil {
+		uses = map[string]id.Instant{}
+		u.last[t] = uses
 	}
-	of[keyID] = at
+	uses[keyID] = at
 	u.size++
 }
 
-// takeUses returns the keys that are remembered and forgets them.
+// takeUses returns and resets the recorded uses.
 func (u *keyUses) takeUses() map[id.Tenant]map[string]id.Instant {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,14 +68,14 @@ func (u *keyUses) takeUses() map[id.Tenant]map[string]id.Instant {
 	return taken
 }
 
-// lastUse returns the last use of a key that is not written yet, 0 for none.
+// lastUse returns the last use of a key that is not yet written, or 0 if there is none.
 func (u *keyUses) lastUse(t id.Tenant, keyID string) id.Instant {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.last[t][keyID]
 }
 
-// noteCaller remembers that a caller came. A caller that came in this minute already takes no lock.
+// noteCaller records a request of a caller. If the caller already made a request in this minute, it takes no lock.
 func (o *Orgs) noteCaller(c *ingestKeyCaller) {
 	minute := o.currentTime() / useMinute * useMinute
 	if c.used.Swap(int64(minute)) != int64(minute) {
@@ -83,32 +83,32 @@ func (o *Orgs) noteCaller(c *ingestKeyCaller) {
 	}
 }
 
-// RunLastUses stores the last uses of ingest keys each minute, and once more when ctx ends.
+// RunLastUses stores the last uses of ingest keys every minute, and once more when ctx ends.
 func (o *Orgs) RunLastUses(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
-	for over := false; !over; {
+	for ended := false; !ended; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			over = true
+			ended = true
 		}
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		if err := o.StoreLastUses(bounded); err != nil {
-			logger.Warn("ingest keys: the times of their last use were not stored", "err", err)
+			logger.Warn("could not store the last uses of ingest keys", "err", err)
 		}
 		cancel()
 	}
 }
 
-// StoreLastUses writes the uses that are remembered. Uses that could not be written are remembered
-// again. A ledger that takes no events gets no such records, because its store may be another's.
+// StoreLastUses writes the recorded uses. Uses that could not be written are recorded again. It writes nothing for a
+// ledger that accepts no events, because its store may be an old copy.
 func (o *Orgs) StoreLastUses(ctx context.Context) error {
 	var failed error
-	for t, of := range o.uses.takeUses() {
-		if err := o.writeLastUses(ctx, t, of); err != nil {
+	for t, uses := range o.uses.takeUses() {
+		if err := o.writeLastUses(ctx, t, uses); err != nil {
 			failed = err
-			for keyID, at := range of {
+			for keyID, at := range uses {
 				o.uses.noteUse(t, keyID, at)
 			}
 		}
@@ -116,7 +116,7 @@ func (o *Orgs) StoreLastUses(ctx context.Context) error {
 	return failed
 }
 
-func (o *Orgs) writeLastUses(ctx context.Context, t id.Tenant, of map[string]id.Instant) error {
+func (o *Orgs) writeLastUses(ctx context.Context, t id.Tenant, uses map[string]id.Instant) error {
 	s, err := o.ledgers.State(ctx, t)
 	if errors.Is(err, log.ErrNotOwner) {
 		return nil // another process has later uses
@@ -129,7 +129,7 @@ func (o *Orgs) writeLastUses(ctx context.Context, t id.Tenant, of map[string]id.
 	}
 	store := o.lastUses()
 	w := &records.Writer{Store: o.records, Tenant: t}
-	for keyID, at := range of {
+	for keyID, at := range uses {
 		change, err := store.Put(records.Versioned[ingestKeyUseRecord]{
 			Key: keyID, Value: ingestKeyUseRecord{LastUsedAt: at}, Version: storage.AnyVersion,
 		})
@@ -147,7 +147,7 @@ func (o *Orgs) lastUses() records.Store[ingestKeyUseRecord] {
 	return records.New[ingestKeyUseRecord](o.records, kindIngestKeyUse, "The organization can't be read")
 }
 
-// readLastUses returns the last use of each ingest key of an organization, by its id.
+// readLastUses returns the last use of each ingest key of an organization, by its ID.
 func (o *Orgs) readLastUses(ctx context.Context, t id.Tenant) (map[string]id.Instant, error) {
 	used := map[string]id.Instant{}
 	for r, err := range o.lastUses().Scan(ctx, t, records.Range{}, 0) {
@@ -164,7 +164,7 @@ func (o *Orgs) readLastUses(ctx context.Context, t id.Tenant) (map[string]id.Ins
 	return used, nil
 }
 
-// ShowIngestKey is IngestKey with the key's last use.
+// ShowIngestKey is like IngestKey, and includes the last use of the key.
 func (o *Orgs) ShowIngestKey(ctx context.Context, t id.Tenant, keyID string) (IngestKey, error) {
 	key, err := o.IngestKey(ctx, t, keyID)
 	if err != nil {

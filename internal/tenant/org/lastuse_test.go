@@ -153,7 +153,7 @@ func TestChangeIngestKey(t *testing.T) {
 	}
 	key, _ := w.create(red, org.WantedKey{Name: "narrow", Scopes: 1 << org.ScopeEvaluate})
 	control := "a\x00"
-	const scopes = "asks needs the scopes evaluate and approvals"
+	const scopes = "asks requires the scopes evaluate and approvals"
 	refused(t, "blue", change(blue, w.keyID[red], org.KeyPatch{Name: &name}), fault.NotFound, "Not found")
 	refused(t, "scopes", change(red, key.ID, org.KeyPatch{Asks: &yes}), fault.Invalid, scopes)
 	refused(t, "name", change(red, key.ID, org.KeyPatch{Name: &control}), fault.Invalid, "name must not have control characters")

@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-// Limit names a bound of a plan, beside its events a month, that an organization may have
-// its own of.
+// Limit is the name of a limit of a plan, except its events per month, that an organization may override.
 type Limit string
 
 const (
@@ -22,12 +21,12 @@ const (
 	StatementsPerMinute Limit = "statements_per_minute"
 )
 
-// LimitNames returns all limits, in the order in which they are shown.
+// LimitNames returns all limits, in the order in which they are displayed.
 func LimitNames() []Limit {
 	return []Limit{AgentsLimit, IngestKeysLimit, PoliciesLimit, PolicyVersionsLimit, StatementsPerMinute}
 }
 
-// mostAllowed is the greatest value of a limit.
+// mostAllowed returns the maximum value of a limit.
 func (l Limit) mostAllowed() uint64 {
 	if l == StatementsPerMinute {
 		return quota.MaxStatementsPerMinute
@@ -35,7 +34,7 @@ func (l Limit) mostAllowed() uint64 {
 	return maxThings
 }
 
-// checkValue looks at a value of an organization's own limit; nil is the plan's.
+// checkValue checks a value of an organization's own limit. nil means the plan's value.
 func (l Limit) checkValue(n *uint64) error {
 	if n != nil && (*n < 1 || *n > l.mostAllowed()) {
 		return fault.New(fault.Invalid, fmt.Sprintf("%s must be 1 to %d, or null for the plan's", l, l.mostAllowed()))
@@ -43,7 +42,7 @@ func (l Limit) checkValue(n *uint64) error {
 	return nil
 }
 
-// Of returns where a limit lies among a plan's, nil for a name that is none.
+// Of returns a pointer to a limit in all, or nil for an unknown name.
 func (l Limit) Of(all *quota.Limits) *uint64 {
 	switch l {
 	case AgentsLimit:
@@ -60,7 +59,7 @@ func (l Limit) Of(all *quota.Limits) *uint64 {
 	return nil
 }
 
-// applyLimits returns own limits after a patch, and the names of those that change.
+// applyLimits returns the own limits after a patch, and the names of those that change.
 func applyLimits(own map[Limit]uint64, patch map[Limit]*uint64) (after map[Limit]uint64, names []string) {
 	after = maps.Clone(own)
 	for _, name := range LimitNames() {
@@ -81,8 +80,8 @@ func applyLimits(own map[Limit]uint64, patch map[Limit]*uint64) (after map[Limit
 	return after, names
 }
 
-// EventsPerMonth returns how many counted events the organization may add in a month: its
-// own limit, else its plan's; 0 means no cap.
+// EventsPerMonth returns how many counted events the organization may add in a month: its own limit, or else its
+// plan's. 0 means no limit.
 func (o *Orgs) EventsPerMonth(s *Settings) uint64 {
 	if s.EventsPerMonth != nil {
 		return *s.EventsPerMonth
@@ -90,7 +89,7 @@ func (o *Orgs) EventsPerMonth(s *Settings) uint64 {
 	return o.plans[s.Plan].EventsPerMonth
 }
 
-// readLimits are those of the organization's plan, with its own in their places.
+// readLimits returns the limits of the organization's plan, overridden by its own.
 func (o *Orgs) readLimits(s *Settings) quota.Limits {
 	all := o.plans[s.Plan].Limits
 	for name, own := range s.Own {
@@ -101,8 +100,7 @@ func (o *Orgs) readLimits(s *Settings) quota.Limits {
 	return all
 }
 
-// Limits returns the bounds of an organization as they are now; errors are those of
-// Settings.
+// Limits returns the current limits of an organization. It returns the errors of Settings.
 func (o *Orgs) Limits(ctx context.Context, t id.Tenant) (quota.Limits, error) {
 	s, err := o.CurrentSettings(ctx, t)
 	if err != nil {

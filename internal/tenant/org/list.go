@@ -18,14 +18,14 @@ type Listed struct {
 	Active bool
 	Fault  log.Level // of the ledger
 
-	// Usage is without Paced. It is nil when it can't be read, and Unread says why, in words for clients.
+	// Usage does not contain Paced. If it can't be read, it is nil, and Unread is the reason, as a message for clients.
 	Usage  *Usage
 	Unread string
 }
 
-// ListOrganizations returns at most limit organizations of the service with a slug after the given
-// one, in ascending order of slug. An organization whose usage or record can't be read is listed too,
-// because the operator looks for it here.
+// ListOrganizations returns at most limit organizations of the service with a slug after the given one, in ascending
+// order of slug. It includes organizations whose usage or record can't be read, because the operator looks for them
+// here.
 func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) ([]Listed, error) {
 	all := []Listed{}
 	for r, err := range records.Scan(ctx, o.records, id.Service, kindSlugClaim, records.After(string(after)), limit) {
@@ -38,9 +38,9 @@ func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) 
 		}
 		listed, err := o.readListed(ctx, claim.Value.Tenant)
 		switch {
-		case errors.Is(err, storage.ErrNotFound): // claimed for an organization that did not come to be
+		case errors.Is(err, storage.ErrNotFound): // claimed for an organization that was never created
 			continue
-		case errors.Is(err, storage.ErrCorrupt): // the operator has to see that it is there
+		case errors.Is(err, storage.ErrCorrupt): // the operator must see that it exists
 			listed = Listed{Summary: Summary{Slug: id.Slug(r.Key)}, Unread: "The organization's record is damaged"}
 		case err != nil:
 			return nil, errUnreadable("list organizations", err)
@@ -52,7 +52,7 @@ func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) 
 	return all, nil
 }
 
-// ListOrganization returns one organization as ListOrganizations does.
+// ListOrganization returns one organization like ListOrganizations does.
 func (o *Orgs) ListOrganization(ctx context.Context, t id.Tenant) (Listed, error) {
 	listed, err := o.readListed(ctx, t)
 	if err != nil {
@@ -61,8 +61,8 @@ func (o *Orgs) ListOrganization(ctx context.Context, t id.Tenant) (Listed, error
 	return listed, nil
 }
 
-// shownState returns the published state of a ledger. Of one that another node owns, it is the newest state that this
-// node knows to have been shown.
+// shownState returns the published state of a ledger. If another node owns it, it returns the latest state that this
+// node knows to be published.
 func (o *Orgs) shownState(ctx context.Context, t id.Tenant) (*log.State, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if errors.Is(err, log.ErrNotOwner) {

@@ -8,31 +8,30 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// A log gets another key under the same origin in two steps, each of which its ledger states: first
-// both keys sign, then the newer one alone. There are two steps because auditors pin the newer key
-// between them.
+// A log gets another key under the same origin in two steps, each of which its ledger states: first both keys sign,
+// then only the new one. There are two steps because auditors pin the new key between them.
 const (
 	logKeyCreated = "log_key_created"
 	logKeyRetired = "log_key_retired"
 )
 
-// RotateLogKey gives an organization's log a further key and returns it: from its
-// From on both sign. Events may come in meanwhile. fault.Conflict while two keys
-// sign; other errors are those of the notary.
+// RotateLogKey gives an organization's log a second key and returns it: both keys sign from its From on. Events may
+// be appended in the meantime. It returns fault.Conflict while two keys sign, and the errors of
+// sysevent.Appender.Append.
 func (o *Orgs) RotateLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error) {
 	key, size, err := o.changeLogKey(ctx, t, principal, logKeyCreated, o.ledgers.RotateLogKey)
 	return log.LogKey{Verifier: key.Verifier, From: size, To: log.NoEnd}, err
 }
 
-// RetireLogKey ends the overlap of a rotation and returns the older key, which signs
-// no tree of the size To or more. fault.Conflict when one key signs alone.
+// RetireLogKey ends the overlap of a rotation and returns the old key, which signs no tree of size To or more. It
+// returns fault.Conflict if only one key signs.
 func (o *Orgs) RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error) {
 	key, size, err := o.changeLogKey(ctx, t, principal, logKeyRetired, o.ledgers.RetireLogKey)
 	return log.LogKey{Verifier: key.Verifier, From: key.From, To: size}, err
 }
 
-// changeLogKey states a change of the log's keys and returns the key that it is about, with
-// the size of the tree in which that landed.
+// changeLogKey states a change of the log's keys and returns the changed key with the size of the tree that contains
+// the statement.
 func (o *Orgs) changeLogKey(ctx context.Context, t id.Tenant, principal, transition string,
 	change func(context.Context, *log.State) (*log.KeyChange, error),
 ) (key log.KeyChange, size id.Index, err error) {

@@ -7,19 +7,19 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Bounds of texts, in code points, and of lists.
+// Limits of texts, in code points, and of lists.
 const (
 	maxName   = 200
 	maxAgents = 100
 )
 
-// Greatest values of limits, far below the largest integer that a JSON number holds exactly.
+// Maximum values of limits, far below the largest integer that a JSON number represents exactly.
 const (
 	maxEventsPerMonth = 1_000_000_000_000
 	maxThings         = 1_000_000_000
 )
 
-// checkLimit looks at an organization's own monthly limit.
+// checkLimit checks an organization's own monthly limit.
 func checkLimit(n uint64) error {
 	if n < 1 || n > maxEventsPerMonth {
 		return fault.New(fault.Invalid, "events_per_month must be 1 to 1000000000000, or null for the plan's")
@@ -27,8 +27,8 @@ func checkLimit(n uint64) error {
 	return nil
 }
 
-// ParseSlug reads a slug: [a-z0-9](-?[a-z0-9])*, 3 to 63 characters and not the
-// form of a UUID, which names organizations elsewhere.
+// ParseSlug parses a slug: [a-z0-9](-?[a-z0-9])*, 3 to 63 characters, and not a UUID, which identifies organizations
+// elsewhere.
 func ParseSlug(s string) (id.Slug, error) {
 	_, err := id.ParseOrganization(s)
 	if !isValidSlug(s) || err == nil {
@@ -39,7 +39,7 @@ func ParseSlug(s string) (id.Slug, error) {
 }
 
 func isValidSlug(s string) bool {
-	hyphen := true // as if one stood before, so none may begin
+	hyphen := true // so that a leading hyphen is rejected
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -63,7 +63,7 @@ func validEnvironment(s string) bool {
 	return len(s) >= 1 && len(s) <= 16
 }
 
-// checkName looks at the name of an organization or of an ingest key.
+// checkName checks the name of an organization or of an ingest key.
 func checkName(s string) error {
 	if !textcheck.Within(s, 1, maxName) {
 		return fault.New(fault.Invalid, "name must have 1 to 200 characters")
@@ -74,7 +74,7 @@ func checkName(s string) error {
 	return nil
 }
 
-// checkAgents looks at the agents that an ingest key is for.
+// checkAgents checks the agents of an ingest key.
 func checkAgents(agents []id.Agent) error {
 	if len(agents) > maxAgents {
 		return fault.New(fault.Invalid, "agents must be at most 100")

@@ -1,21 +1,18 @@
-// Package org is the organizations of the service: their names, plans and
-// settings, and the ingest keys by which their agents come in.
+// Package org manages the organizations of the service: their names, plans and settings, and the ingest keys of their
+// agents. It hides how names are claimed, how settings are cached, and how changes are stated.
 //
 // Invariants:
 //
-//   - An organization id and a slug belong to one organization for ever. Both are
-//     claimed in the service's own partition before the organization is made; a
-//     claim without the organization behind it is never shown as existing.
-//   - A claim changes hands only after its owner was made impossible, so that of
-//     several calls for one name at most one makes an organization.
-//   - Each change of settings and of ingest keys lands in the organization's
-//     ledger in one append with the statement about it. Only the first records
-//     of a new organization have no statement.
-//   - Of an ingest key only a hash is stored. Its secret is shown once and is in
-//     no error and no log line.
-//   - Agents, ingest keys and policies have the bounds of the plan or of the organization.
-//     The append that makes one checks them. Older ones beyond a bound stay.
-//   - A setting that can't be read refuses the request. It never means "no limit" or "active".
+//   - An organization ID and a slug belong permanently to one organization. Both are claimed in the service's own
+//     partition before the organization is created. A claim without an organization is never visible.
+//   - A claim is taken over only after its holder can no longer become an organization, so of several calls for one
+//     name at most one creates an organization.
+//   - Each change of settings and of ingest keys is committed in the organization's ledger in one append with the
+//     statement about it. Only the first records of a new organization have no statement.
+//   - Only a hash of an ingest key is stored. Its secret is shown once, and never appears in an error or a log line.
+//   - Agents, ingest keys and policies are limited by the plan or by the organization's own limits. The append that
+//     creates one checks the limit. Existing ones beyond a limit remain.
+//   - A setting that can't be read makes the request fail. It never means "no limit" or "active".
 //   - Nothing of one organization is visible under another's handle.
 package org
 
@@ -36,10 +33,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers returns the published state of a ledger, and changes its keys and its clock (package log).
+// Ledgers returns the published state of a ledger, and changes its keys and its clock. log.Ledgers implements it.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	// LastShown returns a ledger that another node owns, as it was at its anchor.
+	// LastShown returns a ledger that another node owns, as of its anchor.
 	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
 
 	RotateLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
@@ -47,48 +44,49 @@ type Ledgers interface {
 	CorrectClock(ctx context.Context, s *log.State) (*log.ClockChange, error)
 }
 
-// Agents tells whether an organization has an agent (package agent).
+// Agents reports whether an organization has an agent. agent.Agents implements it.
 type Agents interface {
 	Exists(ctx context.Context, t id.Tenant, agent id.Agent) (bool, error)
 }
 
-// Options configure New. Records, Notary and Ledgers are required.
+// Options configure New. Records, Events and Ledgers are required.
 type Options struct {
 	Records storage.RecordStore
 	Events  *sysevent.Appender
 	Ledgers Ledgers
 
-	Witnesses WitnessRules // which witnesses may be named; default: none
-	Providers []string     // names of the OpenID providers that may be required to sign in
+	Witnesses WitnessRules // which witnesses are allowed; may be nil
+	Providers []string     // names of the OpenID providers that an organization may require
 
-	Quota       *quota.Quota     // counts ingest keys and paces changes; default: one of its own
-	Agents      Agents           // that ingest keys may be for; default: none
+	Quota       *quota.Quota     // counts ingest keys and limits changes; default: a new one
+	Agents      Agents           // for which ingest keys may be restricted; may be nil
 	Plans       []Plan           // default: DefaultPlans
-	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default "live"
+	Environment string           // <env> of ingest keys, [a-z0-9]{1,16}; default: "live"
 	Clock       func() time.Time // default: time.Now
-	Cached      int              // organizations, and ingest keys, kept in memory; default 65,536
+	Cached      int              // cached organizations, and cached ingest keys; default: 65,536
 
-	// Watch is that of an engine which this process alone writes. nil: ingest keys are read again each second.
+	// Watch is the Watch of an engine to which only this process writes. If nil, ingest keys are read again every
+	// second.
 	Watch   func(kinds ...storage.Kind) (writes func() uint64)
-	Metrics prometheus.Registerer // default: none
+	Metrics prometheus.Registerer // default: not registered
 }
 
 const (
-	// callerAge is how old the knowledge of an ingest key may be.
+	// callerAge is the maximum age of the cached state of an ingest key.
 	callerAge = time.Second
-	// staleCaller is how much older it may be while the store does not answer: a
-	// revocation is a write to that store. Only one of another process, made in the
-	// last second before this one lost the store, is noticed so late.
+	// staleCaller is how much older it may be while the store does not respond: a revocation is a write to that
+	// store. Only a revocation by another process, in the last second before this process lost the store, is noticed
+	// that late.
 	staleCaller = time.Minute
 )
 
-// Orgs is all organizations of a store. Its methods may be called concurrently.
+// Orgs manages all organizations of a store. Its methods may be called concurrently.
 type Orgs struct {
 	records storage.RecordStore
 	events  *sysevent.Appender
 	ledgers Ledgers
 	quota   *quota.Quota
-	agents  Agents // nil: there are none
+	agents  Agents // may be nil
 	rules   WitnessRules
 
 	providers []string
@@ -167,11 +165,10 @@ func (o *Orgs) currentTime() id.Instant { return id.InstantOf(o.clock()) }
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// errUnreadable wraps an error of the store: nothing can be said about an
-// organization that can't be read.
+// errUnreadable wraps an error of the store: the state of the organization is unknown.
 func errUnreadable(step string, err error) error {
 	return records.Unreadable("The organization can't be read", step, err)
 }
 
-// isAbsent reports whether a read found positively nothing.
+// isAbsent reports whether a read established that there is no record.
 func isAbsent(err error) bool { return errors.Is(err, storage.ErrNotFound) }

@@ -11,17 +11,17 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Plan is an offer of the catalogue.
+// Plan is a plan of the catalogue.
 type Plan struct {
 	Name           string // [a-z][a-z0-9_-]{0,31}
-	EventsPerMonth uint64 // counted events of a calendar month, UTC; 0: no cap
+	EventsPerMonth uint64 // counted events per calendar month, UTC; 0 means no limit
 	Limits         quota.Limits
 }
 
-// DefaultPlan is the plan of an organization that names none.
+// DefaultPlan is the plan of an organization that is created without one.
 const DefaultPlan = "enterprise"
 
-// DefaultPlans returns the catalogue of a service that was given none.
+// DefaultPlans returns the catalogue of a service without configured plans.
 func DefaultPlans() []Plan {
 	return []Plan{
 		{"free", 10_000, quota.Limits{
@@ -42,7 +42,7 @@ func DefaultPlans() []Plan {
 	}
 }
 
-// DefaultLimits are the bounds of a plan that names none.
+// DefaultLimits returns the limits of a plan without configured limits.
 func DefaultLimits() quota.Limits {
 	return quota.Limits{
 		Agents:              100_000,
@@ -53,15 +53,15 @@ func DefaultLimits() quota.Limits {
 	}
 }
 
-// indexPlans checks plans and returns them by name.
+// indexPlans validates plans and returns them by name.
 func indexPlans(plans []Plan) (map[string]Plan, error) {
 	byName := make(map[string]Plan, len(plans))
 	for _, p := range plans {
 		if !isValidPlan(p.Name) {
-			return nil, fmt.Errorf("plans: %q is not a plan's name", p.Name)
+			return nil, fmt.Errorf("plans: %q is not a valid name", p.Name)
 		}
 		if _, twice := byName[p.Name]; twice {
-			return nil, fmt.Errorf("plans: %q is there twice", p.Name)
+			return nil, fmt.Errorf("plans: %q appears twice", p.Name)
 		}
 		if p.Limits.StatementsPerMinute > quota.MaxStatementsPerMinute {
 			return nil, fmt.Errorf("plans: statements_per_minute of %q is more than %d", p.Name,
@@ -85,7 +85,7 @@ func isValidPlan(s string) bool {
 	return len(s) >= 1 && len(s) <= 32
 }
 
-// checkPlan returns fault.Invalid for a plan that the catalogue does not have.
+// checkPlan returns fault.Invalid for a plan that is not in the catalogue.
 func (o *Orgs) checkPlan(name string) error {
 	if _, ok := o.plans[name]; !ok {
 		return fault.New(fault.Invalid, "plan is not known")
@@ -97,17 +97,16 @@ func (o *Orgs) checkPlan(name string) error {
 type Usage struct {
 	Plan            string
 	EventsThisMonth uint64
-	EventsPerMonth  uint64 // 0: no cap
+	EventsPerMonth  uint64 // 0 means no limit
 	Month           string // YYYY-MM, UTC
 	ResetsAt        id.Instant
 
 	Limits     quota.Limits
 	IngestKeys quota.Count
-	Paced      uint64 // statements that count at the moment
+	Paced      uint64 // statements that count now
 }
 
-// PlanUsage counts the current month, which is that of the clock or, when that
-// stands behind it, of the newest event.
+// PlanUsage returns the usage in the current month, which is the month of the clock or, if later, of the latest event.
 func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if err != nil {
@@ -121,7 +120,7 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	return u, err
 }
 
-// usageAt is PlanUsage under a state of the ledger, without Paced.
+// usageAt is like PlanUsage for a state of the ledger, without Paced.
 func (o *Orgs) usageAt(ctx context.Context, s *log.State) (Usage, error) {
 	settings, err := o.Settings(ctx, s)
 	if err != nil {
@@ -141,7 +140,7 @@ func (o *Orgs) usageAt(ctx context.Context, s *log.State) (Usage, error) {
 	return u, err
 }
 
-// MonthlyEvents returns the counted events of the present month, YYYY-MM, and their limit; 0: none.
+// MonthlyEvents returns the number of counted events in the current month, YYYY-MM, and their limit. 0 means no limit.
 func (o *Orgs) MonthlyEvents(ctx context.Context, t id.Tenant) (used, limit uint64, month string, err error) {
 	u, err := o.PlanUsage(ctx, t)
 	return u.EventsThisMonth, u.EventsPerMonth, u.Month, err

@@ -4,7 +4,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Scope is a family of calls that an ingest key may make.
+// Scope is a group of calls that an ingest key may make.
 type Scope uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	scopeCount
 )
 
-// String returns the wire form.
+// String returns the wire format.
 func (s Scope) String() string {
 	switch s {
 	case ScopeEvents:
@@ -30,14 +30,14 @@ func (s Scope) String() string {
 	return ""
 }
 
-// Scopes is a set of scopes; the zero value is the empty one.
+// Scopes is a set of scopes. The zero value is empty.
 type Scopes uint8
 
-// AllScopes are the scopes of an ingest key that names none.
+// AllScopes are the scopes of an ingest key without specified scopes.
 const AllScopes Scopes = 1<<scopeCount - 1
 
-// ParseScopes reads a list of wire forms. No list at all is AllScopes; an empty
-// list, an unknown scope and one named twice are fault.Invalid.
+// ParseScopes parses a list of scopes in the wire format. A nil list means AllScopes. It returns fault.Invalid for an
+// empty list, an unknown scope and a repeated scope.
 func ParseScopes(names []string) (Scopes, error) {
 	if names == nil {
 		return AllScopes, nil
@@ -60,7 +60,7 @@ func errMalformedScopes() error {
 	return fault.New(fault.Invalid, "scopes must be some of events, evaluate, approvals and workflows")
 }
 
-// parseScopeSet returns the set of one scope, empty when it is not known.
+// parseScopeSet returns the set with one scope, or the empty set if the name is unknown.
 func parseScopeSet(name string) Scopes {
 	for s := range scopeCount {
 		if s.String() == name {
@@ -73,7 +73,7 @@ func parseScopeSet(name string) Scopes {
 // Has reports whether the set contains s.
 func (s Scopes) Has(scope Scope) bool { return s&(1<<scope) != 0 }
 
-// Names returns the wire forms, in the order of the constants.
+// Names returns the wire formats, in the order of the constants.
 func (s Scopes) Names() []string {
 	names := make([]string, 0, scopeCount)
 	for scope := range scopeCount {

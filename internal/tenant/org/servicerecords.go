@@ -11,22 +11,21 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Names are the names in an organization's own record.
+// Names are the names and the plan in an organization's own record.
 type Names struct {
 	ID   id.Organization
 	Slug id.Slug
 	Plan string
 }
 
-// IsFounding reports whether r is the record by which an organization exists:
-// without it the organization is not shown.
+// IsFounding reports whether r is the record that makes an organization exist.
 func IsFounding(r storage.Record) bool { return r.Kind == kindOrg && r.Key == "" }
 
-// Kind is the kind of that record; its key is "".
+// Kind is the kind of that record. Its key is "".
 const Kind = kindOrg
 
-// NamesOf reads the names in an organization's founding record.
-// storage.ErrNotFound (wrapped) for the one of a handle that was given up.
+// NamesOf returns the names in an organization's founding record. It returns an error that wraps storage.ErrNotFound
+// for a void handle.
 func NamesOf(r storage.Record) (Names, error) {
 	if string(r.Value) == voidValue {
 		return Names{}, fmt.Errorf("handle is void: %w", storage.ErrNotFound)
@@ -38,8 +37,8 @@ func NamesOf(r storage.Record) (Names, error) {
 	return Names{ID: stored.OrganizationID, Slug: stored.Slug, Plan: stored.Plan}, nil
 }
 
-// ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for code that copies an organization.
+// ServiceRecords returns the entries of an organization's record in the service's own partition, for code that copies
+// an organization.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {
@@ -58,7 +57,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return nil, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindOrg:            checkOrg,
@@ -88,7 +88,7 @@ func checkIngestKey(r storage.Record) error {
 // FactKinds are the kinds of records that have facts.
 var FactKinds = []storage.Kind{kindOrg, kindIngestKey}
 
-// Facts returns what a record says that events of the log say too (package recordcheck).
+// Facts returns the facts in a record that events of the log state too (package recordcheck).
 func Facts(r storage.Record) (map[string]string, error) {
 	switch r.Kind {
 	case kindOrg:

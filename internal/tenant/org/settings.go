@@ -14,8 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Settings is the name of an organization and how it is treated. A value
-// that was handed out never changes.
+// Settings are the names and settings of an organization. They are immutable.
 type Settings struct {
 	Tenant         id.Tenant
 	ID             id.Organization
@@ -23,25 +22,24 @@ type Settings struct {
 	Name           string
 	Origin         id.Origin
 	Plan           string
-	Active         bool             // false: ingest and the console's writes answer 403, the public routes stay
-	EventsPerMonth *uint64          // the organization's own limit; nil: its plan's
-	Own            map[Limit]uint64 // its other own limits, in place of its plan's
+	Active         bool             // if false, ingest and writes of the console are rejected with 403; public routes remain
+	EventsPerMonth *uint64          // the organization's own limit; if nil, the plan's
+	Own            map[Limit]uint64 // other own limits, which override the plan's
 	Disclosure     id.Disclosure
-	SelfReview     bool   // the maker of the ingest key or agent may vote on its approvals
-	TwoPerson      bool   // a version of a policy is activated by another person than the one that changed it last
-	Published      bool   // policies that are or were active are public, by digest
-	SignIn         string // the required way to sign in: passkey or oidc:NAME; "": any
-	RetentionDays  int    // envelopes that are older are erased; 0: none are
+	SelfReview     bool   // the creator of the ingest key or agent may vote on its approvals
+	TwoPerson      bool   // a version of a policy must be activated by another person than its last editor
+	Published      bool   // current and former active policies are public, by digest
+	SignIn         string // required method: passkey or oidc:NAME; "" means any
+	RetentionDays  int    // older envelopes are erased; 0 means never
 	LegalHold      bool   // nothing is erased
-	VoteHoldHours  int    // votes are refused for so long after a change of sign-in (account.SignInChange); 0: they are not
-	SignedVotes    bool   // each approving vote is signed by a passkey
+	VoteHoldHours  int    // how long votes are rejected after an account.SignInChange; 0 means not at all
+	SignedVotes    bool   // each approving vote must be signed with a passkey
 	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
 
-// kindOrg is the record of an organization in its own partition, under key "".
-// The handle of a call that lost its claims has a void one, so that it can
-// never become an organization.
+// kindOrg is the record of an organization in its own partition, under key "". The handle of a call that lost its
+// claims gets a void record, so that it can never become an organization.
 const kindOrg storage.Kind = "org"
 
 type orgRecord struct {
@@ -50,7 +48,7 @@ type orgRecord struct {
 	settingsRecord `json:",inline"`
 }
 
-// settingsRecord is the part that may change.
+// settingsRecord is the part that can change.
 type settingsRecord struct {
 	Name           string        `json:"name"`
 	Plan           string        `json:"plan"`
@@ -67,13 +65,13 @@ type settingsRecord struct {
 	VoteHoldHours  int           `json:"vote_hold_hours,omitzero"`
 	SignedVotes    bool          `json:"signed_votes,omitzero"`
 
-	Limits map[Limit]uint64 `json:"limits,omitempty"` // its own, but for that of events
+	Limits map[Limit]uint64 `json:"limits,omitempty"` // own limits, except the one for events
 }
 
-// voidValue is the value of the record of a handle that is given up.
+// voidValue is the record of a void handle.
 const voidValue = `{"void":true}`
 
-// digestSettings is SHA-256 of the JCS of the part that may change.
+// digestSettings returns the SHA-256 of the JCS form of the settings.
 func (s settingsRecord) digestSettings() (id.Hash, error) {
 	canonical, err := jcs.Marshal(s)
 	if err != nil {
@@ -82,8 +80,7 @@ func (s settingsRecord) digestSettings() (id.Hash, error) {
 	return sha256.Sum256(canonical), nil
 }
 
-// readRecord reads the organization behind a handle; storage.ErrNotFound (wrapped)
-// when there is none.
+// readRecord reads the organization of a handle. It returns an error that wraps storage.ErrNotFound if there is none.
 func (o *Orgs) readRecord(ctx context.Context, t id.Tenant) (orgRecord, uint64, error) {
 	r, err := o.records.Get(ctx, t, kindOrg, "")
 	if err != nil {
@@ -99,9 +96,8 @@ func (o *Orgs) readRecord(ctx context.Context, t id.Tenant) (orgRecord, uint64, 
 	return stored, r.Version, nil
 }
 
-// Settings returns the settings under a ledger state: those of its config
-// version or newer ones. fault.Unavailable when they can't be read, also when
-// the catalogue does not have the plan and so the cap is unknown.
+// Settings returns the settings for a ledger state: those of its config version or newer ones. It returns
+// fault.Unavailable if they can't be read, or if the plan is not in the catalogue and the limit is therefore unknown.
 func (o *Orgs) Settings(ctx context.Context, s *log.State) (*Settings, error) {
 	identity, version := s.Identity(), s.ConfigVersion()
 	if known, found := o.settings.Lookup(identity.Tenant, version); found {
@@ -127,8 +123,7 @@ func (o *Orgs) readSettings(ctx context.Context, identity *log.Identity) (*Setti
 	return makeSettings(identity, stored), nil
 }
 
-// CurrentSettings returns the settings of an organization as they are now; errors are those
-// of Settings.
+// CurrentSettings returns the current settings of an organization. It returns the errors of Settings.
 func (o *Orgs) CurrentSettings(ctx context.Context, t id.Tenant) (*Settings, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if err != nil {
@@ -137,7 +132,7 @@ func (o *Orgs) CurrentSettings(ctx context.Context, t id.Tenant) (*Settings, err
 	return o.Settings(ctx, s)
 }
 
-// Fault returns the known fault of an organization's ledger, log.Healthy for none.
+// Fault returns the known fault of an organization's ledger, or log.Healthy.
 func (o *Orgs) Fault(ctx context.Context, t id.Tenant) (log.Level, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if err != nil {
@@ -157,9 +152,8 @@ func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 	}
 }
 
-// Disclosure returns the setting for new events. It does not ask for the plan:
-// an organization whose plan left the catalogue can be moved to another one,
-// which is stated.
+// Disclosure returns the disclosure of new events. It does not require the plan: an organization whose plan was
+// removed from the catalogue can be moved to another plan, which is stated.
 func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error) {
 	known, err := o.settingsWithoutPlan(ctx, s)
 	if err != nil {
@@ -168,15 +162,14 @@ func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, err
 	return known.Disclosure, nil
 }
 
-// TwoPersonPolicy returns whether two people decide on the policies of the organization of s.
-// Like Disclosure it does not ask for the plan.
+// TwoPersonPolicy reports whether two people must decide on the policies of the organization of s. Like Disclosure it
+// does not require the plan.
 func (o *Orgs) TwoPersonPolicy(ctx context.Context, s *log.State) (bool, error) {
 	known, err := o.settingsWithoutPlan(ctx, s)
 	return err == nil && known.TwoPerson, err
 }
 
-// settingsWithoutPlan returns the settings under a ledger state, also when the catalogue does not
-// have their plan.
+// settingsWithoutPlan returns the settings for a ledger state, even if their plan is not in the catalogue.
 func (o *Orgs) settingsWithoutPlan(ctx context.Context, s *log.State) (*Settings, error) {
 	t := s.Identity().Tenant
 	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
@@ -189,21 +182,21 @@ func (o *Orgs) settingsWithoutPlan(ctx context.Context, s *log.State) (*Settings
 	return makeSettings(s.Identity(), stored), nil
 }
 
-// PublishesPolicies returns whether the policies of the organization of s are public. Like
-// Disclosure it does not ask for the plan.
+// PublishesPolicies reports whether the policies of the organization of s are public. Like Disclosure it does not
+// require the plan.
 func (o *Orgs) PublishesPolicies(ctx context.Context, s *log.State) (bool, error) {
 	known, err := o.settingsWithoutPlan(ctx, s)
 	return err == nil && known.Published, err
 }
 
-// Keeping is for how long the envelopes of an organization are kept.
+// Keeping is how long the envelopes of an organization are kept.
 type Keeping struct {
-	Days int  // 0: for ever
+	Days int  // 0 means permanently
 	Hold bool // nothing is erased
 }
 
-// Keeping returns for how long envelopes are kept. Like Disclosure it does not ask for the plan. The answer
-// holds for each append that rests on the config version of s.
+// Keeping returns how long envelopes are kept. Like Disclosure it does not require the plan. The result is valid for
+// every append under the config version of s.
 func (o *Orgs) Keeping(ctx context.Context, s *log.State) (Keeping, error) {
 	known, err := o.settingsWithoutPlan(ctx, s)
 	if err != nil {
@@ -212,8 +205,8 @@ func (o *Orgs) Keeping(ctx context.Context, s *log.State) (Keeping, error) {
 	return Keeping{Days: known.RetentionDays, Hold: known.LegalHold}, nil
 }
 
-// Active returns whether the organization may change anything. Like Disclosure it does
-// not ask for the plan, because an organization without a known plan is not inactive.
+// Active reports whether the organization may change anything. Like Disclosure it does not require the plan, because
+// an organization without a known plan is not inactive.
 func (o *Orgs) Active(ctx context.Context, t id.Tenant) (bool, error) {
 	s, err := o.ledgers.State(ctx, t)
 	if err != nil {

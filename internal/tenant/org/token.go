@@ -13,14 +13,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// An ingest key is written
+// The format of an ingest key is
 //
 //	apl_<env>_<id>_<secret><crc>
 //
-// with env [a-z0-9]{1,16}, id [a-z2-7]{26}, secret [a-z2-7]{52} (260 bits) and
-// crc the CRC-32 (IEEE) of all that stands before it, as 8 lower-case hex
-// digits. It is for finding keys in text and for refusing typing errors early;
-// it keeps nothing secret.
+// with env [a-z0-9]{1,16}, id [a-z2-7]{26}, secret [a-z2-7]{52} (260 bits), and crc the CRC-32 (IEEE) of everything
+// before it as 8 lower-case hex digits. The checksum helps to find keys in text and to reject typing errors early. It
+// protects no secret.
 const (
 	tokenPrefix = "apl"
 	idSize      = 26
@@ -30,12 +29,11 @@ const (
 	maxToken = len(tokenPrefix) + 16 + idSize + secretSize + crcSize + 3
 )
 
-// Token is an ingest key with its secret. It prints as its public part. The text lies behind a
-// function, because fmt calls no method and prints every field when it walks into a struct that
-// holds a Token.
+// Token is an ingest key with its secret. It prints as its public part. The text is behind a function, because fmt
+// calls no methods on nested fields and would print the field of a struct that contains a Token.
 type Token struct{ text func() string }
 
-// generateToken makes a random token and the id in it.
+// generateToken returns a random token and the ID in it.
 func generateToken(env string) (Token, string) {
 	key := randomText(1)
 	text := tokenPrefix + "_" + env + "_" + key + "_" + randomText(2)
@@ -60,7 +58,7 @@ func checksumText(s string) (digits [crcSize]byte) {
 	return digits
 }
 
-// parseToken returns the id of a well-formed token.
+// parseToken returns the ID of a well-formed token.
 func parseToken(s string) (key string, ok bool) {
 	if len(s) > maxToken {
 		return "", false
@@ -89,8 +87,7 @@ func encodeBase32(s string) bool {
 	return true
 }
 
-// Reveal returns the whole token, for the one who is shown it; "" for the zero
-// value.
+// Reveal returns the whole token, or "" for the zero value.
 func (t Token) Reveal() string {
 	if t.text == nil {
 		return ""
@@ -98,7 +95,7 @@ func (t Token) Reveal() string {
 	return t.text()
 }
 
-// shownPrefix is the part that may be shown for ever.
+// shownPrefix returns the part that is not secret.
 func (t Token) shownPrefix() string {
 	text := t.Reveal()
 	return text[:max(0, len(text)-secretSize-crcSize-1)]
@@ -111,7 +108,7 @@ func hashTokenText(s string) id.Hash {
 	return sha256.Sum256(append(onStack[:0], s...))
 }
 
-// String, LogValue and Format give the public part.
+// String returns the public part.
 func (t Token) String() string { return t.shownPrefix() + "_[secret]" }
 
 // LogValue implements slog.LogValuer.

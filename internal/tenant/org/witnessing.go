@@ -9,32 +9,31 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Witnessing is an organization's wish about witnesses. The zero value leaves it
-// to the service.
+// Witnessing contains an organization's witness settings. The zero value uses the service's settings.
 type Witnessing struct {
 	Policy     string `json:"policy"`      // C2SP tlog-policy without log lines, witnesses with their URLs
-	FailClosed bool   `json:"fail_closed"` // a request for cosigned answers is refused while there are none
+	FailClosed bool   `json:"fail_closed"` // requests for cosigned checkpoints fail while there is no quorum
 }
 
-// WitnessRules say which witnesses an organization may name (package witness).
+// WitnessRules determine which witnesses an organization may have. witness.Rules implements it.
 type WitnessRules interface {
-	// CheckOwn returns fault.Invalid for a policy that can't be in force.
+	// CheckOwn returns fault.Invalid for an invalid policy.
 	CheckOwn(policy string) error
 }
 
-// checkWitnessing returns fault.Invalid for a wish that can't be met.
+// checkWitnessing returns fault.Invalid for invalid settings.
 func (o *Orgs) checkWitnessing(w Witnessing) error {
 	if w == (Witnessing{}) {
 		return nil
 	}
 	if o.rules == nil || w.Policy == "" {
-		return fault.New(fault.Invalid, "witnesses need a policy, in a service that asks witnesses")
+		return fault.New(fault.Invalid, "witnesses require a policy, and a service with witnesses")
 	}
 	return o.rules.CheckOwn(w.Policy)
 }
 
-// Witnessing reads an organization's wish about witnesses, without its ledger;
-// fault.NotFound when there is none.
+// Witnessing returns an organization's witness settings without reading its ledger. It returns fault.NotFound if
+// there is no organization.
 func (o *Orgs) Witnessing(ctx context.Context, t id.Tenant) (Witnessing, error) {
 	stored, _, err := o.readRecord(ctx, t)
 	if isAbsent(err) {
@@ -46,8 +45,8 @@ func (o *Orgs) Witnessing(ctx context.Context, t id.Tenant) (Witnessing, error) 
 	return stored.Witnessing, nil
 }
 
-// WitnessingIn reads the wish in an organization's record; false for no record, and for that of a handle that was
-// given up.
+// WitnessingIn returns the witness settings in an organization's record. found is false if there is no record or the
+// handle is void.
 func WitnessingIn(value []byte) (w Witnessing, found bool, err error) {
 	if value == nil || string(value) == voidValue {
 		return w, false, nil

@@ -163,7 +163,7 @@ func TestTwoPersonPolicy(t *testing.T) {
 
 // A version as it is shown is a patch of it.
 func TestDraftFromShownVersion(t *testing.T) {
-	const changed = "The policy was changed meanwhile: read it again, or leave version and policy_digest out"
+	const changed = "The policy was changed in the meantime: read it again, or omit version and policy_digest"
 	w := newWorld(t)
 	one := w.create(red, "payments", "acme.pay")
 	shown := `{"policy_id":"payments","version":1,"state":"draft","policy_digest":"` + one.Digest.String() +

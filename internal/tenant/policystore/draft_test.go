@@ -144,7 +144,7 @@ func TestDraftRefuses(t *testing.T) {
 	}{
 		"unknown":        {"nothing", `{}`, fault.NotFound, "Not found"},
 		"blue's":         {"blue-only", `{}`, fault.NotFound, "Not found"},
-		"version":        {"payments", `{"version":7}`, fault.Conflict, "The policy was changed meanwhile: read it again, or leave version and policy_digest out"},
+		"version":        {"payments", `{"version":7}`, fault.Conflict, "The policy was changed in the meantime: read it again, or omit version and policy_digest"},
 		"other id":       {"payments", `{"policy_id":"other"}`, fault.Invalid, "policy_id can't be changed"},
 		"null id":        {"payments", `{"policy_id":null}`, fault.Invalid, "policy_id can't be changed"},
 		"null name":      {"payments", `{"name":null}`, fault.Invalid, "name must have 1 to 256 characters, none of them a control character"},

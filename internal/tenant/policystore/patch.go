@@ -68,7 +68,7 @@ func (b *shownVersion) readFrom(members map[string]jsontext.Value) error {
 func (b *shownVersion) checkNewest(newest *Version) error {
 	if b.Version != nil && *b.Version != newest.Version || b.Digest != nil && *b.Digest != newest.Digest {
 		return fault.New(fault.Conflict,
-			"The policy was changed meanwhile: read it again, or leave version and policy_digest out")
+			"The policy was changed in the meantime: read it again, or omit version and policy_digest")
 	}
 	return nil
 }
