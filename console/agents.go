@@ -4,54 +4,23 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/did"
-	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-type agentView struct {
-	AgentID     id.Agent   `json:"agent_id"`
-	DisplayName string     `json:"display_name"`
-	CreatedAt   id.Instant `json:"created_at"`
-	CreatedBy   string     `json:"created_by"`
-	Bridge      bool       `json:"bridge"`
-	Active      bool       `json:"active"`
-}
-
-func describeAgent(a agent.Agent) agentView {
-	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy,
+func describeAgent(a agent.Agent) wire.Agent {
+	return wire.Agent{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy,
 		Bridge: a.Bridge, Active: !a.Inactive}
 }
 
-type keyView struct {
-	AgentID         id.Agent      `json:"agent_id"`
-	KeyID           id.Key        `json:"key_id"`
-	PublicKeyB64    string        `json:"public_key_b64"`
-	DID             string        `json:"did"`
-	Custody         event.Custody `json:"custody"`
-	Status          agent.Status  `json:"status"`
-	RegisteredAt    id.Instant    `json:"registered_at"`
-	EndedAt         *id.Instant   `json:"ended_at"`
-	CompromisedFrom *id.Index     `json:"compromised_from"`
-	Reason          string        `json:"reason"`
-}
-
-func describeAgentKey(k agent.Key) keyView {
-	return keyView{
+func describeAgentKey(k agent.Key) wire.AgentKey {
+	return wire.AgentKey{
 		AgentID: k.Agent, KeyID: k.ID, PublicKeyB64: k.Public.String(), DID: did.KeyDID(k.Public.Bytes()),
-		Custody: k.Custody, Status: k.Status, RegisteredAt: k.RegisteredAt, EndedAt: orNull(k.EndedAt),
+		Custody: string(k.Custody), Status: string(k.Status), RegisteredAt: k.RegisteredAt, EndedAt: wire.Time(k.EndedAt),
 		CompromisedFrom: k.CompromisedFrom, Reason: k.Reason,
 	}
-}
-
-// orNull returns nil for the zero value.
-func orNull[T comparable](v T) *T {
-	var none T
-	if v == none {
-		return nil
-	}
-	return &v
 }
 
 func (s *Server) listAgents(r *request) (answer, error) {
@@ -63,10 +32,7 @@ func (s *Server) listAgents(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var body struct {
-		Agents []agentView `json:"agents"`
-		Next   *string     `json:"next"`
-	}
+	var body wire.Agents
 	body.Agents, body.Next = edge.CutPage(p, found, func(a agent.Agent) string { return string(a.ID) }, describeAgent)
 	return jsonAnswer(http.StatusOK, body), nil
 }
@@ -94,10 +60,8 @@ func (s *Server) createAgent(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(http.StatusCreated, struct {
-		Agent       agentView         `json:"agent"`
-		Credentials agent.Credentials `json:"credentials"`
-	}{describeAgent(made), credentials}), nil
+	return jsonAnswer(http.StatusCreated,
+		wire.CreatedAgent{Agent: describeAgent(made), Credentials: credentials.Wire()}), nil
 }
 
 // keyBody is a public key that a client brings.
@@ -118,10 +82,8 @@ func (s *Server) createAgentWithKey(r *request, wanted agent.Wanted, body keyBod
 	if err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(http.StatusCreated, struct {
-		Agent agentView `json:"agent"`
-		Key   keyView   `json:"key"`
-	}{describeAgent(made), describeAgentKey(key)}), nil
+	return jsonAnswer(http.StatusCreated,
+		wire.CreatedAgentWithKey{Agent: describeAgent(made), Key: describeAgentKey(key)}), nil
 }
 
 func (s *Server) patchAgent(r *request) (answer, error) {
@@ -147,10 +109,7 @@ func (s *Server) listAgentKeys(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var body struct {
-		Keys []keyView `json:"keys"`
-		Next *string   `json:"next"`
-	}
+	var body wire.AgentKeys
 	body.Keys, body.Next = edge.CutPage(p, found, func(k agent.Key) string { return string(k.ID) }, describeAgentKey)
 	return jsonAnswer(http.StatusOK, body), nil
 }

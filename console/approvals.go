@@ -4,48 +4,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
-
-// approvalView is an approval with all that people decide on. Payload is absent for roles that
-// may not read it.
-type approvalView struct {
-	ApprovalID     approval.ID        `json:"approval_id"`
-	Status         approval.Status    `json:"status"`
-	AgentID        id.Agent           `json:"agent_id"`
-	ToolName       id.Tool            `json:"tool_name"`
-	Payload        jsontext.Value     `json:"payload,omitzero"`
-	ActionDigest   id.Hash            `json:"action_digest"`
-	TraceID        *id.Trace          `json:"trace_id"`
-	ActorPrincipal *string            `json:"actor_principal"`
-	IngestKeyID    string             `json:"ingest_key_id"`
-	Policy         approvalPolicyView `json:"policy"`
-	Quorum         int                `json:"quorum"`
-	Signed         bool               `json:"signed"` // approving votes have to be signed
-	Votes          []approval.Vote    `json:"votes"`
-	CreatedAt      id.Instant         `json:"created_at"`
-	ExpiresAt      id.Instant         `json:"expires_at"`
-	EndedAt        *id.Instant        `json:"ended_at"`
-	ErasedAt       *id.Instant        `json:"erased_at,omitzero"` // of the payload
-	Comment        *string            `json:"comment"`            // as the agent gets it
-	ReasonCode     *string            `json:"reason_code"`
-	MayVote        bool               `json:"may_vote"` // the caller, now
-	WhyNot         *approval.Obstacle `json:"why_not"`
-}
-
-type approvalPolicyView struct {
-	PolicyID      string  `json:"policy_id"`
-	PolicyVersion uint64  `json:"policy_version"`
-	PolicyDigest  id.Hash `json:"policy_digest"`
-	RuleID        string  `json:"rule_id"`
-	Reason        string  `json:"reason"`
-}
 
 // obstacleInactive keeps all members of an organization from voting while the operator has made it
 // inactive.
@@ -55,7 +20,7 @@ const obstacleInactive approval.Obstacle = "organization_inactive"
 const obstacleToken approval.Obstacle = "token"
 
 // describeApprovals tells about approvals, and whether the caller may vote on them.
-func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]approvalView, error) {
+func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]wire.Approval, error) {
 	active, err := s.Orgs.Active(r.Context(), r.Who.Tenant)
 	if err != nil {
 		return nil, err
@@ -64,7 +29,7 @@ func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]app
 	if err != nil {
 		return nil, err
 	}
-	views := make([]approvalView, len(list))
+	views := make([]wire.Approval, len(list))
 	for i := range list {
 		if obstacles[i] == "" && !active {
 			obstacles[i] = obstacleInactive
@@ -73,7 +38,7 @@ func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]app
 			obstacles[i] = obstacleToken
 		}
 		views[i] = describeApproval(list[i], r.Who.Role)
-		views[i].MayVote, views[i].WhyNot = obstacles[i] == "", orNull(obstacles[i])
+		views[i].MayVote, views[i].WhyNot = obstacles[i] == "", wire.Text(obstacles[i])
 	}
 	return views, nil
 }
@@ -83,55 +48,47 @@ func (s *Server) answerWithApproval(r *request, a approval.Approval) (answer, er
 	if err != nil {
 		return answer{}, err
 	}
-	body := struct {
-		approvalView `json:",inline"`
-		SignIns      []signInChangedView `json:"sign_in_changes"`
-	}{approvalView: views[0]}
+	body := wire.ApprovalDetail{Approval: views[0]}
 	body.SignIns, err = s.signInsChanged(r)
 	return jsonAnswer(http.StatusOK, body), err
 }
 
-func describeApproval(a approval.Approval, role account.Role) approvalView {
+func describeApproval(a approval.Approval, role account.Role) wire.Approval {
 	if !role.May(account.ReadApprovalPayloads) {
 		a.Payload = nil
 	}
-	return approvalView{
-		ApprovalID: a.ID, Status: a.Status, AgentID: a.Agent, ToolName: a.Tool, Payload: a.Payload,
-		ActionDigest: a.ActionDigest,
-		TraceID:      orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
-		Policy: approvalPolicyView{a.PolicyID, a.PolicyVersion, a.PolicyDigest, a.RuleID, a.Reason},
-		Signed: a.Signed, Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
-		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt), ErasedAt: orNull(a.ErasedAt),
-		Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code),
+	votes := make([]wire.Vote, len(a.Votes))
+	for i, v := range a.Votes {
+		votes[i] = wire.Vote{Account: string(v.Account), Email: v.Email, Vote: v.Vote, Comment: v.Comment, Code: v.Code,
+			At: v.At}
+		if s := v.Signature; s != nil {
+			votes[i].Signature = &wire.VoteSignature{CredentialID: s.CredentialID, Thumbprint: s.Thumbprint,
+				RegisteredAt: s.KeyRegisteredAt}
+		}
 	}
-}
-
-// signInChangedView is a member who may vote and whose way to sign in was changed lately without one of the member's own
-// factors.
-type signInChangedView struct {
-	AccountID account.ID         `json:"account_id"`
-	Email     string             `json:"email"`
-	Change    account.SignInKind `json:"change"`
-	By        account.SignInBy   `json:"by"`
-	ChangedAt id.Instant         `json:"changed_at"`
+	return wire.Approval{
+		ID: string(a.ID), Status: string(a.Status), Agent: a.Agent, Tool: a.Tool, Payload: a.Payload,
+		ActionDigest: a.ActionDigest,
+		Trace:        wire.Text(a.Trace), Principal: wire.Text(a.Principal), IngestKey: a.IngestKeyID,
+		Policy: wire.AppliedPolicy{ID: a.PolicyID, Version: a.PolicyVersion, Digest: a.PolicyDigest, Rule: a.RuleID,
+			Reason: a.Reason},
+		Signed: a.Signed, Quorum: a.Quorum, Votes: votes,
+		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: wire.Time(a.EndedAt), ErasedAt: wire.Time(a.ErasedAt),
+		Comment: wire.Text(a.Remark.Comment), ReasonCode: wire.Text(a.Remark.Code),
+	}
 }
 
 // signInsShown is for how long such a change is shown with approvals.
 const signInsShown = 30 * 24 * time.Hour
 
-func (s *Server) signInsChanged(r *request) ([]signInChangedView, error) {
+func (s *Server) signInsChanged(r *request) ([]wire.SignInChange, error) {
 	found, err := s.Members.SignInsChanged(r.Context(), r.Who.Tenant, signInsShown)
-	views := make([]signInChangedView, len(found))
+	views := make([]wire.SignInChange, len(found))
 	for i, f := range found {
-		views[i] = signInChangedView{f.Account, f.Email, f.Kind, f.By, f.At}
+		views[i] = wire.SignInChange{AccountID: string(f.Account), Email: f.Email, Change: string(f.Kind), By: string(f.By),
+			ChangedAt: f.At}
 	}
 	return views, err
-}
-
-// countView is how many items match on all pages of a list; more may, if it is not complete.
-type countView struct {
-	Matching int  `json:"matching"`
-	Complete bool `json:"complete"`
 }
 
 // parseApprovalFilter reads which approvals are wanted. none says that the caller votes on nothing.
@@ -173,14 +130,9 @@ func (s *Server) listApprovals(r *request) (answer, error) {
 			return answer{}, err
 		}
 	}
-	body := struct {
-		Approvals []approvalView      `json:"approvals"`
-		Next      *approval.ID        `json:"next"`
-		SignIns   []signInChangedView `json:"sign_in_changes"`
-		Count     *countView          `json:"count"` // null but on the first page of a list without may_vote
-	}{Next: orNull(found.Next)}
+	body := wire.Approvals{Next: wire.Text(found.Next)}
 	if found.Count >= 0 {
-		body.Count = &countView{found.Count, found.Complete}
+		body.Count = &wire.Count{Matching: found.Count, Complete: found.Complete}
 	}
 	if body.SignIns, err = s.signInsChanged(r); err != nil {
 		return answer{}, err

@@ -7,8 +7,8 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/read/auditlist"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // asStream reports whether a request asks for a stream, and reads the question for it.
@@ -39,16 +39,16 @@ func pageOf(asked eventlist.Asked, after string, limit int) eventlist.Asked {
 }
 
 func (c *readingCalls) streamEvents(asked eventlist.Asked, f Format) answer {
-	return streamOf("events", asked, f, List[eventlist.Event]{
+	return streamOf("events", asked, f, List[wire.Event]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "agent_id", "tool_name", "action_kind",
 			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal"},
-		Cells: func(e eventlist.Event) []Cell {
-			return []Cell{NumberCell(e.LogIndex), TextCell(e.EventID), TextCell(e.EventHash.String()),
-				TextCell(e.ReceivedAt.String()), TextCell(e.AgentID), cellOrEmpty(e.ToolName),
-				TextCell(e.ActionKind), TextCell(e.Declared.String()), TextCell(e.Effective.String()),
-				cellOrEmpty(e.RuleID), TextCell(e.Signer), TextCell(e.TraceID), cellOrEmpty(e.Principal)}
+		Cells: func(e wire.Event) []Cell {
+			return []Cell{NumberCell(e.Index), TextCell(e.ID), TextCell(e.Hash.String()),
+				TextCell(e.ReceivedAt.String()), TextCell(e.Agent), TextCell(e.Tool), TextCell(e.Kind),
+				TextCell(e.Declared), TextCell(e.Effective), TextCell(e.Rule), TextCell(e.Signer), TextCell(e.Trace),
+				TextCell(e.Principal)}
 		},
-		Page: func(ctx context.Context, after string, limit int) ([]eventlist.Event, *string, error) {
+		Page: func(ctx context.Context, after string, limit int) ([]wire.Event, wire.Text, error) {
 			page, err := c.Events.List(ctx, pageOf(asked, after, limit))
 			return page.Events, page.Next, err
 		},
@@ -56,22 +56,22 @@ func (c *readingCalls) streamEvents(asked eventlist.Asked, f Format) answer {
 }
 
 func (c *readingCalls) streamTraces(asked eventlist.Asked, f Format) answer {
-	return streamOf("traces", asked, f, List[eventlist.Trace]{
+	return streamOf("traces", asked, f, List[wire.Trace]{
 		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "at_least",
 			"complete", "allow", "deny", "allow_with_obligation", "agents"},
-		Cells: func(t eventlist.Trace) []Cell {
+		Cells: func(t wire.Trace) []Cell {
 			agents := make([]string, len(t.Agents))
 			for i := range t.Agents {
 				agents[i] = string(t.Agents[i])
 			}
-			return []Cell{NumberCell(t.LogIndex), TextCell(t.TraceID), TextCell(t.FirstAt.String()),
+			return []Cell{NumberCell(t.Index), TextCell(t.ID), TextCell(t.FirstAt.String()),
 				TextCell(t.LastAt.String()), NumberCell(t.LastIndex), NumberCell(t.Events),
 				TextCell(strconv.FormatBool(t.AtLeast)), TextCell(strconv.FormatBool(t.Complete)),
-				NumberCell(t.Decisions[id.Allow]), NumberCell(t.Decisions[id.Deny]),
-				NumberCell(t.Decisions[id.AllowWithObligation]),
+				NumberCell(t.Decisions[id.Allow.String()]), NumberCell(t.Decisions[id.Deny.String()]),
+				NumberCell(t.Decisions[id.AllowWithObligation.String()]),
 				TextCell(strings.Join(agents, " "))}
 		},
-		Page: func(ctx context.Context, after string, limit int) ([]eventlist.Trace, *string, error) {
+		Page: func(ctx context.Context, after string, limit int) ([]wire.Trace, wire.Text, error) {
 			page, err := c.Events.ListTraces(ctx, pageOf(asked, after, limit))
 			return page.Traces, page.Next, err
 		},
@@ -79,27 +79,24 @@ func (c *readingCalls) streamTraces(asked eventlist.Asked, f Format) answer {
 }
 
 func (c *readingCalls) streamAudit(asked eventlist.Asked, f Format) answer {
-	return streamOf("audit", asked, f, List[auditlist.Act]{
+	return streamOf("audit", asked, f, List[wire.Act]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "kind", "sentence", "actor_type",
 			"actor_id", "actor_name", "actor_email", "actor_token", "credential", "credential_id", "address",
 			"payload", "proof"},
 		Cells: auditCells,
-		Page: func(ctx context.Context, after string, limit int) ([]auditlist.Act, *string, error) {
+		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
 			page, err := c.Audit.List(ctx, pageOf(asked, after, limit))
 			return page.Acts, page.Next, err
 		},
 	})
 }
 
-func auditCells(a auditlist.Act) []Cell {
+func auditCells(a wire.Act) []Cell {
 	var credential, name, address string
 	if o := a.Source; o != nil {
-		credential, name = string(o.Credential), o.ID
-		if o.Address.IsValid() {
-			address = o.Address.String()
-		}
+		credential, name, address = o.Credential, o.ID, o.Address
 	}
-	return []Cell{NumberCell(a.LogIndex), TextCell(a.EventID), TextCell(a.EventHash.String()),
+	return []Cell{NumberCell(a.Index), TextCell(a.ID), TextCell(a.Hash.String()),
 		TextCell(a.ReceivedAt.String()), TextCell(a.Kind), TextCell(a.Sentence), TextCell(a.Actor.Type),
 		TextCell(a.Actor.ID), TextCell(a.Actor.Name), TextCell(a.Actor.Email), TextCell(a.Actor.Token),
 		TextCell(credential), TextCell(name), TextCell(address), TextCell(string(a.Payload)), TextCell(a.Proof)}

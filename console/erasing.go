@@ -5,12 +5,12 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // erasureCalls are the calls about erasures. The field is required.
@@ -65,78 +65,38 @@ func accepted(made erasure.Erasure, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(http.StatusAccepted, struct {
-		ID erasure.ID `json:"erasure_id"`
-	}{made.ID}), nil
+	return jsonAnswer(http.StatusAccepted, wire.StartedErasure{ID: string(made.ID)}), nil
 }
 
-// view is an erasure as people see it.
-type view struct {
-	ID        erasure.ID     `json:"erasure_id"`
-	State     erasure.State  `json:"state"`
-	Reason    erasure.Reason `json:"reason"`
-	AskedBy   string         `json:"asked_by"`
-	AskedAt   id.Instant     `json:"asked_at"`
-	EndedAt   *id.Instant    `json:"ended_at"`
-	By        string         `json:"by"`
-	Event     *id.Event      `json:"event_id"`
-	Approval  *approval.ID   `json:"approval_id"`
-	Agent     *id.Agent      `json:"agent_id"`
-	Trace     *id.Trace      `json:"trace_id"`
-	Principal *string        `json:"principal"` // null too when the erasure has ended
-	From      *string        `json:"from"`
-	To        *string        `json:"to"`
-	TreeSize  id.Index       `json:"tree_size"` // no event from there on is erased
-	Counts    counts         `json:"counts"`
-	Remains   []remainder    `json:"remains,omitempty"` // of a single erasure alone
-}
-
-// remainder is something that an erasure does not remove.
-type remainder struct {
-	Code  string `json:"code"`
-	What  string `json:"what"`
-	Until string `json:"until"`
-}
-
-func describeRemains() []remainder {
+func describeRemains() []wire.Remainder {
 	all := erasure.Remains()
-	views := make([]remainder, len(all))
+	views := make([]wire.Remainder, len(all))
 	for i, r := range all {
-		views[i] = remainder(r)
+		views[i] = wire.Remainder(r)
 	}
 	return views
 }
 
-// counts are the numbers of an erasure so far.
-type counts struct {
-	Matched    uint64   `json:"matched"`
-	Erased     uint64   `json:"erased"`
-	Already    uint64   `json:"already"`
-	Unexamined id.Index `json:"unexamined"` // events that are still to be looked at
-	Approvals  uint64   `json:"approvals"`
-	Deliveries uint64   `json:"deliveries"`
-}
-
-func describe(e erasure.Erasure) view {
-	return view{
-		ID: e.ID, State: e.State, Reason: e.Reason, AskedBy: e.AskedBy, AskedAt: e.AskedAt, EndedAt: orNull(e.EndedAt),
-		By: e.By, Event: orNull(e.Event), Approval: orNull(e.Approval), Agent: orNull(e.Agent), Trace: orNull(e.Trace),
-		Principal: orNull(e.Principal), From: describeBound(e.From), To: describeBound(e.To), TreeSize: e.End,
-		Counts: counts{Matched: e.Matched, Erased: e.Erased, Already: e.Already, Unexamined: e.End - e.Examined,
-			Approvals: e.ApprovalsErased, Deliveries: e.DeliveriesCorrected},
+func describe(e erasure.Erasure) wire.Erasure {
+	return wire.Erasure{
+		ID: string(e.ID), State: string(e.State), Reason: string(e.Reason), AskedBy: e.AskedBy, AskedAt: e.AskedAt,
+		EndedAt: wire.Time(e.EndedAt), By: e.By, Event: wire.Text(e.Event), Approval: wire.Text(e.Approval),
+		Agent: wire.Text(e.Agent), Trace: wire.Text(e.Trace), Principal: wire.Text(e.Principal),
+		From: describeBound(e.From), To: describeBound(e.To), TreeSize: e.End,
+		Counts: wire.ErasureCounts{Matched: e.Matched, Erased: e.Erased, Already: e.Already,
+			Unexamined: e.End - e.Examined, Approvals: e.ApprovalsErased, Deliveries: e.DeliveriesCorrected},
 	}
 }
 
-// describeBound returns a bound as a caller writes it, nil for none.
-func describeBound(b index.Bound) *string {
-	if !b.Given {
-		return nil
+// describeBound returns a bound as a caller writes it, "" if there is none.
+func describeBound(b index.Bound) wire.Text {
+	switch {
+	case !b.Given:
+		return ""
+	case b.At != 0:
+		return wire.Text(b.At.String())
 	}
-	text := strconv.FormatUint(uint64(b.Index), 10)
-	if b.At != 0 {
-		text = b.At.String()
-	}
-	return &text
+	return wire.Text(strconv.FormatUint(uint64(b.Index), 10))
 }
 
 func (c *erasureCalls) listErasures(r *request) (answer, error) {
@@ -148,10 +108,7 @@ func (c *erasureCalls) listErasures(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var body struct {
-		Erasures []view  `json:"erasures"`
-		Next     *string `json:"next"`
-	}
+	var body wire.Erasures
 	body.Erasures, body.Next = edge.CutPage(p, found, func(e erasure.Erasure) string { return string(e.ID) }, describe)
 	return jsonAnswer(http.StatusOK, body), nil
 }

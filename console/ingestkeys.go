@@ -9,29 +9,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-type ingestKeyView struct {
-	KeyID     string      `json:"key_id"`
-	Name      string      `json:"name"`
-	KeyPrefix string      `json:"key_prefix"`
-	Scopes    []string    `json:"scopes"`
-	Agents    []id.Agent  `json:"agents"` // empty: all
-	CreatedAt id.Instant  `json:"created_at"`
-	CreatedBy string      `json:"created_by"`
-	ExpiresAt *id.Instant `json:"expires_at"`
-	RevokedAt *id.Instant `json:"revoked_at"`
-
-	Asks       bool        `json:"asks"`
-	LastUsedAt *id.Instant `json:"last_used_at"`
-}
-
-func describeIngestKey(k org.IngestKey) ingestKeyView {
-	return ingestKeyView{
+func describeIngestKey(k org.IngestKey) wire.IngestKey {
+	return wire.IngestKey{
 		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(),
 		Agents:    slices.Concat([]id.Agent{}, k.Agents),
-		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt),
-		Asks: k.Asks, LastUsedAt: orNull(k.LastUsedAt),
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: wire.Time(k.ExpiresAt),
+		RevokedAt: wire.Time(k.RevokedAt), Asks: k.Asks, LastUsedAt: wire.Time(k.LastUsedAt),
 	}
 }
 
@@ -49,10 +35,7 @@ func (s *Server) listIngestKeys(r *request) (answer, error) {
 	if begin == 0 && p.After != "" {
 		return answer{}, fault.New(fault.Invalid, "after is not an ingest key of the organization")
 	}
-	var body struct {
-		Keys []ingestKeyView `json:"keys"`
-		Next *string         `json:"next"`
-	}
+	var body wire.IngestKeys
 	body.Keys, body.Next = edge.CutPage(p, all[begin:], func(k org.IngestKey) string { return k.ID }, describeIngestKey)
 	return jsonAnswer(http.StatusOK, body), nil
 }
@@ -85,10 +68,8 @@ func (s *Server) createIngestKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(http.StatusCreated, struct {
-		Key    ingestKeyView `json:"key"`
-		Secret string        `json:"secret"`
-	}{describeIngestKey(key), token.Reveal()}), nil
+	return jsonAnswer(http.StatusCreated,
+		wire.CreatedIngestKey{Key: describeIngestKey(key), Secret: token.Reveal()}), nil
 }
 
 func (s *Server) patchIngestKey(r *request) (answer, error) {

@@ -7,42 +7,22 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/internal/wire"
 )
-
-type organizationView struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Name           string          `json:"name"`
-	Origin         id.Origin       `json:"origin"`
-	Plan           string          `json:"plan"`
-	Active         bool            `json:"active"`
-	Disclosure     id.Disclosure   `json:"disclosure"`
-	SelfReview     bool            `json:"self_review"`
-	TwoPerson      bool            `json:"two_person_policy"`
-	Published      bool            `json:"publish_policies"`
-	SignIn         signInView      `json:"sign_in"`
-	RetentionDays  int             `json:"retention_days"` // 0: for ever
-	LegalHold      bool            `json:"legal_hold"`
-	VoteHoldHours  int             `json:"vote_hold_hours"`
-	SignedVotes    string          `json:"signed_votes"` // optional or required
-	CreatedAt      id.Instant      `json:"created_at"`
-	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; with a fault the lists may be wrong
-}
 
 // answerOrganization shows settings beside the fault of their ledger.
 func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
 	view := describeOrganization(settings)
-	var err error
-	view.Fault, err = s.Orgs.Fault(r.Context(), settings.Tenant)
+	level, err := s.Orgs.Fault(r.Context(), settings.Tenant)
+	view.Fault = string(level)
 	return jsonAnswer(http.StatusOK, view), err
 }
 
-func describeOrganization(s *org.Settings) organizationView {
-	return organizationView{
-		OrganizationID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
-		Disclosure: s.Disclosure, SelfReview: s.SelfReview, TwoPerson: s.TwoPerson, Published: s.Published,
-		SignIn: describeSignIn(s.SignIn), RetentionDays: s.RetentionDays,
+func describeOrganization(s *org.Settings) wire.Organization {
+	return wire.Organization{
+		ID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
+		Disclosure: s.Disclosure.String(), SelfReview: s.SelfReview, TwoPerson: s.TwoPerson, Published: s.Published,
+		SignIn: wire.RequiredSignIn{Require: wire.Text(s.SignIn)}, RetentionDays: s.RetentionDays,
 		LegalHold: s.LegalHold, VoteHoldHours: s.VoteHoldHours, SignedVotes: nameSignedVotes(s.SignedVotes),
 		CreatedAt: s.CreatedAt,
 	}
@@ -92,18 +72,6 @@ func (s *Server) checkVoteRules(r *request, hold *int, signed *bool) error {
 	return s.Approvals.CheckHold(r.Context(), r.Who.Tenant, r.Who.Account)
 }
 
-// signInView is the way to sign in that the organization requires; null: none.
-type signInView struct {
-	Require *string `json:"require"`
-}
-
-func describeSignIn(required string) signInView {
-	if required == "" {
-		return signInView{}
-	}
-	return signInView{&required}
-}
-
 func (s *Server) getOrganization(r *request) (answer, error) {
 	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
 	if err != nil {
@@ -116,16 +84,16 @@ func (s *Server) getOrganization(r *request) (answer, error) {
 // and activity belong to the operator.
 func (s *Server) patchOrganization(r *request) (answer, error) {
 	var body struct {
-		Disclosure *id.Disclosure `json:"disclosure"`
-		Name       *string        `json:"name"`
-		SelfReview *bool          `json:"self_review"`
-		TwoPerson  *bool          `json:"two_person_policy"`
-		Published  *bool          `json:"publish_policies"`
-		SignIn     *signInView    `json:"sign_in"`
-		Retention  *int           `json:"retention_days"`
-		LegalHold  *bool          `json:"legal_hold"`
-		VoteHold   *int           `json:"vote_hold_hours"`
-		Signed     *string        `json:"signed_votes"`
+		Disclosure *id.Disclosure       `json:"disclosure"`
+		Name       *string              `json:"name"`
+		SelfReview *bool                `json:"self_review"`
+		TwoPerson  *bool                `json:"two_person_policy"`
+		Published  *bool                `json:"publish_policies"`
+		SignIn     *wire.RequiredSignIn `json:"sign_in"`
+		Retention  *int                 `json:"retention_days"`
+		LegalHold  *bool                `json:"legal_hold"`
+		VoteHold   *int                 `json:"vote_hold_hours"`
+		Signed     *string              `json:"signed_votes"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
 		return answer{}, err
@@ -173,7 +141,7 @@ func checkOwner(r *request) error {
 
 // checkSignIn returns the way to sign in that an owner wants to require, nil for no change. It refuses
 // one by which the owner is not signed in, because the owner could take it away no more.
-func (s *Server) checkSignIn(r *request, wished *signInView) (*string, error) {
+func (s *Server) checkSignIn(r *request, wished *wire.RequiredSignIn) (*string, error) {
 	if wished == nil {
 		return nil, nil
 	}
@@ -183,10 +151,7 @@ func (s *Server) checkSignIn(r *request, wished *signInView) (*string, error) {
 	if err := r.Who.CheckFactor(); err != nil {
 		return nil, err
 	}
-	required := ""
-	if wished.Require != nil {
-		required = *wished.Require
-	}
+	required := string(wished.Require)
 	if err := s.Orgs.CheckSignIn(required); err != nil {
 		return nil, err
 	}

@@ -5,61 +5,30 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/wire"
 )
-
-// policyView is a version of a policy: its document, with every member written out as it
-// is enforced, and its state.
-type policyView struct {
-	PolicyID     string            `json:"policy_id"`
-	Name         string            `json:"name"`
-	Version      uint64            `json:"version"`
-	State        policystore.State `json:"state"`
-	PolicyDigest id.Hash           `json:"policy_digest"`
-	Default      id.Decision       `json:"default"`
-	Rules        jsontext.Value    `json:"rules"`
-	Tests        jsontext.Value    `json:"tests"`
-	WrittenAt    id.Instant        `json:"written_at"`
-	WrittenBy    string            `json:"written_by"`
-	ActivatedAt  *id.Instant       `json:"activated_at"`
-	ArchivedAt   *id.Instant       `json:"archived_at"`
-}
 
 // policyAnswer shows a version, if there was no error.
 func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := policyView{
-		State: v.State, PolicyDigest: v.Digest, WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy,
-		ActivatedAt: orNull(v.ActivatedAt), ArchivedAt: orNull(v.ArchivedAt),
+	view := wire.Policy{
+		State: string(v.State), Digest: v.Digest, WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy,
+		ActivatedAt: wire.Time(v.ActivatedAt), ArchivedAt: wire.Time(v.ArchivedAt),
 	}
 	err = json.Unmarshal(v.Document, &view)
 	return jsonAnswer(status, view), err
 }
 
-type listedPolicyView struct {
-	PolicyID      string            `json:"policy_id"`
-	Name          string            `json:"name"`
-	Version       uint64            `json:"version"`
-	State         policystore.State `json:"state"`
-	ActiveVersion *uint64           `json:"active_version"`
-	UpdatedAt     id.Instant        `json:"updated_at"`
-	UpdatedBy     *string           `json:"updated_by"` // null: not known
-}
-
-func describeListedPolicy(l policystore.Listed) listedPolicyView {
-	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State,
-		UpdatedAt: l.UpdatedAt, UpdatedBy: orNull(l.UpdatedBy)}
-	if l.Active != 0 {
-		view.ActiveVersion = &l.Active
-	}
-	return view
+func describeListedPolicy(l policystore.Listed) wire.ListedPolicy {
+	return wire.ListedPolicy{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: string(l.State),
+		ActiveVersion: wire.Number(l.Active), UpdatedAt: l.UpdatedAt, UpdatedBy: wire.Text(l.UpdatedBy)}
 }
 
 func (s *Server) listPolicies(r *request) (answer, error) {
@@ -71,25 +40,10 @@ func (s *Server) listPolicies(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var body struct {
-		Policies []listedPolicyView `json:"policies"`
-		Next     *string            `json:"next"`
-	}
+	var body wire.Policies
 	body.Policies, body.Next = edge.CutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
 		describeListedPolicy)
 	return jsonAnswer(http.StatusOK, body), nil
-}
-
-// listedVersionView is a version in the list of a policy's versions.
-type listedVersionView struct {
-	Version      uint64            `json:"version"`
-	Name         string            `json:"name"`
-	State        policystore.State `json:"state"`
-	PolicyDigest id.Hash           `json:"policy_digest"`
-	WrittenAt    id.Instant        `json:"written_at"`
-	WrittenBy    string            `json:"written_by"`
-	ActivatedAt  *id.Instant       `json:"activated_at"`
-	ArchivedAt   *id.Instant       `json:"archived_at"`
 }
 
 // listPolicyVersions lists the versions of a policy, the newest first. A page of large documents is short.
@@ -108,20 +62,16 @@ func (s *Server) listPolicyVersions(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body := struct {
-		Versions []listedVersionView `json:"versions"`
-		Next     *string             `json:"next"`
-	}{Versions: make([]listedVersionView, len(found))}
+	body := wire.PolicyVersions{Versions: make([]wire.PolicyVersion, len(found))}
 	for i, v := range found {
-		body.Versions[i] = listedVersionView{Version: v.Version, State: v.State, PolicyDigest: v.Digest,
-			WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: orNull(v.ActivatedAt),
-			ArchivedAt: orNull(v.ArchivedAt)}
+		body.Versions[i] = wire.PolicyVersion{Version: v.Version, State: string(v.State), Digest: v.Digest,
+			WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: wire.Time(v.ActivatedAt),
+			ArchivedAt: wire.Time(v.ArchivedAt)}
 		if err := json.Unmarshal(v.Document, &body.Versions[i]); err != nil {
 			return answer{}, err
 		}
 		if i == len(found)-1 && v.Version > 1 {
-			next := strconv.FormatUint(v.Version, 10)
-			body.Next = &next
+			body.Next = wire.Text(strconv.FormatUint(v.Version, 10))
 		}
 	}
 	return jsonAnswer(http.StatusOK, body), nil
@@ -158,21 +108,6 @@ func (s *Server) createPolicy(r *request) (answer, error) {
 	return policyAnswer(http.StatusCreated, v, err)
 }
 
-// checkedView says whether a document could be activated.
-type checkedView struct {
-	PolicyID *string       `json:"policy_id"`
-	Rules    int           `json:"rules"`
-	Tests    int           `json:"tests"`
-	Failures []failureView `json:"failures"`
-	Quorum   *string       `json:"quorum_unreachable"`
-}
-
-type failureView struct {
-	Place int    `json:"test"` // its place in tests, from 0
-	Name  string `json:"name"`
-	Why   string `json:"why"`
-}
-
 // checkPolicy tries a document and writes nothing, so it goes on in an inactive organization.
 func (s *Server) checkPolicy(r *request) (answer, error) {
 	document, err := r.ReadBody()
@@ -183,10 +118,10 @@ func (s *Server) checkPolicy(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := checkedView{Rules: len(c.Policy.Rules), Tests: len(c.Policy.Tests), Failures: []failureView{},
-		PolicyID: orNull(c.Policy.ID), Quorum: orNull(c.Quorum)}
+	view := wire.CheckedPolicy{Rules: len(c.Policy.Rules), Tests: len(c.Policy.Tests), Failures: []wire.FailedTest{},
+		PolicyID: wire.Text(c.Policy.ID), Quorum: wire.Text(c.Quorum)}
 	for _, f := range c.Failures {
-		view.Failures = append(view.Failures, failureView(f))
+		view.Failures = append(view.Failures, wire.FailedTest{Test: f.Place, Name: f.Name, Why: f.Why})
 	}
 	return jsonAnswer(http.StatusOK, view), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // MaxRows is the largest number of rows of one stream, and the number without ?limit=.
@@ -69,8 +70,8 @@ type List[T any] struct {
 
 	Columns []string
 	Cells   func(row T) []Cell // one for each column
-	// Page reads a page of at most limit rows, and the after of the next page; nil at the end.
-	Page func(ctx context.Context, after string, limit int) (rows []T, next *string, err error)
+	// Page reads a page of at most limit rows, and the after of the next page, "" at the end.
+	Page func(ctx context.Context, after string, limit int) (rows []T, next wire.Text, err error)
 }
 
 // Writer writes a stream.
@@ -91,33 +92,33 @@ func (l *List[T]) Write(ctx context.Context, w Writer) error {
 		if _, err := w.Write(text); err != nil {
 			return err
 		}
-		if next == nil {
+		if next == "" {
 			return nil
 		}
-		after, left = *next, left-count
+		after, left = string(next), left-count
 	}
 	return nil
 }
 
 // encodePage returns the text of a page.
 func (l *List[T]) encodePage(ctx context.Context, w Writer, after string, limit int, begin bool) (
-	text []byte, count int, next *string, err error,
+	text []byte, count int, next wire.Text, err error,
 ) {
 	give, err := w.TakeTurn(ctx)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, "", err
 	}
 	defer give()
 	found, next, err := l.Page(ctx, after, limit)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, "", err
 	}
 	if begin && l.Format == FormatCSV {
 		text = appendLine(append(text, byteOrderMark...), l.Columns)
 	}
 	for _, row := range found {
 		if text, err = l.appendRow(text, row); err != nil {
-			return nil, 0, nil, err
+			return nil, 0, "", err
 		}
 	}
 	return text, len(found), next, nil
@@ -173,14 +174,6 @@ func TextCell[S ~string](s S) Cell {
 		text = text[size:]
 	}
 	return Cell(cell.String())
-}
-
-// cellOrEmpty returns the cell of a text that may be missing.
-func cellOrEmpty[S ~string](s *S) Cell {
-	if s == nil {
-		return ""
-	}
-	return TextCell(*s)
 }
 
 // appendLine appends a line of CSV with its line end.

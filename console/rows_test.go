@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // row is a row of the tests' list.
@@ -44,14 +45,13 @@ func (s *sink) Write(p []byte) (int, error) {
 func list(n int, f console.Format, limit int, text string) *console.List[row] {
 	return &console.List[row]{Format: f, Limit: limit, Columns: []string{"n", "text"},
 		Cells: func(r row) []console.Cell { return []console.Cell{console.NumberCell(r.N), console.TextCell(r.Text)} },
-		Page: func(_ context.Context, after string, limit int) (found []row, next *string, err error) {
+		Page: func(_ context.Context, after string, limit int) (found []row, next wire.Text, err error) {
 			begin, _ := strconv.Atoi(after)
 			for i := begin; i < min(n, begin+limit); i++ {
 				found = append(found, row{i + 1, text})
 			}
 			if begin+limit < n {
-				at := strconv.Itoa(begin + limit)
-				next = &at
+				next = wire.Text(strconv.Itoa(begin + limit))
 			}
 			return found, next, nil
 		}}

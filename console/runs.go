@@ -7,72 +7,30 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// runView is a run of an automation tool, as shown to the tool, and its ingest key.
-type runView struct {
-	RunID          workflow.ID     `json:"run_id"`
-	Status         workflow.Status `json:"status"`
-	AgentID        id.Agent        `json:"agent_id"`
-	TraceID        id.Trace        `json:"trace_id"`
-	IngestKeyID    string          `json:"ingest_key_id"`
-	Workflow       flowView        `json:"workflow"`
-	ExternalRunID  *string         `json:"external_run_id"`
-	InputDigest    *id.Hash        `json:"input_digest"`
-	OutputDigest   *id.Hash        `json:"output_digest"`
-	Error          *string         `json:"error"`
-	StartedAt      id.Instant      `json:"started_at"`
-	LastAt         id.Instant      `json:"last_at"`
-	EndedAt        *id.Instant     `json:"ended_at"`
-	StepsRecorded  int             `json:"steps_recorded"`
-	StepsPlanned   *int            `json:"steps_planned"`
-	Gap            *int            `json:"gap"`
-	EventsRecorded int             `json:"events_recorded"`
-	RunRoot        *id.Hash        `json:"run_root"`
-}
-
-type flowView struct {
-	Name    string  `json:"name"`
-	Version *string `json:"version"`
-	Tool    *string `json:"tool"`
-}
-
-func describeRun(r *workflow.Run) runView {
-	return runView{
-		RunID: r.ID, Status: r.Status, AgentID: r.Agent, TraceID: r.Trace, IngestKeyID: r.IngestKeyID,
-		Workflow:      flowView{r.Workflow.Name, orNull(r.Workflow.Version), orNull(r.Workflow.Tool)},
-		ExternalRunID: orNull(r.External), InputDigest: r.InputDigest, OutputDigest: r.Ending.OutputDigest,
-		Error:     orNull(r.Ending.Error),
-		StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: orNull(r.EndedAt),
-		StepsRecorded: r.Result.Recorded, StepsPlanned: r.Result.Planned, Gap: r.Result.Gap,
-		EventsRecorded: r.Result.Events,
-		RunRoot:        orNull(r.Result.Root),
+func describeRun(r *workflow.Run) wire.Run {
+	run := wire.Run{
+		ID: string(r.ID), Status: string(r.Status), Agent: r.Agent, Trace: r.Trace, IngestKey: r.IngestKeyID,
+		Workflow: wire.Workflow{Name: r.Workflow.Name, Version: wire.Text(r.Workflow.Version),
+			Tool: wire.Text(r.Workflow.Tool)},
+		ExternalID: wire.Text(r.External), InputDigest: r.InputDigest, OutputDigest: r.Ending.OutputDigest,
+		Error:     wire.Text(r.Ending.Error),
+		StartedAt: r.StartedAt, LastAt: r.LastAt, EndedAt: wire.Time(r.EndedAt),
+		Steps: r.Result.Recorded, Planned: r.Result.Planned, Gap: r.Result.Gap, Events: r.Result.Events,
 	}
+	if r.Result.Root != (id.Hash{}) {
+		run.Root = &r.Result.Root
+	}
+	return run
 }
 
-// runEventView is an event of a run; the members of a step are those of steps alone.
-type runEventView struct {
-	EventID     id.Event   `json:"event_id"`
-	ActionKind  string     `json:"action_kind"`
-	SequenceNum uint64     `json:"sequence_num"`
-	EventHash   id.Hash    `json:"event_hash"`
-	ReceivedAt  id.Instant `json:"received_at"`
-	*runStepView
-}
-
-type runStepView struct {
-	StepKey  string      `json:"step_key"`
-	Attempt  int         `json:"attempt"`
-	Status   string      `json:"status"`
-	ToolName *id.Tool    `json:"tool_name"`
-	Decision id.Decision `json:"decision"`
-}
-
-func describeRunEvent(e workflow.Event) runEventView {
-	v := runEventView{EventID: e.Event, ActionKind: e.Kind, SequenceNum: e.Index.Sequence(), EventHash: e.Hash,
-		ReceivedAt: e.ReceivedAt}
+func describeRunEvent(e workflow.Event) wire.RunEvent {
+	v := wire.RunEvent{ID: e.Event, Kind: e.Kind, Sequence: e.Index.Sequence(), Hash: e.Hash, ReceivedAt: e.ReceivedAt}
 	if s := e.Step; s != nil {
-		v.runStepView = &runStepView{s.Key, s.Attempt, s.Status, orNull(s.Tool), e.Decision}
+		v.RunStep = &wire.RunStep{Key: s.Key, Attempt: s.Attempt, Status: s.Status, Tool: wire.Text(s.Tool),
+			Decision: e.Decision.String()}
 	}
 	return v
 }
@@ -91,10 +49,7 @@ func (s *Server) listWorkflowRuns(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body := struct {
-		Runs []runView    `json:"runs"`
-		Next *workflow.ID `json:"next"`
-	}{make([]runView, len(found)), orNull(next)}
+	body := wire.Runs{Runs: make([]wire.Run, len(found)), Next: wire.Text(next)}
 	for i := range found {
 		body.Runs[i] = describeRun(&found[i])
 	}
@@ -117,11 +72,7 @@ func (s *Server) answerRun(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body := struct {
-		runView
-		Events []runEventView `json:"events"`
-		Next   *int           `json:"next"`
-	}{describeRun(&run), make([]runEventView, len(events)), orNull(next)}
+	body := wire.RunDetail{Run: describeRun(&run), Events: make([]wire.RunEvent, len(events)), Next: wire.Number(next)}
 	for i := range events {
 		body.Events[i] = describeRunEvent(events[i])
 	}

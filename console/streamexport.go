@@ -11,78 +11,37 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// streamExportView is the organization's export of events.
-type streamExportView struct {
-	URL         *string               `json:"url"`          // null for roles that may not change it
-	HeaderNames []string              `json:"header_names"` // values are never shown
-	Format      streamexport.Format   `json:"format"`
-	Encoding    streamexport.Encoding `json:"encoding"`
-	Payloads    bool                  `json:"payloads"`
-	Active      bool                  `json:"active"`
-	State       string                `json:"state"` // current, behind, failing or paused
-	Position    id.Index              `json:"position"`
-	Origin      id.Origin             `json:"origin"`
-	Lag         streamLagView         `json:"lag"`
-	Sent        uint64                `json:"sent"`
-	Rejected    uint64                `json:"rejected"`
-	SuccessAt   *id.Instant           `json:"success_at"`
-	Failing     *id.Instant           `json:"failing_since"`
-	NextTryAt   *id.Instant           `json:"next_try_at"`
-	LastTry     *streamTryView        `json:"last_try"`
-	Test        *streamTestView       `json:"test"`
-	ChangedAt   id.Instant            `json:"changed_at"`
-	ChangedBy   string                `json:"changed_by"`
-}
-
-// streamLagView is how far the export is behind the ledger.
-type streamLagView struct {
-	Events         id.Index    `json:"events"`
-	OldestReceived *id.Instant `json:"oldest_received_at"` // null: nothing is to come
-	Seconds        float64     `json:"seconds"`
-}
-
-// streamTryView is one request to the receiver.
-type streamTryView struct {
-	At      id.Instant `json:"at"`
-	Status  *int       `json:"status"`  // null: no answer
-	Trouble *string    `json:"trouble"` // null: taken
-}
-
-// streamTestView is the newest test delivery.
-type streamTestView struct {
-	AskedAt id.Instant     `json:"asked_at"`
-	Try     *streamTryView `json:"try"` // null: it waits
-}
-
-func describeTry(t streamexport.Try) *streamTryView {
+func describeTry(t streamexport.Try) *wire.StreamTry {
 	if t.At == 0 {
 		return nil
 	}
-	return &streamTryView{At: t.At, Status: orNull(t.Status), Trouble: orNull(t.Trouble)}
+	return &wire.StreamTry{At: t.At, Status: wire.Number(t.Status), Trouble: wire.Text(t.Trouble)}
 }
 
-func (s *Server) describeStreamExport(e streamexport.Export, role account.Role) streamExportView {
-	v := streamExportView{
-		HeaderNames: slices.Concat([]string{}, e.HeaderNames), Format: e.Format, Encoding: e.Encoding,
+func (s *Server) describeStreamExport(e streamexport.Export, role account.Role) wire.StreamExport {
+	v := wire.StreamExport{
+		HeaderNames: slices.Concat([]string{}, e.HeaderNames), Format: string(e.Format), Encoding: string(e.Encoding),
 		Payloads: e.Payloads, Active: e.Active, State: stateOfExport(&e), Position: e.Position.Next,
-		Origin: e.Position.Origin, Lag: streamLagView{Events: e.Lag.Events, OldestReceived: orNull(e.Lag.Received),
-			Seconds: e.LagSeconds},
-		Sent: e.Sent, Rejected: e.Rejected, SuccessAt: orNull(e.Success), Failing: orNull(e.Position.FailingSince),
-		LastTry: describeTry(e.Last), ChangedAt: e.ChangedAt, ChangedBy: e.ChangedBy,
+		Origin: e.Position.Origin, Lag: wire.StreamLag{Events: e.Lag.Events,
+			OldestReceived: wire.Time(e.Lag.Received), Seconds: e.LagSeconds},
+		Sent: e.Sent, Rejected: e.Rejected, SuccessAt: wire.Time(e.Success),
+		FailingSince: wire.Time(e.Position.FailingSince),
+		LastTry:      describeTry(e.Last), ChangedAt: e.ChangedAt, ChangedBy: e.ChangedBy,
 	}
 	if e.Position.Tries > 0 {
 		v.NextTryAt = &e.Position.NextAt
 	}
 	if e.TestAskedAt > 0 {
-		v.Test = &streamTestView{AskedAt: e.TestAskedAt}
+		v.Test = &wire.StreamExportTest{AskedAt: e.TestAskedAt}
 		if e.Test.At >= e.TestAskedAt {
 			v.Test.Try = describeTry(e.Test)
 		}
 	}
 	if role.May(account.Manage) {
-		v.URL = &e.URL
+		v.URL = wire.Text(e.URL)
 	}
 	return v
 }

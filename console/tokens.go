@@ -10,17 +10,13 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-type tokenView struct {
-	ID        consoletoken.ID `json:"token_id"`
-	Name      string          `json:"name"`
-	Role      account.Role    `json:"role"`
-	CreatedAt id.Instant      `json:"created_at"`
-	ExpiresAt id.Instant      `json:"expires_at"`
+func describeToken(k consoletoken.Token) wire.Token {
+	return wire.Token{TokenID: string(k.ID), Name: k.Name, Role: string(k.Role), CreatedAt: k.CreatedAt,
+		ExpiresAt: k.ExpiresAt}
 }
-
-func describeToken(k consoletoken.Token) tokenView { return tokenView(k) }
 
 // listTokens lists the caller's own, oldest first.
 func (s *Server) listTokens(r *request) (answer, error) {
@@ -36,10 +32,7 @@ func (s *Server) listTokens(r *request) (answer, error) {
 	if begin == 0 && p.After != "" {
 		return answer{}, fault.New(fault.Invalid, "after is not a token of yours")
 	}
-	var body struct {
-		Tokens []tokenView `json:"tokens"`
-		Next   *string     `json:"next"`
-	}
+	var body wire.Tokens
 	body.Tokens, body.Next = edge.CutPage(p, all[begin:], func(k consoletoken.Token) string { return string(k.ID) },
 		describeToken)
 	return jsonAnswer(http.StatusOK, body), nil
@@ -59,10 +52,7 @@ func (s *Server) createToken(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(http.StatusCreated, struct {
-		tokenView
-		Token string `json:"token"`
-	}{describeToken(made), secret}), nil
+	return jsonAnswer(http.StatusCreated, wire.CreatedToken{Token: describeToken(made), Secret: secret}), nil
 }
 
 func (s *Server) deleteToken(r *request) (answer, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
@@ -80,24 +81,14 @@ func (s *Server) beginVote(r *request) (answer, error) {
 	}{signedvote.Bucket(now), string(text), newRequestOptions(text, keys[0].RPID, credentials...)}), nil
 }
 
-type voterKeyView struct {
-	AccountID    account.ID       `json:"account_id"`
-	Email        string           `json:"email"`
-	CredentialID signedvote.Bytes `json:"credential_id"`
-	Thumbprint   string           `json:"thumbprint"`
-	PublicKey    signedvote.Key   `json:"public_key"`
-	RegisteredAt id.Instant       `json:"registered_at"`
-	ConsentBy    *string          `json:"consent_by"` // thumbprint; null: without the consent of another passkey
-	UsedAt       *id.Instant      `json:"used_at"`
-}
-
-func (s *Server) describeVoterKey(r *request, k voterkey.Key) (voterKeyView, error) {
+func (s *Server) describeVoterKey(r *request, k voterkey.Key) (wire.VoterKey, error) {
 	who, err := s.VoterKeys.Accounts.ByID(r.Context(), k.Account)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return voterKeyView{}, err
+		return wire.VoterKey{}, err
 	}
-	return voterKeyView{k.Account, who.Email, k.CredentialID, k.PublicKey.Thumbprint(), k.PublicKey, k.RegisteredAt,
-		orNull(k.ConsentBy), orNull(k.UsedAt)}, nil
+	return wire.VoterKey{AccountID: string(k.Account), Email: who.Email, CredentialID: k.CredentialID,
+		Thumbprint: k.PublicKey.Thumbprint(), PublicKey: k.PublicKey, RegisteredAt: k.RegisteredAt,
+		ConsentBy: wire.Text(k.ConsentBy), UsedAt: wire.Time(k.UsedAt)}, nil
 }
 
 func (s *Server) listVoterKeys(r *request) (answer, error) {
@@ -110,16 +101,13 @@ func (s *Server) listVoterKeys(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	views := make([]voterKeyView, len(keys))
+	views := make([]wire.VoterKey, len(keys))
 	for i := range keys {
 		if views[i], err = s.describeVoterKey(r, keys[i]); err != nil {
 			return answer{}, err
 		}
 	}
-	return jsonAnswer(http.StatusOK, struct {
-		Keys []voterKeyView `json:"voter_keys"`
-		Next *string        `json:"next"`
-	}{views, orNull(next)}), nil
+	return jsonAnswer(http.StatusOK, wire.VoterKeys{Keys: views, Next: wire.Text(next)}), nil
 }
 
 func (s *Server) beginVoterKey(r *request) (answer, error) {

@@ -11,44 +11,32 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// endpointView is an endpoint of the organization.
-type endpointView struct {
-	ID           webhook.EndpointID  `json:"endpoint_id"`
-	Name         string              `json:"name"`
-	URL          *string             `json:"url"` // null for roles that may not change it, because it may hold a secret
-	Events       []string            `json:"events"`
-	Tools        []string            `json:"tools"`  // empty: all
-	Agents       []id.Agent          `json:"agents"` // empty: all
-	Format       webhook.Format      `json:"format"`
-	State        string              `json:"state"` // active or disabled
-	Disabled     *webhook.Reason     `json:"disabled_reason"`
-	FailingSince *id.Instant         `json:"failing_since"`
-	KeyID        string              `json:"signing_key_id"`
-	PublicKey    string              `json:"public_key"`
-	HasSecret    bool                `json:"has_secret"`
-	Secret       string              `json:"secret,omitzero"` // only in the answer to the call that generated it
-	Former       []webhook.FormerKey `json:"former_keys"`     // that still sign
-	CreatedAt    id.Instant          `json:"created_at"`
-	CreatedBy    string              `json:"created_by"`
-}
-
-func describeEndpoint(e webhook.Endpoint, role account.Role) endpointView {
-	v := endpointView{
-		ID: e.ID, Name: e.Name, Events: e.Events, Tools: slices.Concat([]string{}, e.Tools),
-		Agents: slices.Concat([]id.Agent{}, e.Agents), Format: e.Format, State: "active", Disabled: orNull(e.Disabled),
-		FailingSince: orNull(e.FailingSince), KeyID: e.KeyID, PublicKey: e.PublicKey, HasSecret: e.HasSecret,
-		Secret: e.Secret, Former: e.Former,
+func describeEndpoint(e webhook.Endpoint, role account.Role) wire.Endpoint {
+	v := wire.Endpoint{
+		EndpointID: string(e.ID), Name: e.Name, Events: e.Events, Tools: slices.Concat([]string{}, e.Tools),
+		Agents: slices.Concat([]id.Agent{}, e.Agents), Format: string(e.Format), State: "active",
+		DisabledReason: wire.Text(e.Disabled), FailingSince: wire.Time(e.FailingSince), SigningKeyID: e.KeyID,
+		PublicKey: e.PublicKey, HasSecret: e.HasSecret, Secret: e.Secret, FormerKeys: describeFormerKeys(e.Former),
 		CreatedAt: e.CreatedAt, CreatedBy: e.CreatedBy,
 	}
 	if e.Disabled != "" {
 		v.State = "disabled"
 	}
 	if role.May(account.Manage) {
-		v.URL = &e.URL
+		v.URL = wire.Text(e.URL)
 	}
 	return v
+}
+
+func describeFormerKeys(keys []webhook.FormerKey) []wire.FormerKey {
+	shown := make([]wire.FormerKey, len(keys))
+	for i, k := range keys {
+		shown[i] = wire.FormerKey{SigningKeyID: k.KeyID, PublicKey: k.PublicKey, Until: k.Until}
+	}
+	return shown
 }
 
 // organizationOf returns the id of the caller's organization.
@@ -60,13 +48,13 @@ func (s *Server) organizationOf(r *request) (id.Organization, error) {
 	return settings.ID, nil
 }
 
-func (s *Server) endpointViews(r *request) ([]endpointView, error) {
+func (s *Server) endpointViews(r *request) ([]wire.Endpoint, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
 		return nil, err
 	}
 	all, err := s.Webhooks.Endpoints(r.Context(), r.Who.Tenant, organization)
-	views := make([]endpointView, len(all))
+	views := make([]wire.Endpoint, len(all))
 	for i := range all {
 		views[i] = describeEndpoint(all[i], r.Who.Role)
 	}
@@ -184,20 +172,9 @@ func (s *Server) testEndpoint(r *request) (answer, error) {
 	}{name}), nil
 }
 
-// attemptView is one try to deliver to an endpoint.
-type attemptView struct {
-	Delivery   webhook.ID `json:"delivery_id"`
-	Type       string     `json:"type"`
-	At         id.Instant `json:"at"`
-	Try        int        `json:"try"`
-	Status     *int       `json:"status"` // null: no answer
-	DurationMS *int64     `json:"duration_ms"`
-	Trouble    *string    `json:"trouble"` // null: delivered
-}
-
-func describeAttempt(a webhook.Attempt) attemptView {
-	v := attemptView{Delivery: a.Delivery, Type: a.Type, At: a.At, Try: a.Try, Status: orNull(a.Status),
-		Trouble: orNull(a.Trouble)}
+func describeAttempt(a webhook.Attempt) wire.Attempt {
+	v := wire.Attempt{DeliveryID: string(a.Delivery), Type: a.Type, At: a.At, Try: a.Try, Status: wire.Number(a.Status),
+		Trouble: wire.Text(a.Trouble)}
 	if a.Status != 0 {
 		v.DurationMS = &a.DurationMS
 	}
@@ -223,10 +200,7 @@ func (s *Server) listAttempts(r *request) (answer, error) {
 	if begin == 0 && p.After != "" {
 		return answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
 	}
-	var body struct {
-		Deliveries []attemptView `json:"deliveries"`
-		Next       *string       `json:"next"`
-	}
+	var body wire.Attempts
 	body.Deliveries, body.Next = edge.CutPage(p, all[begin:], attemptCursor, describeAttempt)
 	return jsonAnswer(http.StatusOK, body), nil
 }

@@ -2,32 +2,18 @@ package console
 
 import (
 	"net/http"
-	"slices"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// deadLetterView is a delivery that was given up. Its body is not shown, because the
-// ledger holds its event.
-type deadLetterView struct {
-	ID        webhook.ID `json:"webhook_id"`
-	URL       *string    `json:"url"` // null for roles that may not change it, because it may hold a secret
-	Endpoint  *string    `json:"endpoint_id"`
-	Type      string     `json:"type"`
-	CreatedAt id.Instant `json:"created_at"`
-	GivenUpAt id.Instant `json:"given_up_at"`
-	Tries     int        `json:"tries"`
-	Trouble   string     `json:"trouble"`
-}
-
-func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
-	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries,
-		Trouble: d.Trouble, Endpoint: orNull(string(d.Endpoint))}
+func describeDeadLetter(d webhook.DeadLetter, role account.Role) wire.DeadLetter {
+	v := wire.DeadLetter{WebhookID: string(d.ID), Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt,
+		Tries: d.Tries, Trouble: d.Trouble, EndpointID: wire.Text(d.Endpoint)}
 	if role.May(account.Manage) {
-		v.URL = orNull(d.URL)
+		v.URL = wire.Text(d.URL)
 	}
 	return v
 }
@@ -51,29 +37,17 @@ func (s *Server) listWebhooks(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var body struct {
-		callbackKeyView
-		Endpoints   []endpointView   `json:"endpoints"`
-		DeadLetters []deadLetterView `json:"dead_letters"`
-		Next        *string          `json:"next"`
-	}
-	body.callbackKeyView, body.Endpoints = describeCallbackKey(key), endpoints
+	body := wire.Webhooks{CallbackKey: describeCallbackKey(key), Endpoints: endpoints}
 	body.DeadLetters, body.Next = edge.CutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
-		func(d webhook.DeadLetter) deadLetterView {
+		func(d webhook.DeadLetter) wire.DeadLetter {
 			return describeDeadLetter(d, r.Who.Role)
 		})
 	return jsonAnswer(http.StatusOK, body), nil
 }
 
-// callbackKeyView is the key that signs callbacks.
-type callbackKeyView struct {
-	PublicKey *string             `json:"public_key"` // null before the first callback
-	KeyID     *string             `json:"signing_key_id"`
-	Former    []webhook.FormerKey `json:"former_keys"` // that still sign
-}
-
-func describeCallbackKey(k webhook.CallbackKey) callbackKeyView {
-	return callbackKeyView{orNull(k.PublicKey), orNull(k.KeyID), slices.Concat([]webhook.FormerKey{}, k.Former)}
+func describeCallbackKey(k webhook.CallbackKey) wire.CallbackKey {
+	return wire.CallbackKey{PublicKey: wire.Text(k.PublicKey), SigningKeyID: wire.Text(k.KeyID),
+		FormerKeys: describeFormerKeys(k.Former)}
 }
 
 // rotateCallbackKey gives the organization a new key for callbacks. The former one signs next to it for overlap_hours.

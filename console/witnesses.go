@@ -5,40 +5,12 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/trust"
 )
-
-type witnessesView struct {
-	Policy    *string          `json:"policy"` // the organization's own; null: the service's is in force
-	Fail      string           `json:"fail"`
-	InForce   string           `json:"in_force"`
-	Newest    *cosignedView    `json:"newest"`
-	Quorum    *cosignedView    `json:"quorum"`
-	Witnesses []witnessViewOne `json:"witnesses"`
-}
-
-type cosignedView struct {
-	TreeSize     id.Index          `json:"tree_size"`
-	Cosignatures []cosignatureView `json:"cosignatures"`
-}
-
-type cosignatureView struct {
-	Name string     `json:"name"`
-	Time id.Instant `json:"time"`
-}
-
-type witnessViewOne struct {
-	Name         string      `json:"name"`
-	VerifierKey  string      `json:"vkey"`
-	Acknowledged id.Index    `json:"acknowledged_size"`
-	NotBefore    *id.Instant `json:"not_asked_before"`
-	Last         *string     `json:"last_result"`
-	At           *id.Instant `json:"last_asked_at"`
-}
 
 const (
 	failOpen   = "open"
@@ -63,37 +35,34 @@ func (s *Server) answerWitnesses(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v := witnessesView{
+	v := wire.WitnessReport{
 		Fail: failureModeName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
 		Newest: describeCosigned(standing.Newest), Quorum: describeCosigned(standing.Quorum),
-		Witnesses: []witnessViewOne{},
+		Witnesses: []wire.Witness{},
 	}
 	if v.Policy, err = shownPolicy(own.Policy, r.Who.Role); err != nil {
 		return answer{}, err
 	}
 	for _, w := range standing.Witnesses {
-		v.Witnesses = append(v.Witnesses, witnessViewOne{
-			Name: w.Name, VerifierKey: w.Key.String(), Acknowledged: w.Acknowledged,
-			NotBefore: orNull(w.NotBefore), Last: orNull(w.Last), At: orNull(w.At),
+		v.Witnesses = append(v.Witnesses, wire.Witness{
+			Name: w.Name, VKey: w.Key.String(), AcknowledgedSize: w.Acknowledged,
+			NotAskedBefore: wire.Time(w.NotBefore), LastResult: wire.Text(w.Last), LastAskedAt: wire.Time(w.At),
 		})
 	}
 	return jsonAnswer(http.StatusOK, v), nil
 }
 
-// shownPolicy returns the organization's own policy, nil for none. Roles that may not
-// change it see no addresses.
-func shownPolicy(policy string, role account.Role) (*string, error) {
-	if policy == "" {
-		return nil, nil
+// shownPolicy returns the organization's own policy, "" if it has none. It hides the URLs from roles that may not change
+// the policy.
+func shownPolicy(policy string, role account.Role) (wire.Text, error) {
+	if policy == "" || role.May(account.Manage) {
+		return wire.Text(policy), nil
 	}
-	if !role.May(account.Manage) {
-		parsed, err := trust.Parse([]byte(policy))
-		if err != nil {
-			return nil, fmt.Errorf("show witnesses: %w", err)
-		}
-		policy = withoutURLs(parsed).Text()
+	parsed, err := trust.Parse([]byte(policy))
+	if err != nil {
+		return "", fmt.Errorf("show witnesses: %w", err)
 	}
-	return &policy, nil
+	return wire.Text(withoutURLs(parsed).Text()), nil
 }
 
 // withoutURLs hides where witnesses are.
@@ -106,13 +75,13 @@ func withoutURLs(p *trust.Policy) *trust.Policy {
 	return shown
 }
 
-func describeCosigned(c *witness.Checkpoint) *cosignedView {
+func describeCosigned(c *witness.Checkpoint) *wire.Cosigned {
 	if c == nil {
 		return nil
 	}
-	v := &cosignedView{TreeSize: c.Size, Cosignatures: []cosignatureView{}}
+	v := &wire.Cosigned{TreeSize: c.Size, Cosignatures: []wire.Cosignature{}}
 	for _, s := range c.Cosignatures {
-		v.Cosignatures = append(v.Cosignatures, cosignatureView{s.Witness.Key.Name(), s.Time})
+		v.Cosignatures = append(v.Cosignatures, wire.Cosignature{Name: s.Witness.Key.Name(), Time: s.Time})
 	}
 	return v
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/member"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // tokenHeader has the token of an invitation in a preview, because a query would be in logs.
@@ -67,15 +68,8 @@ func (s *Server) previewInvitation(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, struct {
-		OrganizationID id.Organization `json:"organization_id"`
-		Slug           id.Slug         `json:"slug"`
-		Name           string          `json:"name"`
-		Role           account.Role    `json:"role"`
-		Email          string          `json:"email"`
-		AccountExists  bool            `json:"account_exists"`
-		ExpiresAt      id.Instant      `json:"expires_at"`
-	}{summary.ID, summary.Slug, summary.Name, found.Role, found.Email, found.known, found.ExpiresAt})
+	return edge.WriteJSON(w, http.StatusOK, wire.HeldInvitation{ID: summary.ID, Slug: summary.Slug, Name: summary.Name,
+		Role: string(found.Role), Email: found.Email, AccountExists: found.known, ExpiresAt: found.ExpiresAt})
 }
 
 type acceptance struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // currentSession returns the session of a request.
@@ -90,24 +91,6 @@ func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
 	return s.answerSession(w, r)
 }
 
-// shownSession is one session of an account.
-type shownSession struct {
-	SessionID    string             `json:"session_id"`
-	Current      bool               `json:"current"`
-	Organization *namedOrganization `json:"organization"` // null for one that the account left
-	OpenedAt     id.Instant         `json:"opened_at"`
-	SeenAt       id.Instant         `json:"seen_at"`
-	ExpiresAt    id.Instant         `json:"expires_at"`
-	Address      string             `json:"address"`
-	Program      string             `json:"program"`
-}
-
-type namedOrganization struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Name           string          `json:"name"`
-}
-
 func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -121,30 +104,27 @@ func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown := make([]shownSession, len(found))
+	shown := make([]wire.Session, len(found))
 	for i, f := range found {
-		shown[i] = shownSession{SessionID: f.ID, Current: f.ID == session.ID, Organization: named[f.Tenant],
+		shown[i] = wire.Session{ID: f.ID, Current: f.ID == session.ID, Organization: named[f.Tenant],
 			OpenedAt: f.OpenedAt, SeenAt: f.SeenAt, ExpiresAt: f.ExpiresAt, Address: f.Address, Program: f.Program}
 	}
-	return edge.WriteJSON(w, http.StatusOK, struct {
-		Sessions []shownSession `json:"sessions"`
-		Next     *string        `json:"next"` // always null: there are few
-	}{shown, nil})
+	return edge.WriteJSON(w, http.StatusOK, wire.Sessions{Sessions: shown})
 }
 
 // nameOrganizations returns the organizations of an account by their handle.
-func (s *Server) nameOrganizations(r *request, who account.ID) (map[id.Tenant]*namedOrganization, error) {
+func (s *Server) nameOrganizations(r *request, who account.ID) (map[id.Tenant]*wire.NamedOrganization, error) {
 	places, err := s.Accounts.Places(r.Context(), who)
 	if err != nil {
 		return nil, err
 	}
-	named := make(map[id.Tenant]*namedOrganization, len(places))
+	named := make(map[id.Tenant]*wire.NamedOrganization, len(places))
 	for _, m := range places {
 		summary, err := s.Orgs.Summary(r.Context(), m.Tenant)
 		if err != nil {
 			return nil, err
 		}
-		named[m.Tenant] = &namedOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name}
+		named[m.Tenant] = &wire.NamedOrganization{ID: summary.ID, Slug: summary.Slug, Name: summary.Name}
 	}
 	return named, nil
 }
@@ -181,14 +161,6 @@ func (s *Server) endOtherSessions(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// shownLoginEvent is one login event of an account.
-type shownLoginEvent struct {
-	At      id.Instant        `json:"at"`
-	Kind    account.LoginKind `json:"kind"`
-	Address string            `json:"address"`
-	Program string            `json:"program"`
-}
-
 func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -198,12 +170,9 @@ func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown := make([]shownLoginEvent, len(found))
+	shown := make([]wire.LoginEvent, len(found))
 	for i, f := range found {
-		shown[i] = shownLoginEvent{At: f.At, Kind: f.Kind, Address: f.Address, Program: f.Program}
+		shown[i] = wire.LoginEvent{At: f.At, Kind: string(f.Kind), Address: f.Address, Program: f.Program}
 	}
-	return edge.WriteJSON(w, http.StatusOK, struct {
-		LoginEvents []shownLoginEvent `json:"login_events"`
-		Next        *string           `json:"next"` // always null: there are few
-	}{shown, nil})
+	return edge.WriteJSON(w, http.StatusOK, wire.LoginEvents{Events: shown})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 type credentials struct {
@@ -20,45 +21,6 @@ type signIn struct {
 	Email          string          `json:"email"`
 	Password       string          `json:"password"`
 	OrganizationID id.Organization `json:"organization_id"`
-}
-
-// signedIn is the answer to login and me: the account, its place in the organization of the
-// session, and all organizations that it could enter, offered ones among them.
-type signedIn struct {
-	Account       shownAccount        `json:"account"`
-	User          shownUser           `json:"user"`
-	Organization  shownOrganization   `json:"organization"`
-	Organizations []shownOrganization `json:"organizations"`
-
-	// MayFound says whether people with an account make organizations here.
-	MayFound bool `json:"may_found"`
-}
-
-type shownAccount struct {
-	AccountID   account.ID `json:"account_id"`
-	Email       string     `json:"email"`
-	DisplayName string     `json:"display_name"`
-
-	ApprovalMail bool `json:"approval_mail"`
-
-	// EmailProved reports whether the address was proved: an account without proof stays in one organization.
-	EmailProved bool `json:"email_proved"`
-}
-
-type shownUser struct {
-	MembershipID string       `json:"membership_id"`
-	Role         account.Role `json:"role"`
-
-	// Permissions are those of the role, for pages that show the calls which a person may make.
-	Permissions []account.Permission `json:"permissions"`
-}
-
-type shownOrganization struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Name           string          `json:"name"`
-	Role           account.Role    `json:"role"`
-	Offered        bool            `json:"offered,omitzero"` // not accepted: signing in to it does that
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *request) error {
@@ -85,7 +47,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *request) error {
 // openSession begins a session and returns the answer to it, beside its cookie.
 func (s *Server) openSession(
 	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, by account.Method,
-) (*signedIn, error) {
+) (*wire.SignedIn, error) {
 	visit := s.describeVisit(r)
 	visit.SignIn = by
 	return s.openSessionFrom(w, r, who, t, visit)
@@ -93,7 +55,7 @@ func (s *Server) openSession(
 
 func (s *Server) openSessionFrom(
 	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, v account.Visit,
-) (*signedIn, error) {
+) (*wire.SignedIn, error) {
 	token, session, err := s.Accounts.OpenFrom(r.Context(), who, t, v)
 	if err != nil {
 		return nil, err
@@ -102,7 +64,7 @@ func (s *Server) openSessionFrom(
 }
 
 // writeSignedIn answers a session that begins or goes on.
-func writeSignedIn(w http.ResponseWriter, answer *signedIn, err error) error {
+func writeSignedIn(w http.ResponseWriter, answer *wire.SignedIn, err error) error {
 	if err != nil {
 		return err
 	}
@@ -117,7 +79,7 @@ func (s *Server) describeVisit(r *request) account.Visit {
 
 // welcomePerson sets the cookies of a session that begins and of its browser, and returns the answer.
 func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
-	session *account.Session) (*signedIn, error) {
+	session *account.Session) (*wire.SignedIn, error) {
 	answer, err := s.describeSession(r.Context(), session)
 	if err != nil {
 		return nil, err
@@ -214,7 +176,7 @@ func (s *Server) openPlaces(ctx context.Context, who account.ID) ([]account.Memb
 	}), err
 }
 
-func (s *Server) describeSession(ctx context.Context, session *account.Session) (*signedIn, error) {
+func (s *Server) describeSession(ctx context.Context, session *account.Session) (*wire.SignedIn, error) {
 	places, err := s.openPlaces(ctx, session.Account)
 	if err != nil {
 		return nil, err
@@ -223,12 +185,12 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	if err != nil {
 		return nil, err
 	}
-	a := &signedIn{
-		Account: shownAccount{AccountID: session.Account, Email: session.Email, DisplayName: session.DisplayName,
+	a := &wire.SignedIn{
+		Account: wire.Account{ID: string(session.Account), Email: session.Email, DisplayName: session.DisplayName,
 			ApprovalMail: session.ApprovalMail, EmailProved: proof != account.Unproved},
-		User: shownUser{MembershipID: session.MembershipID, Role: session.Role,
-			Permissions: session.Role.Permissions()},
-		Organizations: make([]shownOrganization, len(places)),
+		User: wire.User{MembershipID: session.MembershipID, Role: string(session.Role),
+			Permissions: permissionNames(session.Role)},
+		Organizations: make([]wire.Place, len(places)),
 		MayFound:      s.Signup,
 	}
 	for i, m := range places {
@@ -236,13 +198,23 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 		if err != nil {
 			return nil, err
 		}
-		a.Organizations[i] = shownOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name,
-			Role: m.Role, Offered: m.Offered}
+		a.Organizations[i] = wire.Place{ID: summary.ID, Slug: summary.Slug, Name: summary.Name,
+			Role: string(m.Role), Offered: m.Offered}
 		if m.Tenant == session.Tenant {
 			a.Organization = a.Organizations[i]
 		}
 	}
 	return a, nil
+}
+
+// permissionNames returns the names of the permissions of a role.
+func permissionNames(role account.Role) []string {
+	permissions := role.Permissions()
+	names := make([]string, len(permissions))
+	for i, p := range permissions {
+		names[i] = string(p)
+	}
+	return names
 }
 
 // sessionCookie holds a token for some seconds; fewer than one take it away.

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/member"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // addMemberRoutes adds the routes of members and invitations.
@@ -87,21 +88,10 @@ func (s *Server) checkActive(r *http.Request, t id.Tenant) error {
 	return err
 }
 
-type shownMember struct {
-	MembershipID string       `json:"membership_id"`
-	AccountID    account.ID   `json:"account_id"`
-	Email        string       `json:"email"`
-	EmailProved  bool         `json:"email_proved"`
-	DisplayName  string       `json:"display_name"`
-	Role         account.Role `json:"role"`
-	MemberSince  id.Instant   `json:"member_since"`
-	Suspended    bool         `json:"suspended"`
-	Offered      bool         `json:"offered,omitzero"`
-}
-
-func describeMember(m member.Listed) shownMember {
-	return shownMember{MembershipID: m.ID, AccountID: m.Account, Email: m.Email, EmailProved: m.EmailProved,
-		DisplayName: m.DisplayName, Role: m.Role, MemberSince: m.Since, Suspended: m.Suspended, Offered: m.Offered}
+func describeMember(m member.Listed) wire.Member {
+	return wire.Member{MembershipID: m.ID, AccountID: string(m.Account), Email: m.Email, EmailProved: m.EmailProved,
+		DisplayName: m.DisplayName, Role: string(m.Role), MemberSince: m.Since, Suspended: m.Suspended,
+		Offered: m.Offered}
 }
 
 func (s *Server) listMembers(w http.ResponseWriter, r *request) error {
@@ -113,10 +103,7 @@ func (s *Server) listMembers(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Members []shownMember `json:"members"`
-		Next    *string       `json:"next"`
-	}
+	var body wire.Members
 	body.Members, body.Next = edge.CutPage(p, found, func(m member.Listed) string { return m.ID }, describeMember)
 	return edge.WriteJSON(w, http.StatusOK, body)
 }
@@ -147,18 +134,9 @@ func (s *Server) removeMember(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-type shownInvitation struct {
-	InvitationID string       `json:"invitation_id"`
-	Email        string       `json:"email"`
-	Role         account.Role `json:"role"`
-	CreatedAt    id.Instant   `json:"created_at"`
-	CreatedBy    account.ID   `json:"created_by"`
-	ExpiresAt    id.Instant   `json:"expires_at"`
-}
-
-func describeInvitation(i member.Invitation) shownInvitation {
-	return shownInvitation{InvitationID: i.ID, Email: i.Email, Role: i.Role, CreatedAt: i.CreatedAt,
-		CreatedBy: i.CreatedBy, ExpiresAt: i.ExpiresAt}
+func describeInvitation(i member.Invitation) wire.Invitation {
+	return wire.Invitation{InvitationID: i.ID, Email: i.Email, Role: string(i.Role), CreatedAt: i.CreatedAt,
+		CreatedBy: string(i.CreatedBy), ExpiresAt: i.ExpiresAt}
 }
 
 func (s *Server) listInvitations(w http.ResponseWriter, r *request) error {
@@ -170,28 +148,16 @@ func (s *Server) listInvitations(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Invitations []shownInvitation `json:"invitations"`
-		Next        *string           `json:"next"`
-	}
+	var body wire.Invitations
 	body.Invitations, body.Next = edge.CutPage(p, found, func(i member.Invitation) string { return i.ID },
 		describeInvitation)
 	return edge.WriteJSON(w, http.StatusOK, body)
 }
 
-// sentInvitation has the link for the inviter to hand on, null when it went out by mail.
-type sentInvitation struct {
-	InvitationID string     `json:"invitation_id"`
-	ExpiresAt    id.Instant `json:"expires_at"`
-	URL          *string    `json:"url"`
-	Mailed       bool       `json:"mailed"`
-}
-
-func (s *Server) describeSent(i member.Sent) sentInvitation {
-	sent := sentInvitation{InvitationID: i.ID, ExpiresAt: i.ExpiresAt, Mailed: i.Mailed}
+func (s *Server) describeSent(i member.Sent) wire.SentInvitation {
+	sent := wire.SentInvitation{InvitationID: i.ID, ExpiresAt: i.ExpiresAt, Mailed: i.Mailed}
 	if i.Token != "" {
-		link := member.InvitationURL(s.PublicURL, i.Token)
-		sent.URL = &link
+		sent.URL = wire.Text(member.InvitationURL(s.PublicURL, i.Token))
 	}
 	return sent
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Sign-ins that a network may end without success: so many at once, then one in each
@@ -57,11 +58,6 @@ func (f *flowAttempts) countAttempt(from netip.Addr, now time.Time) (undo func()
 	}, nil
 }
 
-type shownProvider struct {
-	Name  string `json:"name"`
-	Start string `json:"start"` // path: a browser goes there to sign in
-}
-
 const openIDPath = "/v1/id/auth/oidc"
 
 // CallbackOf returns the URLs to which providers send browsers back.
@@ -71,13 +67,14 @@ func CallbackOf(publicURL string) func(provider string) string {
 
 // listProviders answers the OpenID providers of the service, none without configuration.
 func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
-	shown := []shownProvider{}
+	var shown wire.Providers
 	if s.OpenID != nil {
 		for _, name := range s.OpenID.Names() {
-			shown = append(shown, shownProvider{name, openIDPath + "/" + name + "/start"})
+			shown.Providers = append(shown.Providers,
+				wire.Provider{Name: name, Start: openIDPath + "/" + name + "/start"})
 		}
 	}
-	return edge.WriteJSON(w, http.StatusOK, map[string][]shownProvider{"providers": shown})
+	return edge.WriteJSON(w, http.StatusOK, shown)
 }
 
 // startOpenID sends a browser to a provider. The query's return is the path to which it

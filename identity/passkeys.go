@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Names of the cookies for a challenge and for a sign-in that lacks its second factor.
@@ -152,7 +153,7 @@ func (s *Server) askSecond(
 		return err
 	}
 	http.SetCookie(w, s.flowCookie(secondCookie, cookie, int(factor.Life.Seconds())))
-	return edge.WriteJSON(w, http.StatusOK, map[string][]string{"second_factor": second})
+	return edge.WriteJSON(w, http.StatusOK, wire.SecondFactor{SecondFactor: second})
 }
 
 // useRecoveryCode ends a sign-in that lacks its second factor.
@@ -179,21 +180,9 @@ func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	return s.enterBy(w, r, who, wished, account.ByRecoveryCode)
 }
 
-type shownPasskey struct {
-	PasskeyID    string      `json:"passkey_id"`
-	CredentialID string      `json:"credential_id"` // base64url
-	Name         string      `json:"name"`
-	CreatedAt    id.Instant  `json:"created_at"`
-	UsedAt       *id.Instant `json:"used_at"` // null: not yet
-	BackedUp     bool        `json:"backed_up"`
-}
-
-func describePasskey(k factor.Passkey) shownPasskey {
-	shown := shownPasskey{PasskeyID: k.ID, CredentialID: base64.RawURLEncoding.EncodeToString(k.CredentialID), Name: k.Name, CreatedAt: k.CreatedAt, BackedUp: k.BackedUp}
-	if k.UsedAt != 0 {
-		shown.UsedAt = &k.UsedAt
-	}
-	return shown
+func describePasskey(k factor.Passkey) wire.Passkey {
+	return wire.Passkey{ID: k.ID, CredentialID: base64.RawURLEncoding.EncodeToString(k.CredentialID), Name: k.Name,
+		CreatedAt: k.CreatedAt, UsedAt: wire.Time(k.UsedAt), BackedUp: k.BackedUp}
 }
 
 func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
@@ -205,15 +194,11 @@ func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown := make([]shownPasskey, len(found.Passkeys))
+	shown := make([]wire.Passkey, len(found.Passkeys))
 	for i, k := range found.Passkeys {
 		shown[i] = describePasskey(k)
 	}
-	return edge.WriteJSON(w, http.StatusOK, struct {
-		Passkeys  []shownPasskey `json:"passkeys"`
-		CodesLeft int            `json:"recovery_codes_left"`
-		Next      *string        `json:"next"` // always null: there are few
-	}{shown, found.CodesLeft, nil})
+	return edge.WriteJSON(w, http.StatusOK, wire.Passkeys{Passkeys: shown, CodesLeft: found.CodesLeft})
 }
 
 // recentSession returns the session of a request whose person proved lately to be there.
@@ -278,7 +263,7 @@ func (s *Server) continueSession(w http.ResponseWriter, r *request, who account.
 // replaceSession is continueSession with the answer of a sign-in.
 func (s *Server) replaceSession(
 	w http.ResponseWriter, r *request, who account.Account, ended *account.Session,
-) (*signedIn, error) {
+) (*wire.SignedIn, error) {
 	visit := s.describeVisit(r)
 	visit.SignIn, visit.FactorAt = ended.SignIn, max(ended.FactorAt, account.NoProof)
 	return s.openSessionFrom(w, r, who, ended.Tenant, visit)
@@ -314,7 +299,7 @@ func (s *Server) makeRecoveryCodes(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusCreated, map[string][]string{"recovery_codes": codes})
+	return edge.WriteJSON(w, http.StatusCreated, wire.RecoveryCodes{Codes: codes})
 }
 
 // stepUpByPasskey is the step-up with a passkey, which must be of the session's account.

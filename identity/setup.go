@@ -5,13 +5,12 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/password"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // setupWish is the first organization and its owner.
@@ -25,16 +24,6 @@ type setupWish struct {
 	Password string `json:"password"`
 
 	Passkey *newPasskey `json:"passkey"` // in place of a password
-}
-
-// setUpService is the answer to the setup: that to a sign-in, and the credentials that are shown
-// this once.
-type setUpService struct {
-	*signedIn
-	Origin    id.Origin          `json:"origin"`
-	LogKey    string             `json:"log_key"`
-	Agent     agent.Credentials  `json:"agent"`
-	IngestKey platform.IngestKey `json:"ingest_key"`
 }
 
 // setUp makes the first organization of the service and signs its owner in.
@@ -91,9 +80,9 @@ func errTwoWays() error {
 }
 
 // describeFounded is the answer to a person who made an organization.
-func describeFounded(answer *signedIn, made *provision.Result) setUpService {
-	return setUpService{
-		signedIn: answer, Origin: made.State.Identity().Origin, LogKey: made.State.VerifierKey().String(),
-		Agent: made.Agent, IngestKey: platform.IngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
+func describeFounded(answer *wire.SignedIn, made *provision.Result) wire.Founded {
+	return wire.Founded{
+		SignedIn: *answer, Origin: made.State.Identity().Origin, LogKey: made.State.VerifierKey().String(),
+		Agent: made.Agent.Wire(), IngestKey: wire.IngestSecret{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
 	}
 }

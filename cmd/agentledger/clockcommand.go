@@ -5,22 +5,13 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // clockCommand shows the clock of a server that runs, and accepts it as it is.
 type clockCommand struct {
 	Accept bool `help:"Trust the machine's clock as it is."`
 	runningServer
-}
-
-// shownClock is the answer of the platform call.
-type shownClock struct {
-	TrustedAt id.Instant `json:"trusted_at"`
-	WallAt    id.Instant `json:"wall_at"`
-	OffsetMS  int64      `json:"offset_ms"`
-	Held      bool       `json:"held"`
-	Reason    string     `json:"held_reason"`
 }
 
 // Run prints the trusted time and the machine's time. It returns errFound while the clock is held.
@@ -35,11 +26,11 @@ func (c clockCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	fmt.Fprintf(out.stdout, "held: %s\nNothing is appended and nothing expires, "+
-		"until the clock is right or --accept is given.\n", shown.Reason)
+		"until the clock is right or --accept is given.\n", shown.HeldReason)
 	return errFound
 }
 
-func (c clockCommand) callServer(ctx context.Context) (shown shownClock, err error) {
+func (c clockCommand) callServer(ctx context.Context) (shown wire.Clock, err error) {
 	call := c.platformCall(http.MethodGet, "/clock", nil)
 	if c.Accept {
 		call = c.platformCall(http.MethodPost, "/clock", map[string]any{"accept": true})

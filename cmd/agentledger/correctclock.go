@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // correctClockCommand lets a ledger go on that took events while a clock was ahead. The server that runs
@@ -19,13 +20,6 @@ type correctClockCommand struct {
 	beside
 	Slug   string `help:"The organization's slug." required:""`
 	Reason string `help:"Why, in 1 to 1024 characters. Everybody can read it in the log." required:""`
-}
-
-// correctedClock is the event by which the ledger came back.
-type correctedClock struct {
-	Newest   id.Instant `json:"newest_received_at"`
-	Received id.Instant `json:"received_at"`
-	Sequence uint64     `json:"sequence_num"`
 }
 
 // Run corrects the clock of one ledger, stated in the log itself.
@@ -38,7 +32,7 @@ func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return fmt.Errorf("correct clock: %w", err)
 	}
-	_, err = fmt.Fprintf(out.stdout, "corrected: from %s back to %s\nIt is event %d of the log.\n", made.Newest,
+	_, err = fmt.Fprintf(out.stdout, "corrected: from %s back to %s\nIt is event %d of the log.\n", made.Latest,
 		made.Received, made.Sequence)
 	return err
 }
@@ -47,7 +41,7 @@ func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
 const correctionTimeout = time.Minute
 
 // correctByServer asks the server that runs.
-func (c correctClockCommand) correctByServer(ctx context.Context, _ terminal) (made correctedClock, err error) {
+func (c correctClockCommand) correctByServer(ctx context.Context, _ terminal) (made wire.CorrectedClock, err error) {
 	err = platformCall{
 		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: correctionTimeout,
 		method: http.MethodPost,
@@ -57,10 +51,10 @@ func (c correctClockCommand) correctByServer(ctx context.Context, _ terminal) (m
 }
 
 // correctInStore does it in the store of a stopped server.
-func (c correctClockCommand) correctInStore(ctx context.Context, out terminal) (made correctedClock, err error) {
+func (c correctClockCommand) correctInStore(ctx context.Context, out terminal) (made wire.CorrectedClock, err error) {
 	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
 		done, err := orgs.CorrectClock(ctx, t, sysevent.Operator, c.Reason)
-		made = correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}
+		made = wire.CorrectedClock{Latest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()}
 		return err
 	})
 	return made, err

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // rotateLogKeyCommand gives a log another key under the same origin, in two steps: first both keys sign,
@@ -21,13 +22,6 @@ type rotateLogKeyCommand struct {
 	beside
 	Slug   string `help:"The organization's slug." required:""`
 	Finish bool   `help:"End the overlap: the older key signs no more."`
-}
-
-// changedKey is the key that a step was about.
-type changedKey struct {
-	VerifierKey string    `json:"vkey"`
-	FromSize    id.Index  `json:"from_size"`
-	ToSize      *id.Index `json:"to_size"` // nil while it signs
 }
 
 // Run makes one step, stated in the log itself.
@@ -41,11 +35,11 @@ func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
 		return fmt.Errorf("rotate log key: %w", err)
 	}
 	if key.ToSize != nil {
-		_, err = fmt.Fprintf(out.stdout, "retired: %s\nIt signs no tree of size %d or more.\n", key.VerifierKey,
+		_, err = fmt.Fprintf(out.stdout, "retired: %s\nIt signs no tree of size %d or more.\n", key.VKey,
 			*key.ToSize)
 		return err
 	}
-	_, err = fmt.Fprintf(out.stdout, "new key: %s\nBoth keys sign from size %d on, until --finish.\n", key.VerifierKey,
+	_, err = fmt.Fprintf(out.stdout, "new key: %s\nBoth keys sign from size %d on, until --finish.\n", key.VKey,
 		key.FromSize)
 	return err
 }
@@ -55,7 +49,7 @@ func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
 const rotationTimeout = time.Minute
 
 // rotateByServer asks the server that runs.
-func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (key changedKey, err error) {
+func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (key wire.LogKey, err error) {
 	path := "/organizations/" + url.PathEscape(c.Slug) + "/log-keys"
 	if c.Finish {
 		path += "/retire"
@@ -68,14 +62,14 @@ func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (ke
 }
 
 // rotateInStore makes the step in the store of a stopped server.
-func (c rotateLogKeyCommand) rotateInStore(ctx context.Context, out terminal) (key changedKey, err error) {
+func (c rotateLogKeyCommand) rotateInStore(ctx context.Context, out terminal) (key wire.LogKey, err error) {
 	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
 		step := orgs.RotateLogKey
 		if c.Finish {
 			step = orgs.RetireLogKey
 		}
 		made, err := step(ctx, t, sysevent.Operator)
-		key = changedKey{VerifierKey: made.Verifier.String(), FromSize: made.From}
+		key = wire.LogKey{VKey: made.Verifier.String(), FromSize: made.From}
 		if made.To != log.NoEnd {
 			key.ToSize = &made.To
 		}

@@ -6,33 +6,10 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
-
-// foundAccount is an account as the operator sees it.
-type foundAccount struct {
-	AccountID   account.ID `json:"account_id"`
-	Email       string     `json:"email"`
-	DisplayName string     `json:"display_name"`
-	CreatedAt   id.Instant `json:"created_at"`
-
-	EmailProof account.Proof `json:"email_proof"`
-
-	HasPassword bool         `json:"has_password"`
-	Passkeys    int          `json:"passkeys"`
-	CodesLeft   int          `json:"recovery_codes_left"`
-	Places      []foundPlace `json:"organizations"`
-}
-
-type foundPlace struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Role           account.Role    `json:"role"`
-	Offered        bool            `json:"offered,omitzero"`
-	Suspended      bool            `json:"suspended,omitzero"`
-}
 
 // findAccounts lists the account of an address for the operator.
 func (c *Calls) findAccounts(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
@@ -40,45 +17,42 @@ func (c *Calls) findAccounts(w http.ResponseWriter, r *http.Request, _ edge.Body
 	if email == "" {
 		return fault.New(fault.Invalid, "email is required")
 	}
-	found := []foundAccount{}
+	found := []wire.FoundAccount{}
 	who, err := c.Accounts.Find(r.Context(), email)
 	if err == nil {
-		var one foundAccount
+		var one wire.FoundAccount
 		one, err = c.describeAccount(r, who)
 		found = append(found, one)
 	}
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, struct {
-		Accounts []foundAccount `json:"accounts"`
-		Next     *string        `json:"next"` // always null: an address has one account
-	}{found, nil})
+	return edge.WriteJSON(w, http.StatusOK, wire.FoundAccounts{Accounts: found})
 }
 
-func (c *Calls) describeAccount(r *http.Request, who account.Account) (foundAccount, error) {
+func (c *Calls) describeAccount(r *http.Request, who account.Account) (wire.FoundAccount, error) {
 	factors, err := c.Factors.Summary(r.Context(), who.ID)
 	if err != nil {
-		return foundAccount{}, err
+		return wire.FoundAccount{}, err
 	}
 	places, err := c.Accounts.Places(r.Context(), who.ID)
 	if err != nil {
-		return foundAccount{}, err
+		return wire.FoundAccount{}, err
 	}
 	proof, err := c.Accounts.Proof(r.Context(), who.ID)
 	if err != nil {
-		return foundAccount{}, err
+		return wire.FoundAccount{}, err
 	}
-	view := foundAccount{EmailProof: proof,
-		AccountID: who.ID, Email: who.Email, DisplayName: who.DisplayName, CreatedAt: who.CreatedAt,
-		HasPassword: who.HasPassword, Passkeys: len(factors.Passkeys), CodesLeft: factors.CodesLeft,
-		Places: make([]foundPlace, len(places))}
+	view := wire.FoundAccount{EmailProof: string(proof),
+		ID: string(who.ID), Email: who.Email, DisplayName: who.DisplayName, CreatedAt: who.CreatedAt,
+		HasPassword: who.HasPassword, Passkeys: len(factors.Passkeys), RecoveryCodes: factors.CodesLeft,
+		Organizations: make([]wire.FoundPlace, len(places))}
 	for i, m := range places {
 		summary, err := c.Orgs.Summary(r.Context(), m.Tenant)
 		if err != nil {
-			return foundAccount{}, err
+			return wire.FoundAccount{}, err
 		}
-		view.Places[i] = foundPlace{OrganizationID: summary.ID, Slug: summary.Slug, Role: m.Role, Offered: m.Offered,
+		view.Organizations[i] = wire.FoundPlace{ID: summary.ID, Slug: summary.Slug, Role: string(m.Role), Offered: m.Offered,
 			Suspended: m.Suspended}
 	}
 	return view, nil

@@ -9,19 +9,11 @@ import (
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// shownClock is the time that the service trusts beside the time of the machine.
-type shownClock struct {
-	TrustedAt  id.Instant `json:"trusted_at"`
-	WallAt     id.Instant `json:"wall_at"`
-	OffsetMS   int64      `json:"offset_ms"` // wall_at - where it should be
-	Held       bool       `json:"held"`
-	HeldReason string     `json:"held_reason,omitempty"`
-}
-
 func writeClockStatus(w http.ResponseWriter, s clock.Status) error {
-	return edge.WriteJSON(w, http.StatusOK, shownClock{
+	return edge.WriteJSON(w, http.StatusOK, wire.Clock{
 		TrustedAt: id.InstantOf(s.Trusted), WallAt: id.InstantOf(s.Wall), OffsetMS: s.Offset.Milliseconds(),
 		Held: s.Held != "", HeldReason: s.Held,
 	})
@@ -45,13 +37,6 @@ func (c *Calls) acceptClock(w http.ResponseWriter, r *http.Request, bounds edge.
 	return writeClockStatus(w, c.Clock.Accept())
 }
 
-// correctedClock is the event by which a ledger came back to the clock's time.
-type correctedClock struct {
-	Newest   id.Instant `json:"newest_received_at"`
-	Received id.Instant `json:"received_at"`
-	Sequence uint64     `json:"sequence_num"`
-}
-
 // correctClock goes on when the client disconnects, because its outcome would be
 // unknown otherwise.
 func (c *Calls) correctClock(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
@@ -70,5 +55,5 @@ func (c *Calls) correctClock(w http.ResponseWriter, r *http.Request, bounds edge
 		return err
 	}
 	return edge.WriteJSON(w, http.StatusOK,
-		correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()})
+		wire.CorrectedClock{Latest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()})
 }

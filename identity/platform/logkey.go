@@ -10,17 +10,9 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 )
-
-// changedLogKey is a key of an organization's log, with the members of its entry in
-// transparency/keys.
-type changedLogKey struct {
-	VerifierKey string    `json:"vkey"`
-	Use         string    `json:"use"`
-	FromSize    id.Index  `json:"from_size"`
-	ToSize      *id.Index `json:"to_size"` // nil while it signs
-}
 
 func (c *Calls) rotateLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	return c.changeLogKey(w, r, http.StatusCreated, c.Orgs.RotateLogKey)
@@ -44,7 +36,7 @@ func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
-	told := changedLogKey{VerifierKey: key.Verifier.String(), Use: "log", FromSize: key.From}
+	told := wire.LogKey{VKey: key.Verifier.String(), Use: "log", FromSize: key.From}
 	if key.To != log.NoEnd {
 		told.ToSize = &key.To
 	}

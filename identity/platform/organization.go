@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/sysevent"
-	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 type newOrganization struct {
@@ -22,23 +22,6 @@ type newOrganization struct {
 	Plan           string          `json:"plan"`
 	OrganizationID id.Organization `json:"organization_id"`
 	Disclosure     id.Disclosure   `json:"disclosure"`
-}
-
-type madeOrganization struct {
-	OrganizationID id.Organization   `json:"organization_id"`
-	Slug           id.Slug           `json:"slug"`
-	Origin         id.Origin         `json:"origin"`
-	LogKey         string            `json:"log_key"`
-	MembershipID   string            `json:"membership_id"`
-	Account        string            `json:"account"` // created or known
-	Agent          agent.Credentials `json:"agent"`
-	IngestKey      IngestKey         `json:"ingest_key"`
-}
-
-// IngestKey is the first ingest key of an organization, shown once.
-type IngestKey struct {
-	KeyID  string `json:"key_id"`
-	Secret string `json:"secret"`
 }
 
 func (c *Calls) createOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
@@ -55,11 +38,11 @@ func (c *Calls) createOrganization(w http.ResponseWriter, r *http.Request, bound
 		return err
 	}
 	identity := made.State.Identity()
-	return edge.WriteJSON(w, http.StatusCreated, madeOrganization{
+	return edge.WriteJSON(w, http.StatusCreated, wire.CreatedOrganization{
 		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
 		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(),
-		Agent:     made.Agent,
-		IngestKey: IngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
+		Agent:     made.Agent.Wire(),
+		IngestKey: wire.IngestSecret{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
 	})
 }
 
@@ -110,17 +93,7 @@ func (c *organizationChange) patchSettings() org.Patch {
 	return p
 }
 
-// limits are the organization's own; null: the plan's.
-type limits struct {
-	EventsPerMonth      *uint64 `json:"events_per_month"`
-	Agents              *uint64 `json:"agents"`
-	IngestKeys          *uint64 `json:"ingest_keys"`
-	Policies            *uint64 `json:"policies"`
-	PolicyVersions      *uint64 `json:"policy_versions"`
-	StatementsPerMinute *uint64 `json:"statements_per_minute"`
-}
-
-func describeLimits(s *org.Settings) limits {
+func describeLimits(s *org.Settings) wire.OwnLimits {
 	own := func(name org.Limit) *uint64 {
 		n, has := s.Own[name]
 		if !has {
@@ -128,21 +101,11 @@ func describeLimits(s *org.Settings) limits {
 		}
 		return &n
 	}
-	return limits{
+	return wire.OwnLimits{
 		EventsPerMonth: s.EventsPerMonth, Agents: own(org.AgentsLimit), IngestKeys: own(org.IngestKeysLimit),
 		Policies: own(org.PoliciesLimit), PolicyVersions: own(org.PolicyVersionsLimit),
 		StatementsPerMinute: own(org.StatementsPerMinute),
 	}
-}
-
-type changedOrganization struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Name           string          `json:"name"`
-	Plan           string          `json:"plan"`
-	Active         bool            `json:"active"`
-	Limits         limits          `json:"limits"`
-	Disclosure     id.Disclosure   `json:"disclosure"`
 }
 
 func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
@@ -161,8 +124,8 @@ func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bound
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, changedOrganization{
-		OrganizationID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
-		Limits: describeLimits(is), Disclosure: is.Disclosure,
+	return edge.WriteJSON(w, http.StatusOK, wire.ChangedOrganization{
+		ID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
+		Limits: describeLimits(is), Disclosure: is.Disclosure.String(),
 	})
 }

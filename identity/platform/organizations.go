@@ -6,37 +6,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-type listedOrganization struct {
-	OrganizationID id.Organization    `json:"organization_id"`
-	Slug           id.Slug            `json:"slug"`
-	Name           string             `json:"name"`
-	Plan           string             `json:"plan"`
-	Active         bool               `json:"active"`
-	Usage          *organizationUsage `json:"usage"` // null: it can't be read
-	Unread         string             `json:"unread,omitzero"`
-	Fault          log.Level          `json:"fault,omitzero"`
-}
-
-type organizationUsage struct {
-	Month           string     `json:"month"`
-	EventsThisMonth uint64     `json:"events_this_month"`
-	EventsPerMonth  *uint64    `json:"events_per_month"` // null: no cap
-	ResetsAt        id.Instant `json:"resets_at"`
-	IngestKeys      uint64     `json:"ingest_keys"`
-}
-
-func describeListedOrganization(l org.Listed) listedOrganization {
-	view := listedOrganization{OrganizationID: l.ID, Slug: l.Slug, Name: l.Name, Plan: l.Plan, Active: l.Active,
-		Unread: l.Unread, Fault: l.Fault}
+func describeListedOrganization(l org.Listed) wire.ListedOrganization {
+	view := wire.ListedOrganization{ID: l.ID, Slug: l.Slug, Name: l.Name, Plan: l.Plan, Active: l.Active,
+		Unread: l.Unread, Fault: string(l.Fault)}
 	if u := l.Usage; u != nil {
-		view.Usage = &organizationUsage{Month: u.Month, EventsThisMonth: u.EventsThisMonth, ResetsAt: u.ResetsAt,
-			IngestKeys: u.IngestKeys.Open()}
-		if u.EventsPerMonth != 0 {
-			view.Usage.EventsPerMonth = &u.EventsPerMonth
-		}
+		view.Usage = &wire.OrganizationUsage{Month: u.Month, EventsThisMonth: u.EventsThisMonth, ResetsAt: u.ResetsAt,
+			IngestKeys: u.IngestKeys.Open(), EventsPerMonth: wire.Number(u.EventsPerMonth)}
 	}
 	return view
 }
@@ -51,14 +29,7 @@ func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edg
 	if err != nil {
 		return err
 	}
-	body := struct {
-		listedOrganization `json:",inline"`
-		Origin             id.Origin     `json:"origin,omitzero"`
-		CreatedAt          id.Instant    `json:"created_at,omitzero"`
-		Disclosure         id.Disclosure `json:"disclosure,omitzero"`
-		SignIn             string        `json:"sign_in,omitzero"`
-		Limits             *limits       `json:"limits,omitzero"`
-	}{listedOrganization: describeListedOrganization(listed)}
+	body := wire.OrganizationDetail{ListedOrganization: describeListedOrganization(listed)}
 	if listed.Usage == nil {
 		return edge.WriteJSON(w, http.StatusOK, body)
 	}
@@ -67,7 +38,7 @@ func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edg
 		return err
 	}
 	own := describeLimits(is)
-	body.Origin, body.CreatedAt, body.Disclosure = is.Origin, is.CreatedAt, is.Disclosure
+	body.Origin, body.CreatedAt, body.Disclosure = is.Origin, is.CreatedAt, is.Disclosure.String()
 	body.SignIn, body.Limits = is.SignIn, &own
 	return edge.WriteJSON(w, http.StatusOK, body)
 }
@@ -82,10 +53,7 @@ func (c *Calls) listOrganizations(w http.ResponseWriter, r *http.Request, _ edge
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Organizations []listedOrganization `json:"organizations"`
-		Next          *string              `json:"next"`
-	}
+	var body wire.ListedOrganizations
 	body.Organizations, body.Next = edge.CutPage(p, found, func(l org.Listed) string { return string(l.Slug) },
 		describeListedOrganization)
 	return edge.WriteJSON(w, http.StatusOK, body)

@@ -6,16 +6,12 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Witnesses asks the witnesses of an organization's log at once, for the operator of the
 // service. It returns the names of the witnesses.
 type Witnesses func(ctx context.Context, t id.Tenant) ([]string, error)
-
-// askedWitnesses are the names of the witnesses that are asked about a log.
-type askedWitnesses struct {
-	Asked []string `json:"asked"`
-}
 
 // askWitnesses does not wait for the answers of the witnesses. The request has no body.
 func (c *Calls) askWitnesses(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
@@ -27,5 +23,5 @@ func (c *Calls) askWitnesses(w http.ResponseWriter, r *http.Request, _ edge.Body
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusAccepted, askedWitnesses{Asked: append([]string{}, names...)})
+	return edge.WriteJSON(w, http.StatusAccepted, wire.AskedWitnesses{Asked: append([]string{}, names...)})
 }

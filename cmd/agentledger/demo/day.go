@@ -36,7 +36,7 @@ func (s *stage) playDay(ctx context.Context) {
 	s.post(ctx, n.main+"/v1/console/policies/support-desk/activate", struct{}{}, nil)
 	s.note("log origin  %s", acme.Origin)
 	s.note("log key     %s", acme.LogKey)
-	s.note("agent       %s", acme.Agent.ID)
+	s.note("agent       %s", acme.Agent.AgentID)
 	s.conclude("each organization has its own log, under its own key; auditors pin that key now")
 
 	morning := acme.head(ctx)
@@ -98,7 +98,7 @@ func refund(order string) act {
 func (s *stage) playWork(ctx context.Context, o *organization) (sent [][]byte) {
 	for i, a := range day {
 		if a.kind == "tool_call" {
-			d := must(o.client.Evaluate(ctx, client.Question{Organization: o.ID, Agent: o.Agent.ID, Tool: id.Tool(a.tool),
+			d := must(o.client.Evaluate(ctx, client.Question{Organization: o.OrganizationID, Agent: o.Agent.AgentID, Tool: id.Tool(a.tool),
 				Payload: a.payload}))
 			s.check(d.Decision == a.want, "asks  %-24s %s (rule %s)", a.tool, d.Decision, d.RuleID)
 		}
@@ -176,7 +176,7 @@ func (s *stage) playOutsider(ctx context.Context, o *organization, morning tlog.
 	}
 	s.conclude("offline: the leaf is under the signed root, the leaf before it is the one it names, " +
 		"the agent's key signed the envelope")
-	document := must(o.client.AgentDID(ctx, o.Agent.ID))
+	document := must(o.client.AgentDID(ctx, o.Agent.AgentID))
 	s.check(len(document.VerificationMethod) > 0, "the agent's DID document: %.24s…", document.ID)
 }
 
@@ -222,7 +222,7 @@ const maxLater = 1000
 // playRefund asks for the approval of a refund and waits for the decision.
 func (s *stage) playRefund(ctx context.Context, o *organization, order string) error {
 	a := refund(order)
-	asked, err := o.client.AskApproval(ctx, client.ApprovalQuestion{Organization: o.ID, Agent: o.Agent.ID,
+	asked, err := o.client.AskApproval(ctx, client.ApprovalQuestion{Organization: o.OrganizationID, Agent: o.Agent.AgentID,
 		Tool: id.Tool(a.tool), Payload: a.payload, Trace: id.Trace("refund-" + order), Principal: "support-agent"})
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (s *stage) playRefund(ctx context.Context, o *organization, order string) e
 
 // invite prints requests to try while the demo serves, with all credentials.
 func (s *stage) invite(n *node, o *organization) {
-	agent := provision.FirstAgent{URL: n.main, Organization: o.ID, Agent: o.Agent.ID, Key: o.Agent.KeyID,
+	agent := provision.FirstAgent{URL: n.main, Organization: o.OrganizationID, Agent: o.Agent.AgentID, Key: o.Agent.KeyID,
 		IngestKey: o.IngestKey.Secret, KeyFile: filepath.Join(s.dir, "agent.key")}
 	try(durable.CreateFile(agent.KeyFile, []byte(o.Agent.PrivateB64+"\n")))
 	pages, _, _ := strings.Cut(string(o.Origin), "/")

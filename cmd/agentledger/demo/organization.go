@@ -17,12 +17,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // organization is one customer of the service: its agent, and its log as the public sees it.
 type organization struct {
 	name string
-	founded
+	wire.CreatedOrganization
 	client *client.Client // with the agent's ingest key
 	signer *client.Signer // with the agent's key
 	log    *client.Log    // under the key that the operator received
@@ -33,22 +34,6 @@ type organization struct {
 	heads    map[id.Index]id.Hash       // that nodes have shown
 	shown    map[*node]bool             // nodes that have shown heads
 	faults   []string                   // in these heads
-}
-
-// founded is the part of the answer of the platform call that the demo needs.
-type founded struct {
-	ID     id.Organization `json:"organization_id"`
-	Slug   id.Slug         `json:"slug"`
-	Origin id.Origin       `json:"origin"`
-	LogKey string          `json:"log_key"`
-	Agent  struct {
-		ID         id.Agent `json:"agent_id"`
-		KeyID      id.Key   `json:"key_id"`
-		PrivateB64 string   `json:"private_key_b64"`
-	} `json:"agent"`
-	IngestKey struct {
-		Secret string `json:"secret"`
-	} `json:"ingest_key"`
 }
 
 // password is the password of every owner.
@@ -62,7 +47,7 @@ func (s *stage) found(ctx context.Context, n *node, name string) *organization {
 	o := &organization{name: name, receipts: map[id.Event]client.Result{}, heads: map[id.Index]id.Hash{},
 		shown: map[*node]bool{}}
 	s.post(ctx, n.identity+"/v1/id/platform/organizations", map[string]any{"name": name, "slug": strings.ToLower(name),
-		"disclosure": "full", "admin_email": o.owner(), "admin_password": password}, &o.founded)
+		"disclosure": "full", "admin_email": o.owner(), "admin_password": password}, &o.CreatedOrganization)
 	// The client sends a request again until a node answers it.
 	o.client = must(client.New(client.Config{BaseURL: s.url, Token: o.IngestKey.Secret,
 		HTTP: &http.Client{Transport: s.transport}, Timeout: 10 * time.Second,
@@ -75,7 +60,7 @@ func (s *stage) found(ctx context.Context, n *node, name string) *organization {
 // newSigner returns a signer with the agent's private key.
 func (o *organization) newSigner(key id.Key) *client.Signer {
 	seed := must(base64.StdEncoding.DecodeString(o.Agent.PrivateB64))
-	return must(client.NewSigner(client.Identity{Organization: o.ID, Agent: o.Agent.ID, Key: key}, seed))
+	return must(client.NewSigner(client.Identity{Organization: o.OrganizationID, Agent: o.Agent.AgentID, Key: key}, seed))
 }
 
 // logAt returns the log as a client sees it.

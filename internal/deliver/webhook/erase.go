@@ -145,7 +145,7 @@ func bodyOfEvent(ctx context.Context, t id.Tenant, at id.Index, d *delivery, gon
 	if err := json.Unmarshal(d.Body, &body); err != nil {
 		return nil, err
 	}
-	body.Data.Principal = nil
+	body.Data.Principal = ""
 	return json.Marshal(body)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -203,27 +204,27 @@ type eventData struct {
 	ReceivedAt id.Instant   `json:"received_at"`
 	Agent      id.Agent     `json:"agent_id"`
 	Signer     event.Signer `json:"signer"`
-	Tool       *id.Tool     `json:"tool_name"`
-	Kind       *string      `json:"action_kind"`
-	Trace      *id.Trace    `json:"trace_id"`
-	Principal  *string      `json:"actor_principal"`
+	Tool       wire.Text    `json:"tool_name"`
+	Kind       wire.Text    `json:"action_kind"`
+	Trace      wire.Text    `json:"trace_id"`
+	Principal  wire.Text    `json:"actor_principal"`
 	Declared   id.Decision  `json:"declared"`
 	Effective  id.Decision  `json:"effective"`
-	Policy     *string      `json:"policy_id"`
-	Rule       *string      `json:"rule_id"`
+	Policy     wire.Text    `json:"policy_id"`
+	Rule       wire.Text    `json:"rule_id"`
 }
 
 // messagesOf returns the notices of an event.
 func messagesOf(e *follow.Event) ([]Message, error) {
 	r := &e.Record
 	d := eventData{Event: r.EventID, Index: e.Index, ReceivedAt: r.ReceivedAt, Agent: r.AgentID, Signer: r.Signer,
-		Declared: r.Policy.Declared, Effective: r.Policy.Effective, Policy: orNull(r.Policy.PolicyID),
-		Rule: orNull(r.Policy.RuleID)}
+		Declared: r.Policy.Declared, Effective: r.Policy.Effective, Policy: wire.Text(r.Policy.PolicyID),
+		Rule: wire.Text(r.Policy.RuleID)}
 	subject := "an event"
 	m := Message{Agent: r.AgentID}
 	if v := e.Envelope; v != nil {
-		d.Tool, d.Kind, d.Trace = orNull(v.Tool), orNull(v.ActionKind), orNull(v.TraceID)
-		d.Principal = orNull(v.ActorPrincipal)
+		d.Tool, d.Kind, d.Trace = wire.Text(v.Tool), wire.Text(v.ActionKind), wire.Text(v.TraceID)
+		d.Principal = wire.Text(v.ActorPrincipal)
 		m.Tool, subject = v.Tool, cmp.Or(string(v.Tool), v.ActionKind)
 	}
 	var err error
@@ -248,12 +249,4 @@ func messagesOf(e *follow.Event) ([]Message, error) {
 func (m Message) titled(kind, title string) Message {
 	m.Type, m.Title = kind, title
 	return m
-}
-
-func orNull[T comparable](v T) *T {
-	var none T
-	if v == none {
-		return nil
-	}
-	return &v
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Bounds of a page.
@@ -34,12 +35,11 @@ func ParsePage(r *http.Request) (Page, error) {
 }
 
 // CutPage shows one page of items that were found with one more than the page holds,
-// and returns the `after` of the next page, nil for the last one.
-func CutPage[T, S any](p Page, found []T, name func(T) string, show func(T) S) (shown []S, next *string) {
+// and returns the parameter after of the next page, "" on the last one.
+func CutPage[T, S any](p Page, found []T, name func(T) string, show func(T) S) (shown []S, next wire.Text) {
 	if len(found) > p.Limit {
 		found = found[:p.Limit]
-		last := name(found[p.Limit-1])
-		next = &last
+		next = wire.Text(name(found[p.Limit-1]))
 	}
 	shown = make([]S, len(found))
 	for i := range found {

@@ -7,16 +7,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
-
-// Actor is who made a change.
-type Actor struct {
-	Type  string `json:"type"`  // account, operator, ingest_key, or unknown for an erased envelope
-	ID    string `json:"id"`    // of the account or the ingest key; "" for others
-	Name  string `json:"name"`  // of the account, as it is now; "" for others
-	Email string `json:"email"` // of the account, as it is now; "" for others
-	Token string `json:"token"` // public name of the console token that acted for the account; "" for none
-}
 
 // name is the name of an account, zero for one that is gone.
 type name struct{ display, email string }
@@ -25,18 +17,18 @@ type name struct{ display, email string }
 const accountPrefix = "acc_"
 
 // describeActor describes the principal of an event.
-func (d *describer) describeActor(ctx context.Context, principal string) (Actor, error) {
+func (d *describer) describeActor(ctx context.Context, principal string) (wire.Actor, error) {
 	switch {
 	case principal == "":
-		return Actor{Type: "unknown"}, nil
+		return wire.Actor{Type: "unknown"}, nil
 	case principal == sysevent.Operator:
-		return Actor{Type: "operator"}, nil
+		return wire.Actor{Type: "operator"}, nil
 	case !strings.HasPrefix(principal, accountPrefix):
-		return Actor{Type: "ingest_key", ID: principal}, nil
+		return wire.Actor{Type: "ingest_key", ID: principal}, nil
 	}
 	who, token, _ := strings.Cut(principal, "/")
 	known, err := d.findName(ctx, account.ID(who))
-	return Actor{Type: "account", ID: who, Name: known.display, Email: known.email, Token: token}, err
+	return wire.Actor{Type: "account", ID: who, Name: known.display, Email: known.email, Token: token}, err
 }
 
 // findName reads the name of an account, once a page.
@@ -54,7 +46,7 @@ func (d *describer) findName(ctx context.Context, who account.ID) (name, error) 
 }
 
 // subject returns an actor as the subject of a sentence.
-func (a Actor) subject() string {
+func subject(a wire.Actor) string {
 	switch a.Type {
 	case "operator":
 		return "The operator"
@@ -78,14 +70,14 @@ func (n name) text(who string) string {
 }
 
 // from returns the end of a sentence: where the call came from.
-func (a *Act) from() string {
+func (a *act) from() string {
 	text := ""
-	if a.Source != nil && a.Source.Address.IsValid() {
-		text = " from " + a.Source.Address.String()
+	if a.source != nil && a.source.Address.IsValid() {
+		text = " from " + a.source.Address.String()
 	}
-	switch o := a.Source; {
-	case a.Actor.Token != "":
-		return text + " with token " + a.Actor.Token
+	switch o := a.source; {
+	case a.actor.Token != "":
+		return text + " with token " + a.actor.Token
 	case o == nil:
 	case o.Credential == sysevent.BySession && o.ID != "":
 		return text + " with session " + o.ID
@@ -95,4 +87,16 @@ func (a *Act) from() string {
 		return text + " with a command on the machine"
 	}
 	return text
+}
+
+// describeSource describes where a call came from, nil for nil.
+func describeSource(s *sysevent.Source) *wire.Source {
+	if s == nil {
+		return nil
+	}
+	shown := &wire.Source{Credential: string(s.Credential), ID: s.ID}
+	if s.Address.IsValid() {
+		shown.Address = s.Address.String()
+	}
+	return shown
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -44,49 +45,36 @@ type Reader struct {
 	Organizations *org.Orgs
 }
 
-// Act is one of the server's own events.
-type Act struct {
-	LogIndex   id.Index         `json:"log_index"`
-	EventID    id.Event         `json:"event_id"`
-	EventHash  id.Hash          `json:"event_hash"`
-	ReceivedAt id.Instant       `json:"received_at"`
-	Kind       string           `json:"kind"`
-	Sentence   string           `json:"sentence"`
-	Actor      Actor            `json:"actor"`
-	Source     *sysevent.Source `json:"source"`  // null when none was kept
-	Payload    jsontext.Value   `json:"payload"` // as it was signed; null when the envelope is erased
-	Proof      string           `json:"proof"`   // path of the public verification bundle
-}
-
-// Acts is a page of acts.
-type Acts struct {
-	Acts      []Act    `json:"acts"`
-	Next      *string  `json:"next"`
-	IndexedTo id.Index `json:"indexed_to"` // the list reaches up to the event before this one
+// act is one of the service's own events while its sentence is written.
+type act struct {
+	kind    string
+	actor   wire.Actor
+	source  *sysevent.Source // nil if none was stored
+	payload jsontext.Value   // nil if the envelope is erased
 }
 
 // List answers a page of acts. The parameters are actor, kind, from, to and order.
-func (r *Reader) List(ctx context.Context, a eventlist.Asked) (Acts, error) {
+func (r *Reader) List(ctx context.Context, a eventlist.Asked) (wire.Acts, error) {
 	q, err := parseQuery(a)
 	if err != nil {
-		return Acts{}, err
+		return wire.Acts{}, err
 	}
 	page, err := r.Index.List(ctx, a.Tenant, q)
 	if err != nil {
-		return Acts{}, err
+		return wire.Acts{}, err
 	}
 	d, err := r.newDescriber(ctx, a.Tenant)
 	if err != nil {
-		return Acts{}, err
+		return wire.Acts{}, err
 	}
-	shown := Acts{Acts: make([]Act, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
+	shown := wire.Acts{Acts: make([]wire.Act, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
 	i := 0
 	for stored, err := range r.Ledgers.EventsAt(ctx, d.state, eventlist.Indices(page.Rows), storage.FieldEnvelope) {
 		if err == nil {
 			shown.Acts[i], err = d.describe(ctx, &page.Rows[i], stored.Envelope)
 		}
 		if err != nil {
-			return Acts{}, err
+			return wire.Acts{}, err
 		}
 		i++
 	}
@@ -139,23 +127,23 @@ type signed struct {
 }
 
 // describe describes an act by its row and its envelope, nil for one that is erased.
-func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byte) (Act, error) {
-	act := Act{LogIndex: row.Index, EventID: row.Event, EventHash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
-		Proof: "/v1/public/orgs/" + string(d.slug) + "/verify/" + url.PathEscape(string(row.Event))}
+func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byte) (wire.Act, error) {
 	var said signed
 	if envelope != nil {
 		if err := json.Unmarshal(envelope, &said); err != nil {
-			return Act{}, err
+			return wire.Act{}, err
 		}
 	}
-	act.Payload = said.Payload
+	a := act{kind: row.Kind, payload: said.Payload}
 	var err error
-	if act.Actor, err = d.describeActor(ctx, said.Principal); err != nil {
-		return Act{}, err
+	if a.actor, err = d.describeActor(ctx, said.Principal); err != nil {
+		return wire.Act{}, err
 	}
-	if act.Source, err = d.Sources.Source(ctx, d.tenant, row.Event); err != nil {
-		return Act{}, err
+	if a.source, err = d.Sources.Source(ctx, d.tenant, row.Event); err != nil {
+		return wire.Act{}, err
 	}
-	act.Sentence, err = d.write(ctx, &act)
-	return act, err
+	sentence, err := d.write(ctx, &a)
+	return wire.Act{Index: row.Index, ID: row.Event, Hash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
+		Sentence: sentence, Actor: a.actor, Source: describeSource(a.source), Payload: a.payload,
+		Proof: "/v1/public/orgs/" + string(d.slug) + "/verify/" + url.PathEscape(string(row.Event))}, err
 }

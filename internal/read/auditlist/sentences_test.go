@@ -85,9 +85,9 @@ func sentenceOf(t *testing.T, kind, payload string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	act := &Act{Kind: kind, Actor: actor}
+	act := &act{kind: kind, actor: actor}
 	if payload != "" {
-		act.Payload = jsontext.Value(payload)
+		act.payload = jsontext.Value(payload)
 	}
 	text, err := d.write(t.Context(), act)
 	if err != nil {

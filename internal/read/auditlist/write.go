@@ -11,26 +11,26 @@ import (
 )
 
 // write writes the sentence of an act.
-func (d *describer) write(ctx context.Context, act *Act) (string, error) {
-	if act.Payload == nil {
-		return act.Actor.subject() + " made a change of kind " + act.Kind + " whose envelope is erased.", nil
+func (d *describer) write(ctx context.Context, act *act) (string, error) {
+	if act.payload == nil {
+		return subject(act.actor) + " made a change of kind " + act.kind + " whose envelope is erased.", nil
 	}
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(act.Payload, &members); err != nil {
+	if err := json.Unmarshal(act.payload, &members); err != nil {
 		return "", err
 	}
 	all := sentences()
-	text, known := all[act.Kind+" "+scalar(members["transition"])]
+	text, known := all[act.kind+" "+scalar(members["transition"])]
 	if !known {
-		text, known = all[act.Kind]
+		text, known = all[act.kind]
 	}
 	if !known {
-		text = sentence("{who} made a change of kind " + act.Kind)
+		text = sentence("{who} made a change of kind " + act.kind)
 	}
 	w := writer{d: d, act: act, members: members}
 	written, err := w.expand(ctx, string(text))
 	from := act.from()
-	if from != "" && strings.Contains(strings.TrimPrefix(written, act.Actor.subject()), ", ") {
+	if from != "" && strings.Contains(strings.TrimPrefix(written, subject(act.actor)), ", ") {
 		from = "," + from // because else it would belong to the last part alone
 	}
 	return written + from + ".", err
@@ -39,7 +39,7 @@ func (d *describer) write(ctx context.Context, act *Act) (string, error) {
 // writer fills the places of a sentence.
 type writer struct {
 	d       *describer
-	act     *Act
+	act     *act
 	members map[string]jsontext.Value
 }
 
@@ -94,7 +94,7 @@ func (w *writer) expandPart(ctx context.Context, inner string, optional bool) (s
 // value returns the text of a place, "" for none.
 func (w *writer) value(ctx context.Context, member string) (string, error) {
 	if member == "who" {
-		return w.act.Actor.subject(), nil
+		return subject(w.act.actor), nil
 	}
 	text := scalar(w.members[member])
 	if member != "account_id" && member != "invited_by" || !strings.HasPrefix(text, accountPrefix) {

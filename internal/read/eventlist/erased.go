@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -19,24 +20,25 @@ func (r *Reader) erasuresOf(t id.Tenant) *erasures {
 	return &erasures{Reader: r, tenant: t, times: make(map[id.Index]id.Instant)}
 }
 
-// addTime adds the time of its erasure to an event, if it was erased and the erasure is published; nil is no event.
-func (r *erasures) addTime(ctx context.Context, e *Event) error {
-	if e == nil || e.erasedBy == 0 {
+// addTime sets the time at which the event at an index erased e. It does nothing if the index is 0 or the erasure is not
+// published yet.
+func (r *erasures) addTime(ctx context.Context, e *wire.Event, erasedBy id.Index) error {
+	if erasedBy == 0 {
 		return nil
 	}
-	at, known := r.times[e.erasedBy]
+	at, known := r.times[erasedBy]
 	if !known {
 		s, err := r.Ledgers.State(ctx, r.tenant)
-		if err != nil || s.Size() <= e.erasedBy {
+		if err != nil || s.Size() <= erasedBy {
 			return err
 		}
-		erasing, err := r.Ledgers.Event(ctx, s, e.erasedBy, storage.FieldColumns)
+		erasing, err := r.Ledgers.Event(ctx, s, erasedBy, storage.FieldColumns)
 		if err != nil {
 			return fmt.Errorf("read erasure: %w", err)
 		}
 		at = erasing.ReceivedAt
-		r.times[e.erasedBy] = at
+		r.times[erasedBy] = at
 	}
-	e.ErasedAt = &at
+	e.ErasedAt = wire.Time(at)
 	return nil
 }

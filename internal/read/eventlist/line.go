@@ -5,23 +5,17 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 )
 
 // maxPredecessors bounds how far back a log is looked for.
 const maxPredecessors = 64
 
-// Predecessor is the frozen log that the one of an answer succeeds. An answer is of one log, and its log
-// indices are those of that log.
-type Predecessor struct {
-	Log    id.Origin `json:"log"`    // the parameter log by which it is read
-	Events id.Index  `json:"events"` // how many it has
-}
-
 // line is the log that a question is about, in the line of an organization's logs.
 type line struct {
 	tenant      id.Tenant
-	predecessor *Predecessor // nil: it is the first one
+	predecessor *wire.Predecessor // nil: it is the first one
 }
 
 // openLine returns the log that a question names by its origin, or the one that is written now.
@@ -49,7 +43,7 @@ func (r *Reader) openLine(ctx context.Context, a Asked) (line, error) {
 func describeLine(s, before *log.State) line {
 	l := line{tenant: s.Identity().Tenant}
 	if before != nil {
-		l.predecessor = &Predecessor{before.Identity().Origin, before.Size()}
+		l.predecessor = &wire.Predecessor{Log: before.Identity().Origin, Events: before.Size()}
 	}
 	return l
 }

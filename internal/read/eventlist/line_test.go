@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -67,16 +68,16 @@ func TestFormerLogs(t *testing.T) {
 		log    string
 		size   id.Index
 		newest id.Event
-		before *eventlist.Predecessor
+		before *wire.Predecessor
 	}{
-		{"", h.State(t, now).Size(), "second1", &eventlist.Predecessor{Log: old.Identity().Origin, Events: old.Size()}},
+		{"", h.State(t, now).Size(), "second1", &wire.Predecessor{Log: old.Identity().Origin, Events: old.Size()}},
 		{string(successor.Identity().Origin), h.State(t, now).Size(), "second1",
-			&eventlist.Predecessor{Log: old.Identity().Origin, Events: old.Size()}},
+			&wire.Predecessor{Log: old.Identity().Origin, Events: old.Size()}},
 		{string(old.Identity().Origin), old.Size(), "first2", nil},
 	} {
 		a := eventlist.Asked{Tenant: now, Values: url.Values{"log": {c.log}, "signer": {"agent"}}, Limit: 10}
 		events, err := h.reader.List(t.Context(), a)
-		if err != nil || events.Events[0].EventID != c.newest || events.IndexedTo != c.size {
+		if err != nil || events.Events[0].ID != c.newest || events.IndexedTo != c.size {
 			t.Fatalf("%q: got %+v, %v", c.log, events, err)
 		}
 		h.comparePredecessor(c.log, events.Predecessor, c.before)
@@ -85,7 +86,7 @@ func TestFormerLogs(t *testing.T) {
 			t.Errorf("%q: got traces %+v, %v", c.log, traces, err)
 		}
 		h.comparePredecessor(c.log, traces.Predecessor, c.before)
-		tree, err := h.reader.Trace(t.Context(), a, traces.Traces[0].TraceID)
+		tree, err := h.reader.Trace(t.Context(), a, traces.Traces[0].ID)
 		if err != nil || len(tree.Events) != len(events.Events) {
 			t.Errorf("%q: got trace %+v, %v", c.log, tree, err)
 		}
@@ -107,7 +108,7 @@ func TestFormerLogs(t *testing.T) {
 	}
 }
 
-func (h *house) comparePredecessor(log string, got, want *eventlist.Predecessor) {
+func (h *house) comparePredecessor(log string, got, want *wire.Predecessor) {
 	h.t.Helper()
 	if (got == nil) != (want == nil) || got != nil && *got != *want {
 		h.t.Errorf("%q: got predecessor %+v, want %+v", log, got, want)

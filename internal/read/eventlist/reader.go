@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
@@ -41,30 +42,30 @@ type Asked struct {
 
 // List answers a page of events. A page without events waits for the next one, if that is asked for and
 // the oldest events come first.
-func (r *Reader) List(ctx context.Context, a Asked) (Events, error) {
+func (r *Reader) List(ctx context.Context, a Asked) (wire.Events, error) {
 	q, err := ParseQuery(a.Values, a.After, a.Limit)
 	if err != nil {
-		return Events{}, err
+		return wire.Events{}, err
 	}
 	if a.Wait > 0 && !q.Ascending {
-		return Events{}, fault.New(fault.Invalid, "wait needs order=oldest")
+		return wire.Events{}, fault.New(fault.Invalid, "wait needs order=oldest")
 	}
 	line, err := r.openLine(ctx, a)
 	if err != nil {
-		return Events{}, err
+		return wire.Events{}, err
 	}
 	q.Envelopes = a.Role.May(account.ReadPayloads)
 	for until := time.Now().Add(a.Wait); ; {
 		page, err := r.Index.List(ctx, line.tenant, q)
 		if err != nil {
-			return Events{}, err
+			return wire.Events{}, err
 		}
 		left := time.Until(until)
 		if a.Wait == 0 || left <= 0 || len(page.Rows) > 0 || page.Next != nil {
 			return r.describeList(ctx, page, line)
 		}
 		if err := r.Index.Await(ctx, line.tenant, page.End, left); err != nil {
-			return Events{}, err
+			return wire.Events{}, err
 		}
 		if page.End > 0 && (q.After == nil || *q.After < page.End-1) { // the events before it are not wanted
 			last := page.End - 1
@@ -74,35 +75,35 @@ func (r *Reader) List(ctx context.Context, a Asked) (Events, error) {
 }
 
 // describeList describes a page, with the times of erasures.
-func (r *Reader) describeList(ctx context.Context, page index.Page, of line) (Events, error) {
+func (r *Reader) describeList(ctx context.Context, page index.Page, of line) (wire.Events, error) {
 	shown, erased := describePage(page, of), r.erasuresOf(of.tenant)
 	for i := range shown.Events {
-		if err := erased.addTime(ctx, &shown.Events[i]); err != nil {
-			return Events{}, err
+		if err := erased.addTime(ctx, &shown.Events[i], page.Rows[i].ErasedBy); err != nil {
+			return wire.Events{}, err
 		}
 	}
 	return shown, nil
 }
 
 // Find answers one event with its documents, proof and neighbours. name is its id, log index or hash.
-func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error) {
+func (r *Reader) Find(ctx context.Context, a Asked, name string) (wire.EventDetail, error) {
 	line, err := r.openLine(ctx, a)
 	if err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
 	row, err := r.Index.Find(ctx, line.tenant, name)
 	if err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
 	state, err := r.Ledgers.State(ctx, line.tenant)
 	if err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
 	e, err := r.Ledgers.Event(ctx, state, row.Index, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
-	shown := Detail{Event: describe(row), Record: string(e.Record)}
+	shown := wire.EventDetail{Event: describe(row), Record: string(e.Record)}
 	disclosure := max(e.Disclosure, id.DiscloseRecord)
 	if mayReadEnvelope(a.Role, row.Kind) {
 		disclosure = id.DiscloseFull
@@ -111,24 +112,24 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error)
 			shown.Envelope = &text
 		}
 	}
-	if err := r.erasuresOf(line.tenant).addTime(ctx, &shown.Event); err != nil {
-		return Detail{}, err
+	if err := r.erasuresOf(line.tenant).addTime(ctx, &shown.Event, row.ErasedBy); err != nil {
+		return wire.EventDetail{}, err
 	}
 	if shown.Before, err = r.findNeighbour(ctx, line.tenant, row, false); err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
 	if shown.After, err = r.findNeighbour(ctx, line.tenant, row, true); err != nil || state.Provable() != nil {
 		return shown, err
 	}
 	settings, err := r.Organizations.CurrentSettings(ctx, a.Tenant)
 	if err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
 	if shown.Bundle, err = r.Bundles.MakeBundle(ctx, settings.Slug, state, row.Index, disclosure); err != nil {
-		return Detail{}, err
+		return wire.EventDetail{}, err
 	}
-	if shown.ErasedAt == nil && e.ErasedBy != 0 { // the erasure is newer than the row in the index
-		shown.ErasedAt = shown.Bundle.ErasedAt
+	if shown.ErasedAt == 0 && e.ErasedBy != 0 { // the erasure is newer than the row in the index
+		shown.ErasedAt = wire.Time(*shown.Bundle.ErasedAt)
 	}
 	return shown, nil
 }
@@ -140,77 +141,77 @@ func mayReadEnvelope(role account.Role, kind string) bool {
 }
 
 // findNeighbour returns the event of a row's trace that comes before or after the row, nil for none.
-func (r *Reader) findNeighbour(ctx context.Context, t id.Tenant, row index.Row, after bool) (*Event, error) {
+func (r *Reader) findNeighbour(ctx context.Context, t id.Tenant, row index.Row, after bool) (*wire.Event, error) {
 	page, err := r.Index.List(ctx, t, index.Query{Filter: index.Filter{Trace: row.Trace}, Ascending: after,
 		After: &row.Index, Limit: 1})
 	if err != nil || len(page.Rows) == 0 {
 		return nil, err
 	}
 	shown := describe(page.Rows[0])
-	return &shown, r.erasuresOf(t).addTime(ctx, &shown)
+	return &shown, r.erasuresOf(t).addTime(ctx, &shown, page.Rows[0].ErasedBy)
 }
 
 // ListTraces answers a page of traces.
-func (r *Reader) ListTraces(ctx context.Context, a Asked) (Traces, error) {
+func (r *Reader) ListTraces(ctx context.Context, a Asked) (wire.Traces, error) {
 	q, err := ParseQuery(a.Values, a.After, a.Limit)
 	if err != nil {
-		return Traces{}, err
+		return wire.Traces{}, err
 	}
 	if q.Text != "" || q.Ascending {
-		return Traces{}, fault.New(fault.Invalid, "Lists of traces take no q and have the newest first")
+		return wire.Traces{}, fault.New(fault.Invalid, "Lists of traces take no q and have the newest first")
 	}
 	line, err := r.openLine(ctx, a)
 	if err != nil {
-		return Traces{}, err
+		return wire.Traces{}, err
 	}
 	page, err := r.Index.Traces(ctx, line.tenant, q)
 	if err != nil {
-		return Traces{}, err
+		return wire.Traces{}, err
 	}
 	return describeTraces(page, line), nil
 }
 
 // Trace answers a page of the events of a trace.
-func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (Tree, error) {
+func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (wire.Tree, error) {
 	q, err := ParseQuery(url.Values{}, a.After, a.Limit)
 	if err != nil {
-		return Tree{}, err
+		return wire.Tree{}, err
 	}
 	line, err := r.openLine(ctx, a)
 	if err != nil {
-		return Tree{}, err
+		return wire.Tree{}, err
 	}
 	page, parents, err := r.Index.Tree(ctx, line.tenant, trace, q)
 	if err != nil {
-		return Tree{}, err
+		return wire.Tree{}, err
 	}
 	shown, erased := describeTree(trace, page, parents, line), r.erasuresOf(line.tenant)
 	for i := range shown.Events {
-		if err := erased.addTime(ctx, &shown.Events[i].Event); err != nil {
-			return Tree{}, err
+		if err := erased.addTime(ctx, &shown.Events[i].Event, page.Rows[i].ErasedBy); err != nil {
+			return wire.Tree{}, err
 		}
 	}
 	return shown, nil
 }
 
 // Count answers counts of events.
-func (r *Reader) Count(ctx context.Context, a Asked) (Stats, error) {
+func (r *Reader) Count(ctx context.Context, a Asked) (wire.Stats, error) {
 	from, err := parseBound(a.Values, "from")
 	if err != nil {
-		return Stats{}, err
+		return wire.Stats{}, err
 	}
 	to, err := parseBound(a.Values, "to")
 	if err != nil {
-		return Stats{}, err
+		return wire.Stats{}, err
 	}
 	line, err := r.openLine(ctx, a)
 	if err != nil {
-		return Stats{}, err
+		return wire.Stats{}, err
 	}
 	by := parseDimensions(a.Values)
 	counted, err := r.Index.Stats(ctx, line.tenant, from, to, by)
 	if err != nil {
-		return Stats{}, err
+		return wire.Stats{}, err
 	}
 	shown := describeStats(counted, by, line)
 	shown.Waits, err = r.approvalWaits(ctx, line.tenant, from, to)

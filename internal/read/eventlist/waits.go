@@ -11,17 +11,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
-
-// Waits are the times from the request of an approval to the vote that decided.
-type Waits struct {
-	Decided  int    `json:"decided"`
-	P50      *int64 `json:"p50_ms"` // null when none was decided
-	P99      *int64 `json:"p99_ms"`
-	Complete bool   `json:"complete"` // all decisions are counted, and not the newest ones alone
-}
 
 // Bounds of the work for waits.
 const (
@@ -31,22 +24,22 @@ const (
 
 // approvalWaits returns the waits of the approvals that were decided by an event of [from, to). It reads the
 // newest maxSteps events about approvals.
-func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.Bound) (Waits, error) {
+func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.Bound) (wire.Waits, error) {
 	q := index.Query{Limit: stepPage, Filter: index.Filter{
 		Signer: event.SignerSystem, Kind: string(sysevent.Approval), From: from, To: to}}
 	var waits []int64
 	for looked := 0; looked < maxSteps; {
 		page, err := r.Index.List(ctx, t, q)
 		if err != nil {
-			return Waits{}, err
+			return wire.Waits{}, err
 		}
 		state, err := r.Ledgers.State(ctx, t) // after the list, because it must have all rows
 		if err != nil {
-			return Waits{}, err
+			return wire.Waits{}, err
 		}
 		found, err := r.readWaits(ctx, state, page.Rows)
 		if err != nil {
-			return Waits{}, err
+			return wire.Waits{}, err
 		}
 		waits = append(waits, found...)
 		if page.Next == nil {
@@ -106,8 +99,8 @@ func waitOf(e *storage.Event, decided id.Instant) (int64, error) {
 }
 
 // summarize returns the quantiles of waits: the smallest wait that as many percent are not longer than.
-func summarize(waits []int64, complete bool) Waits {
-	w := Waits{Decided: len(waits), Complete: complete}
+func summarize(waits []int64, complete bool) wire.Waits {
+	w := wire.Waits{Decided: len(waits), Complete: complete}
 	if len(waits) == 0 {
 		return w
 	}

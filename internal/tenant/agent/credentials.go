@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Credentials let an agent sign. They are shown once, by encoding them as JSON,
@@ -21,13 +22,14 @@ type Credentials struct {
 // MarshalJSON writes agent_id, key_id, private_key_b64 (the 32-byte seed) and
 // public_key_b64, both in standard base64 with padding.
 func (c Credentials) MarshalJSON() ([]byte, error) {
+	return json.Marshal(c.Wire())
+}
+
+// Wire returns the document that shows the credentials.
+func (c Credentials) Wire() wire.Credentials {
 	seed := c.Private.Seed()
-	return json.Marshal(struct {
-		Agent   id.Agent `json:"agent_id"`
-		Key     id.Key   `json:"key_id"`
-		Private string   `json:"private_key_b64"`
-		Public  string   `json:"public_key_b64"`
-	}{c.Agent, c.Key, base64.StdEncoding.EncodeToString(seed[:]), c.Private.Public().String()})
+	return wire.Credentials{AgentID: c.Agent, KeyID: c.Key, PrivateB64: base64.StdEncoding.EncodeToString(seed[:]),
+		PublicB64: c.Private.Public().String()}
 }
 
 // LogValue names the key and not more.

@@ -108,6 +108,7 @@ var layer = map[string]int{
 
 	"verify/pack":       11,
 	"verify/signedvote": 11,
+	"internal/wire":     11, // it needs the public documents of proofs and votes
 
 	"log/anchor": 19, "log/takeover": 19, "log/audit": 21, "log": 20,
 

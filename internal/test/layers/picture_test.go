@@ -31,7 +31,7 @@ func floors() []floor {
 		{"clients", []string{"client", "monitor", "internal/mcp, internal/releasefiles"}},
 		{"what organizations have and do", []string{"internal/tenant", "internal/flow", "internal/read", "internal/operate",
 			"internal/deliver", "internal/sysevent"}},
-		{"shared by the surfaces", []string{"internal/http, internal/cluster/forward"}},
+		{"shared by the surfaces", []string{"internal/http, internal/cluster/forward, internal/wire"}},
 		{"the ledgers", []string{"log"}},
 		{"on the store", []string{"internal/records, internal/seal, internal/oidc, internal/cluster"}},
 		{"pure public library", []string{"verify", "policy", "event, did, internal/keytable", "tlog", "trust, grant"}},
