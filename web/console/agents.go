@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -30,65 +32,48 @@ const (
 	agentCalls = "/v1/console/agents"
 )
 
-// agent is an agent as the interface shows it.
-type agent struct {
-	AgentID     string `json:"agent_id"`
-	DisplayName string `json:"display_name"`
-	CreatedAt   string `json:"created_at"`
-	CreatedBy   string `json:"created_by"`
-	Bridge      bool   `json:"bridge"`
-	Active      bool   `json:"active"`
-}
-
 // agentsView is the content of the list.
 type agentsView struct {
-	Agents       []agent
+	Agents       []wire.Agent
 	Next         string // address of the next page
 	Organization string // id
 	MayManage    bool
 }
 
 func (p *pages) listAgents(r *screen.Request) (any, error) {
-	var found struct {
-		Agents []agent `json:"agents"`
-		Next   string  `json:"next"`
-	}
+	var found wire.Agents
 	if err := r.Read(agentCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
 	}
-	return agentsView{Agents: found.Agents, Next: r.NextPage(found.Next), Organization: r.Person.Organization.ID,
+	return agentsView{Agents: found.Agents, Next: r.NextPage(found.Next), Organization: r.Person.Organization.ID.String(),
 		MayManage: r.Person.May("manage")}, nil
 }
 
 // environment has the settings of an agent's program: those of aps, which our clients read too.
 type environment struct {
-	URL, Organization, Agent, Key string
+	URL, Organization string
+	Agent             id.Agent
+	Key               id.Key
 }
 
-func newEnvironment(r *screen.Request, agent, key string) environment {
-	return environment{URL: r.Kit.Public, Organization: r.Person.Organization.ID, Agent: agent, Key: key}
+func newEnvironment(r *screen.Request, agent id.Agent, key id.Key) environment {
+	return environment{URL: r.Kit.Public, Organization: r.Person.Organization.ID.String(), Agent: agent, Key: key}
 }
 
 // newAgentView is the content of the page after a new agent.
 type newAgentView struct {
-	Agent   agent
+	Agent   wire.Agent
 	Private string // that the service made, "" for an agent that brought its own key
 	Program environment
 }
 
 // createAgent makes an agent whose first key the service makes.
 func (p *pages) createAgent(r *screen.Request) (screen.Outcome, error) {
-	var made struct {
-		Agent       agent `json:"agent"`
-		Credentials struct {
-			KeyID   string `json:"key_id"`
-			Private string `json:"private_key_b64"`
-		} `json:"credentials"`
-	}
+	var made wire.CreatedAgent
 	if err := r.Change(http.MethodPost, agentCalls, newAgentBody(r), &made); err != nil {
 		return screen.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newagent", "The new agent", newAgentView{made.Agent, made.Credentials.Private,
+	return screen.ShowOnce(p.views, "newagent", "The new agent", newAgentView{made.Agent, made.Credentials.PrivateB64,
 		newEnvironment(r, made.Agent.AgentID, made.Credentials.KeyID)}), nil
 }
 
@@ -112,10 +97,7 @@ func (p *pages) createAgentWithKey(r *screen.Request) (screen.Outcome, error) {
 	body := newAgentBody(r)
 	body["public_key_b64"], body["proof_b64"] = r.Value("public_key_b64"), r.Value("proof_b64")
 	addFilled(r, body, "key_id")
-	var made struct {
-		Agent agent `json:"agent"`
-		Key   key   `json:"key"`
-	}
+	var made wire.CreatedAgentWithKey
 	if err := r.Change(http.MethodPost, agentCalls, body, &made); err != nil {
 		return screen.Outcome{}, err
 	}
@@ -125,8 +107,8 @@ func (p *pages) createAgentWithKey(r *screen.Request) (screen.Outcome, error) {
 
 // agentView is the content of the page of an agent.
 type agentView struct {
-	agent
-	Keys         []key
+	wire.Agent
+	Keys         []wire.AgentKey
 	Next         string // address of the next page of keys
 	Organization string // id
 	PublicPage   string
@@ -135,30 +117,19 @@ type agentView struct {
 }
 
 func (p *pages) showAgent(r *screen.Request) (any, error) {
-	v := agentView{Organization: r.Person.Organization.ID, MayManage: r.Person.May("manage")}
-	if err := r.Read(agentCall(r), nil, &v.agent); err != nil {
+	v := agentView{Organization: r.Person.Organization.ID.String(), MayManage: r.Person.May("manage")}
+	if err := r.Read(agentCall(r), nil, &v.Agent); err != nil {
 		return nil, err
 	}
-	var found struct {
-		Keys []key  `json:"keys"`
-		Next string `json:"next"`
-	}
+	var found wire.AgentKeys
 	if err := r.Read(agentCall(r)+"/keys", r.PageQuery(), &found); err != nil {
 		return nil, err
 	}
 	v.Keys, v.Next = found.Keys, r.NextPage(found.Next)
-	v.PublicPage = r.Address("/log", r.Person.Organization.Slug, "agent", v.AgentID)
-	v.DID = r.Address("/v1/public/agents", v.AgentID, "did.json")
+	v.PublicPage = r.Address("/log", string(r.Person.Organization.Slug), "agent", string(v.AgentID))
+	v.DID = r.Address("/v1/public/agents", string(v.AgentID), "did.json")
 	r.Title = "Agent " + v.Name()
 	return v, nil
-}
-
-// Name returns the name that people use for the agent.
-func (a agent) Name() string {
-	if a.DisplayName != "" {
-		return a.DisplayName
-	}
-	return a.AgentID
 }
 
 func agentCall(r *screen.Request) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -17,6 +18,7 @@ import (
 // approvalView is the content of the page of an approval.
 type approvalView struct {
 	approval
+	SignIns   []signInChange
 	Live      *page.Live
 	Rule      *appliedRule  // as the policy has it; nil when the policy is gone
 	Asked     *page.Payload // nil when it is erased, or not for the reader
@@ -25,9 +27,9 @@ type approvalView struct {
 	HasKey    bool   // one of the reader's passkeys signs votes here
 	KeysURL   string // of the page on which one is registered, which leads back
 
-	AgentEvents, TraceEvents []historyEvent // the newest ones
-	AgentURL, TraceURL       string         // of the whole lists
-	OwnURL                   string         // of the events about this approval
+	AgentEvents, TraceEvents []wire.Event // the latest ones
+	AgentURL, TraceURL       string       // of the whole lists
+	OwnURL                   string       // of the events about this approval
 }
 
 // appliedRule is a rule of a policy.
@@ -43,17 +45,6 @@ type appliedRule struct {
 	PolicyName string `json:"-"`
 }
 
-// historyEvent is an event of the agent or the trace.
-type historyEvent struct {
-	Index      uint64 `json:"log_index"`
-	ID         string `json:"event_id"`
-	ReceivedAt string `json:"received_at"`
-	Agent      string `json:"agent_id"`
-	Tool       string `json:"tool_name"`
-	Kind       string `json:"action_kind"`
-	Effective  string `json:"effective"`
-}
-
 // maxHistory is how many events of the agent and of the trace are shown.
 const maxHistory = "8"
 
@@ -63,10 +54,12 @@ func (p *pages) showApproval(r *screen.Request) (any, error) {
 	if v.Live, err = follow(r); err != nil {
 		return nil, err
 	}
-	if err := r.Read(approvalCall(r), nil, &v.approval); err != nil {
+	var found wire.ApprovalDetail
+	if err := r.Read(approvalCall(r), nil, &found); err != nil {
 		return nil, err
 	}
-	r.Title = "Approval of " + v.Tool
+	v.Approval, v.SignIns = found.Approval, describeSignIns(found.SignIns)
+	r.Title = "Approval of " + string(v.Tool)
 	if v.Open() {
 		v.Left = leftWords(v.ExpiresAt, time.Now())
 		v.MayRevoke = r.Person.May("vote")
@@ -84,7 +77,7 @@ func (p *pages) showApproval(r *screen.Request) (any, error) {
 	}
 	v.Live.News = "The approval is " + v.Words() + "."
 	v.Asked = page.NewPayload(v.Payload)
-	v.HidesIt = v.Asked == nil && v.ErasedAt == "" && !r.Person.May("read approvals' payloads")
+	v.HidesIt = v.Asked == nil && v.ErasedAt == 0 && !r.Person.May("read approvals' payloads")
 	if v.Rule, err = readRule(r, v.Policy); err != nil {
 		return nil, err
 	}
@@ -96,7 +89,7 @@ func approvalCall(r *screen.Request) string {
 }
 
 // readRule returns the rule of the policy's version that asks for the approval, nil when it is gone.
-func readRule(r *screen.Request, p appliedPolicy) (*appliedRule, error) {
+func readRule(r *screen.Request, p wire.AppliedPolicy) (*appliedRule, error) {
 	var document struct {
 		Name  string        `json:"name"`
 		Rules []appliedRule `json:"rules"`
@@ -118,22 +111,20 @@ func readRule(r *screen.Request, p appliedPolicy) (*appliedRule, error) {
 
 // readHistory reads the newest events of the agent and of the trace.
 func (v *approvalView) readHistory(r *screen.Request) (err error) {
-	own := url.Values{"q": {v.ID}, "action_kind": {"ledger_approval"}, "from": {v.CreatedAt}}
+	own := url.Values{"q": {v.ID}, "action_kind": {"ledger_approval"}, "from": {v.CreatedAt.String()}}
 	v.OwnURL = r.Address("/console/events") + "?" + own.Encode()
-	v.AgentURL = eventsOf(r, "agent_id", v.Agent)
-	if v.AgentEvents, err = readEvents(r, "agent_id", v.Agent); err != nil || v.Trace == "" {
+	v.AgentURL = eventsOf(r, "agent_id", string(v.Agent))
+	if v.AgentEvents, err = readEvents(r, "agent_id", string(v.Agent)); err != nil || v.Trace == "" {
 		return err
 	}
-	if v.TraceEvents, err = readEvents(r, "trace_id", v.Trace); len(v.TraceEvents) > 0 {
-		v.TraceURL = r.Address("/console/traces", v.Trace) // a trace without events has no page
+	if v.TraceEvents, err = readEvents(r, "trace_id", string(v.Trace)); len(v.TraceEvents) > 0 {
+		v.TraceURL = r.Address("/console/traces", string(v.Trace)) // a trace without events has no page
 	}
 	return err
 }
 
-func readEvents(r *screen.Request, name, value string) ([]historyEvent, error) {
-	var list struct {
-		Events []historyEvent `json:"events"`
-	}
+func readEvents(r *screen.Request, name, value string) ([]wire.Event, error) {
+	var list wire.Events
 	err := r.Read("/v1/console/events", url.Values{name: {value}, "limit": {maxHistory}}, &list)
 	return list.Events, err
 }

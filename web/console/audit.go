@@ -1,29 +1,15 @@
 package console
 
 import (
-	"strconv"
-
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 const auditCalls = "/v1/console/audit"
 
-// act is an act in the audit list.
-type act struct {
-	Index      uint64 `json:"log_index"`
-	ID         string `json:"event_id"`
-	ReceivedAt string `json:"received_at"`
-	Kind       string `json:"kind"`
-	Sentence   string `json:"sentence"`
-	Actor      struct {
-		Type string `json:"type"`
-		ID   string `json:"id"`
-	} `json:"actor"`
-}
-
 // auditView is the content of the audit list.
 type auditView struct {
-	Acts     []act
+	Acts     []wire.Act
 	Next     string
 	Filter   filters
 	Filtered bool
@@ -32,10 +18,7 @@ type auditView struct {
 
 func (p *pages) listActs(r *screen.Request) (any, error) {
 	names := []string{"actor", "kind", "from", "to", "order"}
-	var found struct {
-		Acts []act  `json:"acts"`
-		Next string `json:"next"`
-	}
+	var found wire.Acts
 	query := listQuery(r, names...)
 	if err := r.ReadList(auditCalls, query, &found); err != nil {
 		return nil, err
@@ -45,5 +28,3 @@ func (p *pages) listActs(r *screen.Request) (any, error) {
 	v.Filtered = len(v.Filter) > 0
 	return v, nil
 }
-
-func decimal(n int) string { return strconv.Itoa(n) }

@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"slices"
 	"time"
 )
@@ -33,7 +35,7 @@ const columnWidth = 4
 
 // fillRange adds empty hours at the ends of the range that was asked for, so that the picture shows the whole range.
 // Ranges that are longer than a picture of days, and log indices, have the times of their events alone.
-func fillRange(counts []groupCount, from, to string, now time.Time) []groupCount {
+func fillRange(counts []wire.GroupCount, from, to string, now time.Time) []wire.GroupCount {
 	if len(counts) == 0 {
 		return nil
 	}
@@ -48,20 +50,18 @@ func fillRange(counts []groupCount, from, to string, now time.Time) []groupCount
 	if !begin.Before(end) || end.Sub(begin) > (maxColumns-2)*24*time.Hour {
 		return counts
 	}
-	last := end.Add(-time.Nanosecond)
-	return append(slices.Clone(counts), groupCount{Hour: begin.Format(time.RFC3339Nano)},
-		groupCount{Hour: last.Format(time.RFC3339Nano)})
+	first, last := id.InstantOf(begin), id.InstantOf(end.Add(-time.Nanosecond))
+	return append(slices.Clone(counts), wire.GroupCount{Hour: &first}, wire.GroupCount{Hour: &last})
 }
 
-// newColumns draws counts by the hour. It is nil for no events. Hours that can't be read do not count.
-func newColumns(counts []groupCount) *columns {
+// newColumns draws counts by the hour. It is nil for no events. Counts without an hour are ignored.
+func newColumns(counts []wire.GroupCount) *columns {
 	hours, first, last := make(map[int64]uint64), int64(0), int64(0)
 	for _, c := range counts {
-		at, err := time.Parse(time.RFC3339Nano, c.Hour)
-		if err != nil {
+		if c.Hour == nil {
 			continue
 		}
-		hour := at.Unix() / 3600
+		hour := c.Hour.Time().Unix() / 3600
 		if len(hours) == 0 || hour < first {
 			first = hour
 		}

@@ -1,15 +1,21 @@
 package console
 
 import (
-	"fmt"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"math/rand/v2"
 	"testing"
 	"time"
 )
 
-func hours(at ...string) (counts []groupCount) {
+func hours(at ...string) (counts []wire.GroupCount) {
 	for i, hour := range at {
-		counts = append(counts, groupCount{Hour: hour, Events: uint64(i + 1)})
+		when, err := time.Parse(time.RFC3339Nano, hour)
+		if err != nil {
+			panic(err)
+		}
+		instant := id.InstantOf(when)
+		counts = append(counts, wire.GroupCount{Hour: &instant, Events: uint64(i + 1)})
 	}
 	return counts
 }
@@ -65,11 +71,12 @@ func TestColumnsKeepEvents(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		span := 1 + random.IntN(1+random.IntN(300_000))
-		var counts []groupCount
+		var counts []wire.GroupCount
 		events := uint64(0)
 		for range 1 + random.IntN(30) {
 			at := time.Unix(1_700_000_000, 0).Truncate(time.Hour).Add(time.Duration(random.IntN(span)) * time.Hour)
-			counts = append(counts, groupCount{Hour: at.UTC().Format(time.RFC3339), Events: 1 + random.Uint64N(9)})
+			hour := id.InstantOf(at)
+			counts = append(counts, wire.GroupCount{Hour: &hour, Events: 1 + random.Uint64N(9)})
 			events += counts[len(counts)-1].Events
 		}
 		got := newColumns(counts)
@@ -109,14 +116,15 @@ func TestDurationWords(t *testing.T) {
 // A chart has bounds, and says how much it leaves out.
 func TestChartBounds(t *testing.T) {
 	t.Parallel()
-	var found counted
-	for i := range 40 {
-		found.Counts = append(found.Counts, groupCount{Rule: fmt.Sprint("r", i), Events: 2})
+	var found wire.Stats
+	rule, none := "r", ""
+	for range 40 {
+		found.Counts = append(found.Counts, wire.GroupCount{Rule: &rule, Events: 2})
 		found.Events += 2
 	}
-	found.Counts = append(found.Counts, groupCount{Rule: "", Events: 20})
+	found.Counts = append(found.Counts, wire.GroupCount{Rule: &none, Events: 20})
 	found.Events += 20
-	got := newChart(nil, dimension{"rule", "Rules", func(c groupCount) string { return c.Rule }, ""}, nil, found)
+	got := newChart(nil, dimension{"rule", "Rules", func(c wire.GroupCount) string { return textOf(c.Rule) }, ""}, nil, found)
 	if len(got.Bars) != maxBars || got.Others != 26 || got.OtherEvents != 52 || got.Bars[0].Share != "100.00%" || got.Bars[1].Share != "10.00%" {
 		t.Errorf("got %+v", got)
 	}

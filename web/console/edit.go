@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -31,7 +32,9 @@ type editView struct {
 // base names the version that a text was made from, with the time of its last change: the digest leaves out tests.
 type base struct{ Version, Digest, WrittenAt string }
 
-func (v *version) base() base { return base{strconv.FormatUint(v.Version, 10), v.Digest, v.WrittenAt} }
+func (v *version) base() base {
+	return base{strconv.FormatUint(v.Version, 10), v.Digest.String(), v.WrittenAt.String()}
+}
 
 // baseOf returns the base that a form names.
 func baseOf(r *screen.Request) base {
@@ -93,16 +96,8 @@ func (p *pages) saveDraft(r *screen.Request) (screen.Outcome, error) {
 
 // checked is the answer of the interface to a document that is a policy.
 type checked struct {
-	Rules    int       `json:"rules"`
-	Tests    int       `json:"tests"`
-	Failures []failure `json:"failures"`
-	Quorum   string    `json:"quorum_unreachable"`
-	Results  []result  `json:"-"` // of all tests
-}
-
-type failure struct {
-	Test int    `json:"test"` // its place, from 0
-	Why  string `json:"why"`
+	wire.CheckedPolicy
+	Results []result // of all tests
 }
 
 // result is a test with its result.
@@ -115,7 +110,7 @@ type result struct {
 // checkDocument asks the interface about a document.
 func checkDocument(r *screen.Request, document jsontext.Value) (*checked, error) {
 	var found checked
-	if err := r.Change(http.MethodPost, policyCalls+"/check", document, &found); err != nil {
+	if err := r.Change(http.MethodPost, policyCalls+"/check", document, &found.CheckedPolicy); err != nil {
 		return nil, err
 	}
 	var read struct {
@@ -192,12 +187,7 @@ type envelope struct {
 
 // readEvent reads an event with its payload.
 func readEvent(r *screen.Request, name string) (e storedEvent, err error) {
-	var found struct {
-		Effective  string `json:"effective"`
-		ReceivedAt string `json:"received_at"`
-		Record     string `json:"record"`
-		Envelope   string `json:"envelope"` // "" when it is erased or for other roles
-	}
+	var found wire.EventDetail
 	if name == "" {
 		return e, fault.New(fault.Invalid, "Name an event by its id")
 	}
@@ -208,7 +198,7 @@ func readEvent(r *screen.Request, name string) (e storedEvent, err error) {
 		return e, fault.New(fault.Invalid, "The organization has no such event")
 	case err != nil:
 		return e, err
-	case found.Envelope == "":
+	case found.Envelope == nil:
 		return e, fault.New(fault.Invalid, "The payload of the event is erased, or your role may not read it")
 	}
 	var record struct {
@@ -217,11 +207,11 @@ func readEvent(r *screen.Request, name string) (e storedEvent, err error) {
 		} `json:"policy"`
 	}
 	err = errors.Join(json.Unmarshal([]byte(found.Record), &record),
-		json.Unmarshal([]byte(found.Envelope), &e.Envelope))
+		json.Unmarshal([]byte(*found.Envelope), &e.Envelope))
 	if err == nil && e.Envelope.Tool == "" {
 		err = fault.New(fault.Invalid, "The event names no tool, so no policy decides on it")
 	}
-	e.Effective, e.At = found.Effective, cmp.Or(record.Policy.EvaluatedAt, found.ReceivedAt)
+	e.Effective, e.At = found.Effective, cmp.Or(record.Policy.EvaluatedAt, found.ReceivedAt.String())
 	return e, err
 }
 

@@ -5,45 +5,12 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 const erasureCalls = "/v1/console/erasures"
-
-// erasure is an erasure as the interface shows it.
-type erasure struct {
-	ID        string `json:"erasure_id"`
-	State     string `json:"state"`
-	Reason    string `json:"reason"`
-	AskedBy   string `json:"asked_by"`
-	AskedAt   string `json:"asked_at"`
-	EndedAt   string `json:"ended_at"`
-	By        string `json:"by"`
-	Event     string `json:"event_id"`
-	Approval  string `json:"approval_id"`
-	Agent     string `json:"agent_id"`
-	Trace     string `json:"trace_id"`
-	Principal string `json:"principal"`
-	From      string `json:"from"`
-	To        string `json:"to"`
-	TreeSize  uint64 `json:"tree_size"`
-	Counts    struct {
-		Matched    uint64 `json:"matched"`
-		Erased     uint64 `json:"erased"`
-		Already    uint64 `json:"already"`
-		Unexamined uint64 `json:"unexamined"`
-		Approvals  uint64 `json:"approvals"`
-		Deliveries uint64 `json:"deliveries"`
-	} `json:"counts"`
-	Remains []struct {
-		What  string `json:"what"`
-		Until string `json:"until"`
-	} `json:"remains"`
-}
-
-// Ended reports whether nothing more comes of the erasure.
-func (e erasure) Ended() bool { return e.State == "done" }
 
 // reasons returns the codes of reasons, in the order in which people look for them.
 func reasons() []page.Option {
@@ -57,7 +24,7 @@ func reasons() []page.Option {
 
 // erasuresView is the content of the list.
 type erasuresView struct {
-	Erasures []erasure
+	Erasures []wire.Erasure
 	Next     string
 	MayErase bool
 	Reasons  []page.Option
@@ -66,10 +33,7 @@ type erasuresView struct {
 }
 
 func (p *pages) listErasures(r *screen.Request) (any, error) {
-	var found struct {
-		Erasures []erasure `json:"erasures"`
-		Next     string    `json:"next"`
-	}
+	var found wire.Erasures
 	if err := r.Read(erasureCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
 	}
@@ -105,13 +69,13 @@ func (p *pages) eraseMany(r *screen.Request) (screen.Outcome, error) {
 
 // erasureView is the content of the page of an erasure.
 type erasureView struct {
-	erasure
+	wire.Erasure
 	Live *page.Live
 }
 
 func (p *pages) showErasure(r *screen.Request) (any, error) {
 	v := &erasureView{Live: &page.Live{}}
-	err := r.Read(erasureCalls+"/"+url.PathEscape(r.PathParameter("erasure")), nil, &v.erasure)
+	err := r.Read(erasureCalls+"/"+url.PathEscape(r.PathParameter("erasure")), nil, &v.Erasure)
 	switch v.State {
 	case "waiting", "running":
 		v.Live.Every = 1

@@ -9,61 +9,34 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 // eventView is the content of the page of an event.
 type eventView struct {
-	event
-	Record, Envelope *page.Payload // an envelope is nil where it is erased or not for the reader
-	HidesIt          bool          // the reader's role sees no envelopes
-	Bundle           *bundle       // nil while the ledger can prove nothing
-	Before, After    *event        // in the trace
-	Approval, Run    string        // that the event names, "" for none
-	Vote             *vote         // that the event states, nil for none
-	PublicURL        string        // of the page on which the browser checks
-	DataURL          string        // of all this as JSON
+	wire.Event
+	Record, Envelope *page.Payload  // an envelope is nil where it is erased or not for the reader
+	HidesIt          bool           // the reader's role sees no envelopes
+	Bundle           *verify.Bundle // nil while the ledger can prove nothing
+	Before, After    *wire.Event    // in the trace
+	Approval, Run    string         // that the event names, "" for none
+	Vote             *wire.Vote     // that the event states, nil for none
+	PublicURL        string         // of the page on which the browser checks
+	DataURL          string         // of all this as JSON
 	LogQuery         string
 	MayErase         bool
 	Reasons          []page.Option
 }
 
-// bundle is the proof of an event, with the report of the service's verifier.
-type bundle struct {
-	Origin     string `json:"origin"`
-	Disclosure string `json:"disclosure"`
-	LogKey     string `json:"log_key"`
-	Checkpoint string `json:"checkpoint"`
-	Entry      string `json:"entry"`
-	Inclusion  struct {
-		Size   uint64   `json:"tree_size"`
-		Root   string   `json:"root_hash"`
-		Hashes []string `json:"hashes"`
-	} `json:"inclusion"`
-	Report *report `json:"verification"`
-}
-
-type report struct {
-	OK           bool     `json:"ok"`
-	Envelope     *bool    `json:"envelope_ok"`
-	Signature    *bool    `json:"signature_ok"`
-	Record       *bool    `json:"record_ok"`
-	Chain        *bool    `json:"chain_ok"`
-	Inclusion    *bool    `json:"inclusion_ok"`
-	Checkpoint   *bool    `json:"checkpoint_ok"`
-	Errors       []string `json:"errors"`
-	Cosignatures []struct {
-		Name string `json:"name"`
-		Time string `json:"time"`
-	} `json:"cosignatures"`
-}
-
 // verdict is a line of a report.
 type verdict struct{ Title, State, Words string }
 
-// Verdicts returns the lines of the report.
-func (r *report) Verdicts() []verdict {
+// Verdicts returns the lines of the report about the proof.
+func (v *eventView) Verdicts() []verdict {
+	r := v.Bundle.Verification
 	line := func(title string, ok *bool) verdict {
 		switch {
 		case ok == nil:
@@ -73,28 +46,22 @@ func (r *report) Verdicts() []verdict {
 		}
 		return verdict{title, "fail", "does not hold"}
 	}
-	return []verdict{line("Envelope and its digest", r.Envelope), line("Signature of the agent's key", r.Signature),
-		line("Record and the entry", r.Record), line("Entry before", r.Chain), line("Entry in the tree", r.Inclusion),
-		line("Checkpoint of the log's key", r.Checkpoint)}
+	return []verdict{line("Envelope and its digest", r.EnvelopeOK),
+		line("Signature of the agent's key", r.SignatureOK), line("Record and the entry", r.RecordOK),
+		line("Entry before", &r.ChainOK), line("Entry in the tree", &r.InclusionOK),
+		line("Checkpoint of the log's key", &r.CheckpointOK)}
 }
 
 func (p *pages) showEvent(r *screen.Request) (any, error) {
-	var found struct {
-		event
-		Record   string  `json:"record"`
-		Envelope *string `json:"envelope"`
-		Bundle   *bundle `json:"bundle"`
-		Before   *event  `json:"before_in_trace"`
-		After    *event  `json:"after_in_trace"`
-	}
+	var found wire.EventDetail
 	if err := r.Read(eventCall(r), r.ListQuery("log"), &found); err != nil {
 		return nil, err
 	}
-	r.Title = "Event " + found.ID
-	v := &eventView{event: found.event, Record: newDocument("record", found.Record), Bundle: found.Bundle,
+	r.Title = "Event " + string(found.ID)
+	v := &eventView{Event: found.Event, Record: newDocument("record", found.Record), Bundle: found.Bundle,
 		Before: found.Before, After: found.After, LogQuery: logQuery(r), Reasons: reasons()}
 	own := strings.HasPrefix(v.Kind, "ledger_")
-	v.HidesIt = found.Envelope == nil && v.ErasedAt == ""
+	v.HidesIt = found.Envelope == nil && v.ErasedAt == 0
 	if found.Envelope != nil {
 		v.Envelope = newDocument("envelope", *found.Envelope)
 	}
@@ -102,12 +69,12 @@ func (p *pages) showEvent(r *screen.Request) (any, error) {
 	if err := v.readVote(r, found.Envelope); err != nil {
 		return nil, err
 	}
-	v.MayErase = r.Person.May("own") && v.LogQuery == "" && v.ErasedAt == "" && (!own || v.Kind == "ledger_approval")
-	v.PublicURL = r.Address("/v1/public/orgs", r.Person.Organization.Slug, "verify", v.ID)
+	v.MayErase = r.Person.May("own") && v.LogQuery == "" && v.ErasedAt == 0 && (!own || v.Kind == "ledger_approval")
+	v.PublicURL = r.Address("/v1/public/orgs", string(r.Person.Organization.Slug), "verify", string(v.ID))
 	if v.LogQuery != "" {
 		v.PublicURL += "?" + url.Values{"origin": {r.Query("log")}}.Encode()
 	}
-	v.DataURL = r.Address(eventCalls, v.ID) + v.LogQuery
+	v.DataURL = r.Address(eventCalls, string(v.ID)) + v.LogQuery
 	return v, nil
 }
 
@@ -169,12 +136,12 @@ func (v *eventView) readVote(r *screen.Request, envelope *string) error {
 	if stated.Payload.Vote == "" {
 		return nil
 	}
-	v.Vote = &vote{Vote: stated.Payload.Vote}
+	v.Vote = &wire.Vote{Vote: stated.Payload.Vote}
 	v.Vote.Account, _, _ = strings.Cut(stated.Principal, "/")
 	if stated.Payload.Signed.Kind() != '{' {
 		return nil
 	}
-	var about approval
+	var about wire.ApprovalDetail
 	err := r.Read(approvalCalls+"/"+url.PathEscape(v.Approval), nil, &about)
 	var refused *screen.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
@@ -186,7 +153,7 @@ func (v *eventView) readVote(r *screen.Request, envelope *string) error {
 		}
 	}
 	if v.Vote.Signature == nil {
-		v.Vote.Signature = new(voteSignature)
+		v.Vote.Signature = new(wire.VoteSignature)
 	}
 	return err
 }
@@ -200,9 +167,7 @@ func beginErasure(r *screen.Request, call string, body map[string]string) (scree
 	if err := checkSure(r); err != nil {
 		return screen.Outcome{}, err
 	}
-	var begun struct {
-		ID string `json:"erasure_id"`
-	}
+	var begun wire.StartedErasure
 	err := r.Change(http.MethodPost, call, body, &begun)
 	return screen.GoTo(r.Address("/console/erasures", begun.ID), "erasure-begun"), err
 }

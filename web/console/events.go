@@ -4,32 +4,13 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 const eventCalls = "/v1/console/events"
-
-// event is an event in a list.
-type event struct {
-	Index      uint64 `json:"log_index"`
-	ID         string `json:"event_id"`
-	Hash       string `json:"event_hash"`
-	ReceivedAt string `json:"received_at"`
-	Agent      string `json:"agent_id"`
-	Tool       string `json:"tool_name"`
-	Kind       string `json:"action_kind"`
-	Declared   string `json:"declared"`
-	Effective  string `json:"effective"`
-	Rule       string `json:"rule_id"`
-	Signer     string `json:"signer"`
-	Trace      string `json:"trace_id"`
-	Principal  string `json:"actor_principal"`
-	ErasedAt   string `json:"erased_at"`
-}
-
-// Tightened reports whether the decision in force is another one than the declared.
-func (e event) Tightened() bool { return e.Declared != e.Effective }
 
 // eventFilters returns the names of the parameters of lists of events.
 func eventFilters() []string {
@@ -40,10 +21,10 @@ func eventFilters() []string {
 // eventsView is the content of the list of events.
 type eventsView struct {
 	Live        *page.Live // on the first page of the newest events alone
-	Events      []event
+	Events      []wire.Event
 	Next        string
 	Indexed     bool
-	LastIndexed uint64 // index of the latest event that the list can contain, if Indexed
+	LastIndexed id.Index // index of the latest event that the list can contain, if Indexed
 	Filter      filters
 	Filtered    bool
 	Files       streams
@@ -53,12 +34,7 @@ type eventsView struct {
 
 func (p *pages) listEvents(r *screen.Request) (any, error) {
 	names := append(eventFilters(), "q", "order", "limit")
-	var found struct {
-		Events      []event      `json:"events"`
-		Next        string       `json:"next"`
-		IndexedTo   uint64       `json:"indexed_to"`
-		Predecessor *predecessor `json:"predecessor"`
-	}
+	var found wire.Events
 	query := listQuery(r, names...)
 	if err := r.ReadList(eventCalls, query, &found); err != nil {
 		return nil, err
@@ -77,7 +53,7 @@ func (p *pages) listEvents(r *screen.Request) (any, error) {
 }
 
 // followEvents returns the rules by which a list that reaches up to an index follows its events.
-func followEvents(r *screen.Request, query url.Values, indexedTo uint64) *page.Live {
+func followEvents(r *screen.Request, query url.Values, indexedTo id.Index) *page.Live {
 	wanted := url.Values{}
 	for name, values := range query {
 		if name != "order" && name != "limit" {
@@ -86,7 +62,7 @@ func followEvents(r *screen.Request, query url.Values, indexedTo uint64) *page.L
 	}
 	live := &page.Live{Follow: r.Address(eventCalls) + "?" + wanted.Encode()}
 	if indexedTo > 0 {
-		live.After = strconv.FormatUint(indexedTo-1, 10)
+		live.After = strconv.FormatUint(uint64(indexedTo-1), 10)
 	}
 	return live
 }

@@ -16,7 +16,7 @@ type evidenceView struct {
 
 func (p *pages) showEvidence(r *screen.Request) (any, error) {
 	return &evidenceView{MayMake: r.Person.May("read payloads"), CheckURL: r.Address("/check"),
-		VKeyURL: r.Address("/log", r.Person.Organization.Slug),
+		VKeyURL: r.Address("/log", string(r.Person.Organization.Slug)),
 		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id")}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -18,38 +19,39 @@ const (
 
 // factorsView is the content of the page of passkeys and recovery codes.
 type factorsView struct {
-	Passkeys  []passkey `json:"passkeys"`
-	CodesLeft int       `json:"recovery_codes_left"`
-	MayVote   bool      `json:"-"`
-	Back      string    `json:"-"` // the page that asked for a voter key, "" for none
+	Passkeys  []passkey
+	CodesLeft int
+	MayVote   bool
+	Back      string // the page that asked for a voter key, "" for none
 }
 
-// passkey is a passkey of the account.
+// passkey is a passkey of the account in a page.
 type passkey struct {
-	ID         string `json:"passkey_id"`
-	Name       string `json:"name"`
-	CreatedAt  string `json:"created_at"`
-	UsedAt     string `json:"used_at"`
-	BackedUp   bool   `json:"backed_up"`
-	Credential string `json:"credential_id"`
-
-	VotesSince string `json:"-"` // when it was registered to sign votes in the organization; "": it signs none
+	wire.Passkey
+	VotesSince wire.Time // when it was registered to sign votes in the organization; 0 if it does not sign votes
 }
 
 func (p *pages) showFactors(r *screen.Request) (any, error) {
-	var v factorsView
-	if err := r.Read(passkeyCalls, nil, &v); err != nil || !r.Person.May("vote") {
-		return v, err
+	var found wire.Passkeys
+	if err := r.Read(passkeyCalls, nil, &found); err != nil {
+		return nil, err
 	}
-	v.MayVote = true
+	v := factorsView{Passkeys: make([]passkey, len(found.Passkeys)), CodesLeft: found.CodesLeft}
+	for i := range found.Passkeys {
+		v.Passkeys[i].Passkey = found.Passkeys[i]
+	}
+	if v.MayVote = r.Person.May("vote"); !v.MayVote {
+		return v, nil
+	}
 	if back := r.ReturnPath(); strings.HasPrefix(back, r.Address("/console/approvals")+"/") {
 		v.Back = back
 	}
 	keys, err := readVoterKeys(r, r.Person.Account.ID)
 	for _, k := range keys {
+		credential := k.CredentialID.String()
 		for i := range v.Passkeys {
-			if v.Passkeys[i].Credential == k.CredentialID {
-				v.Passkeys[i].VotesSince = k.RegisteredAt
+			if v.Passkeys[i].CredentialID == credential {
+				v.Passkeys[i].VotesSince = wire.Time(k.RegisteredAt)
 			}
 		}
 	}
@@ -103,9 +105,7 @@ func (p *pages) removePasskey(r *screen.Request) (screen.Outcome, error) {
 
 // makeCodes shows new recovery codes this once.
 func (p *pages) makeCodes(r *screen.Request) (screen.Outcome, error) {
-	var made struct {
-		Codes []string `json:"recovery_codes"`
-	}
+	var made wire.RecoveryCodes
 	if err := r.Change(http.MethodPost, "/v1/id/account/recovery-codes", nil, &made); err != nil {
 		return screen.Outcome{}, err
 	}

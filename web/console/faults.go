@@ -4,14 +4,12 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 // openFault is something that people have to look at. URL is "" where no page helps.
 type openFault struct{ Text, Name, URL string }
-
-// mostUsed is the part of a bound, in percent, from which on the bound is a fault.
-const mostUsed = 80
 
 // readFaults reads the faults of the ledger, of receivers, and bounds that are nearly reached.
 func (v *view) readFaults(r *screen.Request) error {
@@ -23,11 +21,11 @@ func (v *view) readFaults(r *screen.Request) error {
 		v.Faults = append(v.Faults, openFault{Text: "The ledger has a fault", Name: v.Organization.Fault})
 	}
 	for _, bound := range []struct {
-		name string
-		used
-	}{{"events this month", v.Usage.Limits.Events}, {"agents", v.Usage.Limits.Agents},
+		name  string
+		limit wire.PlanLimit
+	}{{"events this month", v.Usage.Limits.EventsPerMonth}, {"agents", v.Usage.Limits.Agents},
 		{"ingest keys", v.Usage.Limits.IngestKeys}, {"policies", v.Usage.Limits.Policies}} {
-		if bound.NearlyReached() {
+		if bound.limit.NearlyReached() {
 			v.Faults = append(v.Faults, openFault{Text: "The plan is nearly used up", Name: bound.name,
 				URL: r.Address("/console") + "#usage"})
 		}
@@ -38,33 +36,21 @@ func (v *view) readFaults(r *screen.Request) error {
 	return v.readStreamExport(r)
 }
 
-// NearlyReached reports whether most of the bound is used.
-func (u used) NearlyReached() bool {
-	return u.Limit > 0 && u.Used >= u.Limit/100*mostUsed+u.Limit%100*mostUsed/100
-}
-
 // readEndpoints adds the webhook endpoints that are off or fail.
 func (v *view) readEndpoints(r *screen.Request) error {
-	var found struct {
-		Endpoints []struct {
-			ID           string `json:"endpoint_id"`
-			Name         string `json:"name"`
-			State        string `json:"state"`
-			FailingSince string `json:"failing_since"`
-		} `json:"endpoints"`
-	}
+	var found wire.Webhooks
 	if err := r.Read("/v1/console/webhooks", nil, &found); err != nil {
 		return err
 	}
 	for _, e := range found.Endpoints {
-		f := openFault{Name: e.Name, URL: r.Address("/console/webhooks", e.ID)}
+		f := openFault{Name: e.Name, URL: r.Address("/console/webhooks", e.EndpointID)}
 		if f.Name == "" {
-			f.Name = e.ID
+			f.Name = e.EndpointID
 		}
 		switch {
 		case e.State == "disabled":
 			f.Text = "A webhook endpoint is off"
-		case e.FailingSince != "":
+		case e.FailingSince != 0:
 			f.Text = "A webhook endpoint does not take deliveries"
 		default:
 			continue
@@ -76,9 +62,7 @@ func (v *view) readEndpoints(r *screen.Request) error {
 
 // readStreamExport adds a stream export that fails. Most organizations have none.
 func (v *view) readStreamExport(r *screen.Request) error {
-	var export struct {
-		State string `json:"state"`
-	}
+	var export wire.StreamExport
 	err := r.Read("/v1/console/stream-export", nil, &export)
 	var refused *screen.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {

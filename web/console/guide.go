@@ -3,6 +3,8 @@ package console
 import (
 	"net/url"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -13,27 +15,16 @@ const Script = "guide.js"
 // Modules returns the modules that Script imports at once.
 func Modules() []string { return []string{Script, "times.js"} }
 
-// Answer is the answer of the interface to a new organization.
-type Answer struct {
-	Organization screen.Place `json:"organization"`
-	Origin       string       `json:"origin"`
-	LogKey       string       `json:"log_key"`
-	Agent        struct {
-		ID         string `json:"agent_id"`
-		KeyID      string `json:"key_id"`
-		PrivateKey string `json:"private_key_b64"`
-	} `json:"agent"`
-	IngestKey struct {
-		ID     string `json:"key_id"`
-		Secret string `json:"secret"`
-	} `json:"ingest_key"`
-}
-
 // Values fill in the programs. An empty one is not known to the page.
 type Values struct {
-	OrganizationID, Slug, Origin, LogKey string
-	AgentID, KeyID                       string
-	PrivateKey, Token                    string // shown once
+	OrganizationID id.Organization
+	Slug           id.Slug
+	Origin         id.Origin
+	LogKey         string
+	AgentID        id.Agent
+	KeyID          id.Key
+
+	PrivateKey, Token string // shown once
 }
 
 // View is the part of a page with the guide. Its content has it as Guide.
@@ -49,20 +40,20 @@ type View struct {
 func Describe(k *page.Kit, v Values) *View {
 	query := url.Values{"order": {"oldest"}, "signer": {"agent"}, "limit": {"1"}}
 	return &View{Values: v, URL: k.Public, Events: k.Base + "/v1/console/events?" + query.Encode(),
-		Public: k.Base + "/v1/public/orgs/" + url.PathEscape(v.Slug), Checks: page.EventChecks()}
+		Public: k.Base + "/v1/public/orgs/" + url.PathEscape(string(v.Slug)), Checks: page.EventChecks()}
 }
 
 // foundedView is the content of the page of a new organization.
 type foundedView struct {
-	Answer
+	wire.Founded
 	Guide *View
 }
 
 // showFounded shows a new organization with its secrets, this once.
-func (p *pages) showFounded(a Answer) screen.Outcome {
+func (p *pages) showFounded(a wire.Founded) screen.Outcome {
 	v := foundedView{a, Describe(p.kit, Values{OrganizationID: a.Organization.ID, Slug: a.Organization.Slug,
-		Origin: a.Origin, LogKey: a.LogKey, AgentID: a.Agent.ID, KeyID: a.Agent.KeyID,
-		PrivateKey: a.Agent.PrivateKey, Token: a.IngestKey.Secret})}
+		Origin: a.Origin, LogKey: a.LogKey, AgentID: a.Agent.AgentID, KeyID: a.Agent.KeyID,
+		PrivateKey: a.Agent.PrivateB64, Token: a.IngestKey.Secret})}
 	return screen.ShowOnce(p.views, "founded", "Your organization", v).
 		WithScript(Script, "times.js")
 }

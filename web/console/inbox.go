@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"time"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -19,25 +19,12 @@ type inboxView struct {
 	Voter    bool // the role votes
 	Others   []approval
 	Next     string // address of the next page
-	Count    *count
+	Count    *wire.Count
 	SignIns  []signInChange
 
 	Status, Agent, Tool string // the filters
 	Statuses            []page.Option
 	Filtered            bool
-}
-
-type count struct {
-	Matching int  `json:"matching"`
-	Complete bool `json:"complete"`
-}
-
-// found is a page of the interface's list.
-type found struct {
-	Approvals []approval     `json:"approvals"`
-	Next      string         `json:"next"`
-	Count     *count         `json:"count"`
-	SignIns   []signInChange `json:"sign_in_changes"`
 }
 
 // maxMine is how many approvals that wait for the reader stand before the others.
@@ -57,14 +44,13 @@ func (p *pages) showInbox(r *screen.Request) (any, error) {
 	if err := v.readMine(r, first); err != nil || v.OnlyMine {
 		return v, err
 	}
-	var others found
+	var others wire.Approvals
 	if err := r.ReadList(approvalCalls, r.ListQuery("status", "agent_id", "tool"), &others); err != nil {
 		return nil, err
 	}
-	v.SignIns = others.SignIns
+	v.SignIns = describeSignIns(others.SignIns)
 	v.Next, v.Count = r.NextPage(others.Next), others.Count
-	v.Others = slices.DeleteFunc(others.Approvals, v.isMine)
-	tellLeft(v.Others)
+	v.Others = slices.DeleteFunc(describeApprovals(others.Approvals), v.isMine)
 	return v, nil
 }
 
@@ -76,19 +62,18 @@ func (v *inboxView) readMine(r *screen.Request, first bool) error {
 	query := r.ListQuery("agent_id", "tool")
 	query.Set("may_vote", "true")
 	query.Set("limit", maxMine)
-	var mine found
+	var mine wire.Approvals
 	if err := r.ReadList(approvalCalls, query, &mine); err != nil {
 		return err
 	}
-	v.Mine, v.SignIns = mine.Approvals, mine.SignIns
-	tellLeft(v.Mine)
+	v.Mine, v.SignIns = describeApprovals(mine.Approvals), describeSignIns(mine.SignIns)
 	if v.Live != nil {
 		v.Live.News = countWords(len(v.Mine), mine.Next != "")
 	}
 	if mine.Next != "" {
 		next := r.ListQuery("status", "agent_id", "tool")
 		next.Set("mine", "yes")
-		next.Set("after", mine.Next)
+		next.Set("after", string(mine.Next))
 		v.MoreMine = r.Address("/console/approvals") + "?" + next.Encode()
 	}
 	return nil
@@ -111,20 +96,11 @@ func (v *inboxView) isMine(a approval) bool {
 	return slices.ContainsFunc(v.Mine, func(m approval) bool { return m.ID == a.ID })
 }
 
-func tellLeft(list []approval) {
-	now := time.Now()
-	for i := range list {
-		if list[i].Open() {
-			list[i].Left = leftWords(list[i].ExpiresAt, now)
-		}
-	}
-}
-
 // Words says where the approval stands.
 func (a *approval) Words() string { return statusWords(a.Status) }
 
 // Refusal says why the reader may not vote.
-func (a *approval) Refusal() string { return obstacleWords(a.WhyNot) }
+func (a *approval) Refusal() string { return obstacleWords(string(a.WhyNot)) }
 
 // eventsOf returns the address of the page of an agent's or a trace's events.
 func eventsOf(r *screen.Request, name, value string) string {

@@ -3,26 +3,11 @@ package console
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
-
-// ingestKey is an ingest key as the interface shows it.
-type ingestKey struct {
-	KeyID      string   `json:"key_id"`
-	Name       string   `json:"name"`
-	KeyPrefix  string   `json:"key_prefix"`
-	Scopes     []string `json:"scopes"`
-	Agents     []string `json:"agents"`
-	CreatedAt  string   `json:"created_at"`
-	CreatedBy  string   `json:"created_by"`
-	ExpiresAt  string   `json:"expires_at"`
-	RevokedAt  string   `json:"revoked_at"`
-	Asks       bool     `json:"asks"`
-	LastUsedAt string   `json:"last_used_at"`
-}
 
 func (p *pages) ingestKeyScreens() []screen.Screen {
 	return []screen.Screen{
@@ -37,28 +22,19 @@ const ingestKeyCalls = "/v1/console/ingest-keys"
 
 // ingestKeysView is the content of the list.
 type ingestKeysView struct {
-	Keys   []ingestKey
+	Keys   []wire.IngestKey
 	Next   string // address of the next page
 	Scopes []string
 	MayAdd bool
 }
 
 func (p *pages) listIngestKeys(r *screen.Request) (any, error) {
-	var found struct {
-		Keys []ingestKey `json:"keys"`
-		Next string      `json:"next"`
-	}
+	var found wire.IngestKeys
 	if err := r.Read(ingestKeyCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
 	}
 	return ingestKeysView{Keys: found.Keys, Next: r.NextPage(found.Next), MayAdd: r.Person.May("manage"),
 		Scopes: []string{"events", "evaluate", "approvals", "workflows"}}, nil
-}
-
-// madeIngestKey is the answer to a new key, with its secret.
-type madeIngestKey struct {
-	Key    ingestKey `json:"key"`
-	Secret string    `json:"secret"`
 }
 
 func (p *pages) createIngestKey(r *screen.Request) (screen.Outcome, error) {
@@ -72,7 +48,7 @@ func (p *pages) createIngestKey(r *screen.Request) (screen.Outcome, error) {
 	if at := r.Value("expires_at"); at != "" {
 		body["expires_at"] = at + ":00Z"
 	}
-	var made madeIngestKey
+	var made wire.CreatedIngestKey
 	if err := r.Change(http.MethodPost, ingestKeyCalls, body, &made); err != nil {
 		return screen.Outcome{}, err
 	}
@@ -81,13 +57,13 @@ func (p *pages) createIngestKey(r *screen.Request) (screen.Outcome, error) {
 
 // ingestKeyView is the content of the page of a key.
 type ingestKeyView struct {
-	ingestKey
+	wire.IngestKey
 	MayChange, MayRevoke bool
 }
 
 func (p *pages) showIngestKey(r *screen.Request) (any, error) {
 	v := ingestKeyView{MayChange: r.Person.May("manage"), MayRevoke: r.Person.May("revoke keys")}
-	err := r.Read(ingestKeyCall(r), nil, &v.ingestKey)
+	err := r.Read(ingestKeyCall(r), nil, &v.IngestKey)
 	r.Title = "Ingest key " + v.Name
 	return v, err
 }
@@ -106,6 +82,3 @@ func (p *pages) revokeIngestKey(r *screen.Request) (screen.Outcome, error) {
 	err := r.Change(http.MethodDelete, ingestKeyCall(r), nil, nil)
 	return screen.GoTo(r.Address("/console/ingest-keys"), "key-revoked"), err
 }
-
-// Has reports whether a key has a scope.
-func (k ingestKey) Has(scope string) bool { return slices.Contains(k.Scopes, scope) }

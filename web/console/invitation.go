@@ -4,13 +4,14 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 // invitationView is the content of the page of an invitation. Without a preview it asks for the token.
 type invitationView struct {
 	Token      string
-	Invitation *heldInvitation
+	Invitation *wire.HeldInvitation
 	SignedIn   string // the address of the reader's session, "" for none
 	IsInvited  bool   // the session is of an account of the invited address
 }
@@ -18,16 +19,6 @@ type invitationView struct {
 // MayAccept reports whether the session alone is enough to accept. An account that the token takes over needs a new
 // password or passkey, as for a visitor.
 func (v invitationView) MayAccept() bool { return v.IsInvited && v.Invitation.AccountExists }
-
-// heldInvitation is an invitation as its holder may see it.
-type heldInvitation struct {
-	Name          string `json:"name"`
-	Slug          string `json:"slug"`
-	Role          string `json:"role"`
-	Email         string `json:"email"`
-	AccountExists bool   `json:"account_exists"`
-	ExpiresAt     string `json:"expires_at"`
-}
 
 // showInvitation shows the invitation of a refused form again, and asks strangers for a token.
 func (p *pages) showInvitation(r *screen.Request) (any, error) {
@@ -53,7 +44,7 @@ func (p *pages) openInvitation(r *screen.Request) (screen.Outcome, error) {
 }
 
 func (p *pages) previewInvitation(r *screen.Request) (invitationView, error) {
-	v := invitationView{Token: r.Value("token"), Invitation: new(heldInvitation)}
+	v := invitationView{Token: r.Value("token"), Invitation: new(wire.HeldInvitation)}
 	err := r.ReadWithHeader("/v1/id/invitations/preview", "X-Invitation-Token", v.Token, v.Invitation)
 	if r.Person != nil {
 		v.SignedIn = r.Person.Account.Email

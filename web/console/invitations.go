@@ -4,33 +4,15 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
-// invitation is an open invitation as the interface shows it.
-type invitation struct {
-	InvitationID string `json:"invitation_id"`
-	Email        string `json:"email"`
-	Role         string `json:"role"`
-	CreatedAt    string `json:"created_at"`
-	CreatedBy    string `json:"created_by"`
-	ExpiresAt    string `json:"expires_at"`
-}
-
 // readInvitations reads all open invitations, of which an organization has no more than a page of the interface holds.
-func readInvitations(r *screen.Request) ([]invitation, error) {
-	var found struct {
-		Invitations []invitation `json:"invitations"`
-	}
+func readInvitations(r *screen.Request) ([]wire.Invitation, error) {
+	var found wire.Invitations
 	err := r.Read(memberCalls(r)+"/invitations", url.Values{"limit": {mostMembers}}, &found)
 	return found.Invitations, err
-}
-
-// sent is the answer to an invitation. The link is empty when a mail has it.
-type sent struct {
-	ExpiresAt string `json:"expires_at"`
-	URL       string `json:"url"`
-	Mailed    bool   `json:"mailed"`
 }
 
 func (p *pages) invite(r *screen.Request) (screen.Outcome, error) {
@@ -44,7 +26,7 @@ func (p *pages) resendInvitation(r *screen.Request) (screen.Outcome, error) {
 }
 
 func (p *pages) send(r *screen.Request, path string, body any) (screen.Outcome, error) {
-	var answer sent
+	var answer wire.SentInvitation
 	if err := r.Change(http.MethodPost, path, body, &answer); err != nil {
 		return screen.Outcome{}, err
 	}

@@ -7,25 +7,14 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
-// key is a key of an agent as the interface shows it.
-type key struct {
-	KeyID           string  `json:"key_id"`
-	PublicKeyB64    string  `json:"public_key_b64"`
-	DID             string  `json:"did"`
-	Custody         string  `json:"custody"`
-	Status          string  `json:"status"`
-	RegisteredAt    string  `json:"registered_at"`
-	EndedAt         string  `json:"ended_at"`
-	CompromisedFrom *uint64 `json:"compromised_from"`
-	Reason          string  `json:"reason"`
-}
-
 // newKeyView is the content of the page after a new key.
 type newKeyView struct {
-	Key     key
+	Key     wire.AgentKey
 	Agent   string // id
 	Program environment
 }
@@ -34,18 +23,18 @@ type newKeyView struct {
 func (p *pages) registerKey(r *screen.Request) (screen.Outcome, error) {
 	body := map[string]any{"public_key_b64": r.Value("public_key_b64"), "proof_b64": r.Value("proof_b64")}
 	addFilled(r, body, "key_id")
-	var made key
+	var made wire.AgentKey
 	if err := r.Change(http.MethodPost, agentCall(r)+"/keys", body, &made); err != nil {
 		return screen.Outcome{}, err
 	}
 	name := r.PathParameter("agent")
 	return screen.ShowOnce(p.views, "newkey", "The new key",
-		newKeyView{made, name, newEnvironment(r, name, made.KeyID)}), nil
+		newKeyView{made, name, newEnvironment(r, id.Agent(name), made.KeyID)}), nil
 }
 
 // keyView is the content of the page of a key.
 type keyView struct {
-	key
+	wire.AgentKey
 	Agent                string // id
 	MayRetire, MayRevoke bool
 }
@@ -55,18 +44,16 @@ const maxKeys = "1000"
 
 // showKey shows a key. The interface has no call for one key, so it is looked for in the list.
 func (p *pages) showKey(r *screen.Request) (any, error) {
-	var found struct {
-		Keys []key `json:"keys"`
-	}
+	var found wire.AgentKeys
 	if err := r.Read(agentCall(r)+"/keys", url.Values{"limit": {maxKeys}}, &found); err != nil {
 		return nil, err
 	}
 	name := r.PathParameter("key")
-	at := slices.IndexFunc(found.Keys, func(k key) bool { return k.KeyID == name })
+	at := slices.IndexFunc(found.Keys, func(k wire.AgentKey) bool { return string(k.KeyID) == name })
 	if at < 0 {
 		return nil, fault.New(fault.NotFound, "Not found")
 	}
-	v := keyView{key: found.Keys[at], Agent: r.PathParameter("agent")}
+	v := keyView{AgentKey: found.Keys[at], Agent: r.PathParameter("agent")}
 	v.MayRetire = v.Status == "active" && r.Person.May("manage")
 	v.MayRevoke = v.Status != "revoked" && r.Person.May("revoke keys")
 	r.Title = "Key " + name

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -31,20 +32,9 @@ func startOptions() []page.Option {
 	}
 }
 
-// listed is a policy in the list.
-type listed struct {
-	PolicyID      string `json:"policy_id"`
-	Name          string `json:"name"`
-	Version       uint64 `json:"version"`
-	State         string `json:"state"`
-	ActiveVersion uint64 `json:"active_version"` // 0: none
-	UpdatedAt     string `json:"updated_at"`
-	UpdatedBy     string `json:"updated_by"`
-}
-
 // listView is the content of the list.
 type listView struct {
-	Policies []listed
+	Policies []wire.ListedPolicy
 	Names    names
 	Next     string // address of the next page
 	MayEdit  bool
@@ -52,10 +42,7 @@ type listView struct {
 }
 
 func (p *pages) showList(r *screen.Request) (any, error) {
-	var found struct {
-		Policies []listed `json:"policies"`
-		Next     string   `json:"next"`
-	}
+	var found wire.Policies
 	if err := r.Read(policyCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
 	}
@@ -86,7 +73,7 @@ func (p *pages) createPolicy(r *screen.Request) (screen.Outcome, error) {
 		}
 		document[name] = text
 	}
-	var made version
+	var made wire.Policy
 	if err := r.Change(http.MethodPost, policyCalls, document, &made); err != nil {
 		return screen.Outcome{}, err
 	}

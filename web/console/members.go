@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -26,28 +27,18 @@ const membersPage = "/console/members"
 
 // memberCalls returns the path of the calls about the organization of the session.
 func memberCalls(r *screen.Request) string {
-	return "/v1/id/orgs/" + url.PathEscape(r.Person.Organization.ID)
+	return "/v1/id/orgs/" + r.Person.Organization.ID.String()
 }
 
-// member is a member as the interface shows it.
-type member struct {
-	MembershipID string `json:"membership_id"`
-	AccountID    string `json:"account_id"`
-	Email        string `json:"email"`
-	EmailProved  bool   `json:"email_proved"`
-	DisplayName  string `json:"display_name"`
-	Role         string `json:"role"`
-	MemberSince  string `json:"member_since"`
-	Suspended    bool   `json:"suspended"`
-	Offered      bool   `json:"offered"`
-}
+// member is a member in a page.
+type member struct{ wire.Member }
 
-// Name returns the name that people use for the member.
-func (m member) Name() string {
-	if m.DisplayName != "" {
-		return m.DisplayName
+func describeMembers(list []wire.Member) []member {
+	shown := make([]member, len(list))
+	for i := range list {
+		shown[i] = member{list[i]}
 	}
-	return m.Email
+	return shown
 }
 
 // State returns whether the member can act.
@@ -65,7 +56,7 @@ func (m member) State() string {
 type membersView struct {
 	Members     []member
 	Next        string // address of the next page
-	Invitations []invitation
+	Invitations []wire.Invitation
 	Roles       []page.Option // that the person may give
 	MaySee      bool          // invitations
 	MayInvite   bool
@@ -73,12 +64,9 @@ type membersView struct {
 
 func (p *pages) listMembers(r *screen.Request) (any, error) {
 	v := membersView{Roles: rolesFor(r), MaySee: r.Person.May("change members"), MayInvite: r.Person.May("invite")}
-	var found struct {
-		Members []member `json:"members"`
-		Next    string   `json:"next"`
-	}
+	var found wire.Members
 	err := r.Read(memberCalls(r)+"/members", r.PageQuery(), &found)
-	v.Members, v.Next = found.Members, r.NextPage(found.Next)
+	v.Members, v.Next = describeMembers(found.Members), r.NextPage(found.Next)
 	if err == nil && v.MaySee {
 		v.Invitations, err = readInvitations(r)
 	}
@@ -102,7 +90,7 @@ type memberView struct {
 	Roles     []page.Option // that the person may give
 	Self      bool          // the member is the person
 	MayChange bool
-	VoterKeys []voterKey
+	VoterKeys []wire.VoterKey
 	MayRetire bool // voter keys of the member
 }
 
@@ -111,18 +99,16 @@ const mostMembers = "1000"
 
 // showMember shows a member. The interface has no call for one member, so it is looked for in the list.
 func (p *pages) showMember(r *screen.Request) (any, error) {
-	var found struct {
-		Members []member `json:"members"`
-	}
+	var found wire.Members
 	if err := r.Read(memberCalls(r)+"/members", url.Values{"limit": {mostMembers}}, &found); err != nil {
 		return nil, err
 	}
 	name := r.PathParameter("membership")
-	at := slices.IndexFunc(found.Members, func(m member) bool { return m.MembershipID == name })
+	at := slices.IndexFunc(found.Members, func(m wire.Member) bool { return m.MembershipID == name })
 	if at < 0 {
 		return nil, fault.New(fault.NotFound, "Not found")
 	}
-	v := memberView{member: found.Members[at], Roles: rolesFor(r), Self: name == r.Person.User.MembershipID}
+	v := memberView{member: member{found.Members[at]}, Roles: rolesFor(r), Self: name == r.Person.User.MembershipID}
 	v.MayChange = r.Person.May("change members") && (v.Role != "owner" || r.Person.May("own"))
 	r.Title = "Member " + v.Name()
 	v.MayRetire = v.Self || r.Person.May("own")

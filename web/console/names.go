@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -15,14 +16,8 @@ const maxMembers = "1000"
 
 // readNames reads the names of the organization's members.
 func readNames(r *screen.Request) (names, error) {
-	var found struct {
-		Members []struct {
-			AccountID   string `json:"account_id"`
-			Email       string `json:"email"`
-			DisplayName string `json:"display_name"`
-		} `json:"members"`
-	}
-	path := "/v1/id/orgs/" + url.PathEscape(r.Person.Organization.ID) + "/members"
+	var found wire.Members
+	path := "/v1/id/orgs/" + r.Person.Organization.ID.String() + "/members"
 	if err := r.Read(path, url.Values{"limit": {maxMembers}}, &found); err != nil {
 		return nil, err
 	}

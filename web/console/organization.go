@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -24,78 +26,27 @@ func (p *pages) organizationScreens() []screen.Screen {
 	}
 }
 
-// organizationSettings has the settings of the organization as the interface shows them.
-type organizationSettings struct {
-	OrganizationID string `json:"organization_id"`
-	Slug           string `json:"slug"`
-	Name           string `json:"name"`
-	Origin         string `json:"origin"`
-	Active         bool   `json:"active"`
-	Disclosure     string `json:"disclosure"`
-	SelfReview     bool   `json:"self_review"`
-	TwoPerson      bool   `json:"two_person_policy"`
-	Published      bool   `json:"publish_policies"`
-	SignIn         struct {
-		Require string `json:"require"`
-	} `json:"sign_in"`
-	RetentionDays int    `json:"retention_days"`
-	LegalHold     bool   `json:"legal_hold"`
-	VoteHoldHours int    `json:"vote_hold_hours"`
-	SignedVotes   string `json:"signed_votes"`
-	CreatedAt     string `json:"created_at"`
-	Fault         string `json:"fault"`
-}
-
-// planUsage is the use of the plan.
-type planUsage struct {
-	Plan     string               `json:"plan"`
-	Month    string               `json:"month"`
-	ResetsAt string               `json:"resets_at"`
-	Limits   map[string]planLimit `json:"limits"`
-}
-
-// planLimit is the use of one bound. Used is nil for a bound of each agent or policy.
-type planLimit struct {
-	Used  *uint64 `json:"used"`
-	Limit *uint64 `json:"limit"` // nil: no bound
-}
-
 // usedLimit is a row of the table of bounds.
 type usedLimit struct {
 	Title string
-	planLimit
+	wire.PlanLimit
 }
 
-// rows returns the bounds in the order of the page.
-func (u planUsage) rows() []usedLimit {
-	var rows []usedLimit
-	for _, row := range []struct{ name, title string }{
-		{"events_per_month", "Events this month"}, {"agents", "Agents"},
-		{"active_keys_per_agent", "Active keys of an agent"}, {"keys_per_agent", "Keys of an agent in all"},
-		{"ingest_keys", "Ingest keys"}, {"policies", "Policies"}, {"policy_versions", "Versions of a policy"},
-		{"statements_per_minute", "Changes in the last minute"},
-	} {
-		if one, ok := u.Limits[row.name]; ok {
-			rows = append(rows, usedLimit{row.title, one})
-		}
+// limitRows returns the limits in the order of the page.
+func limitRows(l wire.PlanLimits) []usedLimit {
+	return []usedLimit{
+		{"Events this month", l.EventsPerMonth}, {"Agents", l.Agents}, {"Active keys of an agent", l.ActiveKeysPerAgent},
+		{"Keys of an agent in all", l.KeysPerAgent}, {"Ingest keys", l.IngestKeys}, {"Policies", l.Policies},
+		{"Versions of a policy", l.PolicyVersions}, {"Changes in the last minute", l.StatementsPerMinute},
 	}
-	return rows
-}
-
-// logKey is a key of the log, as the public interface shows it.
-type logKey struct {
-	VKey string  `json:"vkey"`
-	Use  string  `json:"use"`
-	From uint64  `json:"from_size"`
-	To   *uint64 `json:"to_size"` // nil: it signs now
 }
 
 // organizationView is the content of the page of the settings.
 type organizationView struct {
-	Organization organizationSettings
-	Usage        planUsage
+	Organization wire.Organization
+	Usage        wire.PlanUsage
 	Bounds       []usedLimit
-	Keys         []logKey
+	Keys         []wire.LogKey
 	LogURL       string
 	PublicURL    string
 	Disclosures  []page.Option
@@ -113,22 +64,22 @@ func (p *pages) showOrganization(r *screen.Request) (any, error) {
 	if err := r.Read(organizationCall+"/plan-usage", nil, &v.Usage); err != nil {
 		return nil, err
 	}
-	v.Bounds, v.LogURL = v.Usage.rows(), r.Address("/log", v.Organization.Slug)
+	v.Bounds, v.LogURL = limitRows(v.Usage.Limits), r.Address("/log", string(v.Organization.Slug))
 	var err error
 	if v.Keys, err = readLogKeys(r, v.Organization.Slug); err != nil {
 		return nil, err
 	}
-	v.SignIns, err = listSignIns(r, v.Organization.SignIn.Require)
+	v.SignIns, err = listSignIns(r, string(v.Organization.SignIn.Require))
 	return v, err
 }
 
 // readLogKeys reads the keys that sign the checkpoints of the log, the newest last.
-func readLogKeys(r *screen.Request, slug string) ([]logKey, error) {
+func readLogKeys(r *screen.Request, slug id.Slug) ([]wire.LogKey, error) {
 	var found struct {
-		Keys []logKey `json:"keys"`
+		Keys []wire.LogKey `json:"keys"`
 	}
-	err := r.Read("/v1/public/orgs/"+url.PathEscape(slug)+"/transparency/keys", nil, &found)
-	var keys []logKey
+	err := r.Read("/v1/public/orgs/"+url.PathEscape(string(slug))+"/transparency/keys", nil, &found)
+	var keys []wire.LogKey
 	for _, k := range found.Keys {
 		if k.Use == "log" {
 			keys = append(keys, k)
@@ -139,11 +90,7 @@ func readLogKeys(r *screen.Request, slug string) ([]logKey, error) {
 
 // listSignIns returns the ways to sign in that can be required, with the one that is.
 func listSignIns(r *screen.Request, required string) ([]page.Option, error) {
-	var found struct {
-		Providers []struct {
-			Name string `json:"name"`
-		} `json:"providers"`
-	}
+	var found wire.Providers
 	if err := r.Read("/v1/id/auth/oidc", nil, &found); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -15,9 +16,9 @@ type policyView struct {
 	version
 	Document   string // of canonical JSON, indented; "" when it is too long
 	Names      names
-	Newest     uint64 // the newest version
-	Active     listed // the policy that decides now; without an id: none
-	Former     uint64 // another version of this policy that was active last, 0: none
+	Newest     uint64            // the newest version
+	Active     wire.ListedPolicy // the policy that decides now; without an id: none
+	Former     uint64            // another version of this policy that was active last, 0: none
 	Versions   []head
 	Next       string // address of the next page of versions
 	TwoPersons bool   // another person than its writer activates a version
@@ -38,14 +39,12 @@ func (p *pages) showPolicy(r *screen.Request) (any, error) {
 	if err := v.findActive(r); err != nil {
 		return nil, err
 	}
-	var organization struct {
-		TwoPersons bool `json:"two_person_policy"`
-	}
+	var organization wire.Organization
 	if err := r.Read("/v1/console/organization", nil, &organization); err != nil {
 		return nil, err
 	}
 	author, _, _ := strings.Cut(v.WrittenBy, "/")
-	v.TwoPersons, v.OwnWork = organization.TwoPersons, author == r.Person.Account.ID
+	v.TwoPersons, v.OwnWork = organization.TwoPerson, author == r.Person.Account.ID
 	if v.Names, err = readNames(r); err != nil {
 		return nil, err
 	}
@@ -57,18 +56,15 @@ func (p *pages) showPolicy(r *screen.Request) (any, error) {
 
 // readVersions reads the list of versions, and finds the active one.
 func (v *policyView) readVersions(r *screen.Request) error {
-	var found struct {
-		Versions []head `json:"versions"`
-		Next     string `json:"next"`
-	}
+	var found wire.PolicyVersions
 	if err := r.Read(policyCall(r, "/versions"), r.PageQuery(), &found); err != nil {
 		return err
 	}
-	v.Versions, v.Next = found.Versions, r.NextPage(found.Next)
+	v.Versions, v.Next = describeVersions(found.Versions), r.NextPage(found.Next)
 	if r.Query("after") != "" {
 		return nil
 	}
-	var archived string
+	var archived wire.Time
 	for _, one := range found.Versions {
 		if one.ArchivedAt > archived && one.Version != v.Version {
 			v.Former, archived = one.Version, one.ArchivedAt
@@ -82,9 +78,7 @@ const maxPolicies = "1000"
 
 // findActive finds the one active version of the organization, which may be of another policy.
 func (v *policyView) findActive(r *screen.Request) error {
-	var found struct {
-		Policies []listed `json:"policies"`
-	}
+	var found wire.Policies
 	if err := r.Read(policyCalls, url.Values{"limit": {maxPolicies}}, &found); err != nil {
 		return err
 	}
@@ -119,7 +113,7 @@ func explainActivation(r *screen.Request, err error) error {
 		return err
 	}
 	now, unread := readVersion(r, r.Value("version"))
-	if unread == nil && now.Digest != r.Value("policy_digest") {
+	if unread == nil && now.Digest.String() != r.Value("policy_digest") {
 		return refuseConflict("The version was changed meanwhile, and is shown as it is now. " +
 			"Look at it again before you activate it.")
 	}

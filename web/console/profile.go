@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -47,7 +48,7 @@ func (p *pages) switchOrganization(r *screen.Request) (screen.Outcome, error) {
 
 // foundOrganization makes an organization of the person's own, and shows its secrets this once.
 func (p *pages) foundOrganization(r *screen.Request) (screen.Outcome, error) {
-	var made Answer
+	var made wire.Founded
 	body := map[string]string{"name": r.Value("name"), "slug": r.Value("slug")}
 	if err := r.Change(http.MethodPost, "/v1/id/orgs", body, &made); err != nil {
 		return screen.Outcome{}, err
@@ -60,7 +61,7 @@ func (p *pages) leaveOrganization(r *screen.Request) (screen.Outcome, error) {
 	if !r.Checked("sure") {
 		return screen.Outcome{}, fault.New(fault.Invalid, "Check the box to leave the organization")
 	}
-	path := "/v1/id/orgs/" + url.PathEscape(r.Person.Organization.ID) + "/members/" +
+	path := "/v1/id/orgs/" + r.Person.Organization.ID.String() + "/members/" +
 		url.PathEscape(r.Person.User.MembershipID)
 	err := r.Change(http.MethodDelete, path, nil, nil)
 	return screen.GoTo(r.Address("/signin"), "member-left"), err

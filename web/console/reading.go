@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -107,20 +108,18 @@ func streamsOf(r *screen.Request, call string, query url.Values) streams {
 
 // predecessor is the frozen log before the one that is shown.
 type predecessor struct {
-	Log    string `json:"log"`
-	Events uint64 `json:"events"`
-	URL    string `json:"-"` // of the same page about that log
+	wire.Predecessor
+	URL string // of the same page about that log
 }
 
 // linkPredecessor adds the address of the page that is shown, about the log before.
-func linkPredecessor(r *screen.Request, p *predecessor) *predecessor {
+func linkPredecessor(r *screen.Request, p *wire.Predecessor) *predecessor {
 	if p == nil {
 		return nil
 	}
 	query := r.URL.Query()
 	query.Del("after")
 	query.Del("notice")
-	query.Set("log", p.Log)
-	p.URL = r.Kit.Base + r.URL.EscapedPath() + "?" + query.Encode()
-	return p
+	query.Set("log", string(p.Log))
+	return &predecessor{*p, r.Kit.Base + r.URL.EscapedPath() + "?" + query.Encode()}
 }

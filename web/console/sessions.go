@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -14,37 +15,18 @@ const (
 
 // sessionsView is the content of the page of sessions and login events.
 type sessionsView struct {
-	Sessions []session    `json:"sessions"`
-	Events   []loginEvent `json:"login_events"`
-}
-
-// session is a session of the account.
-type session struct {
-	ID           string        `json:"session_id"`
-	Current      bool          `json:"current"`
-	Organization *screen.Place `json:"organization"` // nil for one that the account left
-	OpenedAt     string        `json:"opened_at"`
-	SeenAt       string        `json:"seen_at"`
-	ExpiresAt    string        `json:"expires_at"`
-	Address      string        `json:"address"`
-	Program      string        `json:"program"`
-}
-
-// loginEvent is a change of the way into the account.
-type loginEvent struct {
-	At      string `json:"at"`
-	Kind    string `json:"kind"`
-	Address string `json:"address"`
-	Program string `json:"program"`
+	Sessions []wire.Session
+	Events   []wire.LoginEvent
 }
 
 func (p *pages) showSessions(r *screen.Request) (any, error) {
-	var v sessionsView
-	if err := r.Read(sessionCalls, nil, &v); err != nil {
+	var sessions wire.Sessions
+	if err := r.Read(sessionCalls, nil, &sessions); err != nil {
 		return nil, err
 	}
-	err := r.Read("/v1/id/account/login-events", nil, &v)
-	return v, err
+	var events wire.LoginEvents
+	err := r.Read("/v1/id/account/login-events", nil, &events)
+	return sessionsView{sessions.Sessions, events.Events}, err
 }
 
 func (p *pages) endSession(r *screen.Request) (screen.Outcome, error) {

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -20,7 +21,7 @@ func (p *pages) setUp(r *screen.Request) (screen.Outcome, error) {
 		Passkey      *screen.Passkey   `json:"passkey,omitzero"`
 	}{r.Value("token"), map[string]string{"name": r.Value("name"), "slug": r.Value("slug")}, r.Value("email"),
 		r.Form.Get("password"), passkey}
-	var made Answer
+	var made wire.Founded
 	if err := r.Change(http.MethodPost, "/v1/id/setup", body, &made); err != nil {
 		return screen.Outcome{}, err
 	}

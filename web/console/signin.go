@@ -4,13 +4,14 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 // signInView is the content of the page for signing in.
 type signInView struct {
 	Return    string
-	Providers []screen.Provider
+	Providers []wire.Provider
 }
 
 // refusals returns the texts of the reasons for which a sign-in at a provider was refused, by their names in addresses.
@@ -37,9 +38,7 @@ func (p *pages) showSignIn(r *screen.Request) (any, error) {
 
 // signIn signs a person in by a password. An account with a second factor goes on to that page.
 func (p *pages) signIn(r *screen.Request) (screen.Outcome, error) {
-	var answer struct {
-		SecondFactor []string `json:"second_factor"`
-	}
+	var answer wire.SecondFactor
 	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
 	if err := r.Change(http.MethodPost, "/v1/id/auth/login", body, &answer); err != nil {
 		return screen.Outcome{}, err

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -25,38 +26,8 @@ type inputFields struct{ Tool, Agent, Payload, Now string }
 
 // history has the decisions that a version would have made on stored events.
 type history struct {
-	Summary      string         `json:"summary"`
-	FromSequence uint64         `json:"from_sequence"`
-	ToSequence   uint64         `json:"to_sequence"`
-	Complete     bool           `json:"complete"`
-	Evaluated    int            `json:"evaluated"`
-	WithoutTool  int            `json:"without_tool"`
-	Erased       int            `json:"erased"`
-	Results      int            `json:"results"`
-	Shadow       map[string]int `json:"shadow"`
-	Changed      int            `json:"changed"`
-	Tightened    int            `json:"tightened"`
-	Loosened     int            `json:"loosened"`
-	Changes      []change       `json:"changes"`
-	Shadows      []shadow       `json:"-"` // of all shadow rules
-}
-
-// change is an event that would be decided otherwise.
-type change struct {
-	SequenceNum uint64  `json:"sequence_num"`
-	EventID     string  `json:"event_id"`
-	AgentID     string  `json:"agent_id"`
-	ToolName    string  `json:"tool_name"`
-	ReceivedAt  string  `json:"received_at"`
-	Recorded    outcome `json:"recorded"`
-	Simulated   outcome `json:"simulated"`
-	Reason      string  `json:"reason"`
-}
-
-type outcome struct {
-	Decision string `json:"decision"`
-	PolicyID string `json:"policy_id"`
-	RuleID   string `json:"rule_id"`
+	wire.Simulation
+	Shadows []shadow // of all shadow rules
 }
 
 // shadow is a shadow rule with the number of events that it would have matched.
@@ -67,33 +38,8 @@ type shadow struct {
 
 // trial is the decision of a version on one input, with its reasons.
 type trial struct {
-	Decision    string       `json:"decision"`
-	RuleID      string       `json:"rule_id"`
-	Reason      string       `json:"reason"`
-	Obligations []obligation `json:"obligations"`
-	Shadow      []string     `json:"shadow"`
-	EvaluatedAt string       `json:"evaluated_at"`
-	Rules       []ruleAnswer `json:"rules"`
-	Limits      []struct {
-		LimitID  string `json:"limit_id"`
-		RuleID   string `json:"rule_id"`
-		Before   string `json:"before"`
-		Added    string `json:"added"`
-		Max      string `json:"max"`
-		Exceeded bool   `json:"exceeded"`
-	} `json:"limits"`
-}
-
-// ruleAnswer is the answer of one rule to an input.
-type ruleAnswer struct {
-	RuleID string `json:"rule_id"`
-	Mode   string `json:"mode"`
-	Result string `json:"result"`
-	Why    string `json:"why"`
-	Steps  []struct {
-		Expression string `json:"expression"`
-		Value      string `json:"value"`
-	} `json:"steps"`
+	wire.Trial
+	Obligations []obligation
 }
 
 func (p *pages) showSimulation(r *screen.Request) (any, error) {
@@ -140,9 +86,11 @@ func (p *pages) simulateHistory(r *screen.Request) (screen.Outcome, error) {
 			return screen.Outcome{}, err
 		}
 	}
-	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &v.History); err != nil {
+	var found wire.Simulation
+	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &found); err != nil {
 		return screen.Outcome{}, err
 	}
+	v.History = &history{Simulation: found}
 	for _, one := range v.Rules {
 		if one.IsShadow() {
 			v.History.Shadows = append(v.History.Shadows, shadow{one, v.History.Shadow[one.RuleID]})
@@ -175,8 +123,13 @@ func (p *pages) simulateInput(r *screen.Request) (screen.Outcome, error) {
 	if string(limits) != "{}" {
 		body["limits"] = limits
 	}
-	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &v.Trial); err != nil {
+	var found wire.Trial
+	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &found); err != nil {
 		return screen.Outcome{}, err
+	}
+	v.Trial = &trial{Trial: found}
+	for _, one := range found.Obligations {
+		v.Trial.Obligations = append(v.Trial.Obligations, obligation{one})
 	}
 	return screen.ShowAgain(v), nil
 }

@@ -6,36 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 const statCalls = "/v1/console/stats"
 
-// counted is the answer of the interface to one question for counts.
-type counted struct {
-	Events      uint64       `json:"events"`
-	Counts      []groupCount `json:"counts"`
-	Waits       waits        `json:"approval_waits"`
-	IndexedTo   uint64       `json:"indexed_to"`
-	Predecessor *predecessor `json:"predecessor"`
-}
-
-// groupCount is the events of one group. Only the member of the question's dimension is there.
-type groupCount struct {
-	Agent    string `json:"agent_id"`
-	Tool     string `json:"tool_name"`
-	Decision string `json:"decision"`
-	Rule     string `json:"rule_id"`
-	Hour     string `json:"hour"`
-	Events   uint64 `json:"events"`
-}
-
-type waits struct {
-	Decided  int    `json:"decided"`
-	P50      *int64 `json:"p50_ms"`
-	P99      *int64 `json:"p99_ms"`
-	Complete bool   `json:"complete"`
-}
+// waits are the waits for approvals in a page.
+type waits struct{ wire.Waits }
 
 // Half returns the wait that half of the approvals did not exceed, in words.
 func (w waits) Half() string { return waitWords(w.P50) }
@@ -88,10 +66,10 @@ func (p *pages) showStats(r *screen.Request) (any, error) {
 	v := &statsView{From: query.Get("from"), To: query.Get("to"), Ranges: usualRanges(r, now),
 		Filter: readFilters(r, "from", "to", "log")}
 	dimensions := []dimension{
-		{"agent", "Agents", func(c groupCount) string { return c.Agent }, "agent_id"},
-		{"tool", "Tools", func(c groupCount) string { return c.Tool }, "tool"},
-		{"decision", "Decisions in force", func(c groupCount) string { return c.Decision }, "decision"},
-		{"rule", "Rules that decided", func(c groupCount) string { return c.Rule }, ""},
+		{"agent", "Agents", func(c wire.GroupCount) string { return textOf(c.Agent) }, "agent_id"},
+		{"tool", "Tools", func(c wire.GroupCount) string { return textOf(c.Tool) }, "tool"},
+		{"decision", "Decisions in force", func(c wire.GroupCount) string { return textOf(c.Decision) }, "decision"},
+		{"rule", "Rules that decided", func(c wire.GroupCount) string { return textOf(c.Rule) }, ""},
 	}
 	for _, d := range dimensions {
 		found, err := countBy(r, query, d.name)
@@ -99,7 +77,7 @@ func (p *pages) showStats(r *screen.Request) (any, error) {
 			return nil, err
 		}
 		if d.name == "agent" {
-			v.Events, v.Waits, v.Predecessor = found.Events, found.Waits, linkPredecessor(r, found.Predecessor)
+			v.Events, v.Waits, v.Predecessor = found.Events, waits{found.Waits}, linkPredecessor(r, found.Predecessor)
 		}
 		v.Charts = append(v.Charts, newChart(r, d, query, found))
 	}
@@ -108,7 +86,15 @@ func (p *pages) showStats(r *screen.Request) (any, error) {
 	return v, err
 }
 
-func countBy(r *screen.Request, query url.Values, name string) (found counted, err error) {
+// textOf returns a string, "" for nil.
+func textOf[S ~string](s *S) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
+func countBy(r *screen.Request, query url.Values, name string) (found wire.Stats, err error) {
 	asked := url.Values{"by": {name}}
 	for parameter, values := range query {
 		asked[parameter] = values
@@ -140,7 +126,7 @@ func usualRanges(r *screen.Request, now time.Time) (links []rangeLink) {
 // dimension is a value by which events are counted.
 type dimension struct {
 	name, title string
-	label       func(groupCount) string
+	label       func(wire.GroupCount) string
 	filter      string // of lists of events, "" for none
 }
 
@@ -163,10 +149,10 @@ type bar struct {
 // maxBars is how many groups of a dimension have bars.
 const maxBars = 15
 
-func newChart(r *screen.Request, d dimension, query url.Values, found counted) chart {
+func newChart(r *screen.Request, d dimension, query url.Values, found wire.Stats) chart {
 	c := chart{Name: d.name, Title: d.title}
 	groups := slices.Clone(found.Counts)
-	slices.SortStableFunc(groups, func(a, b groupCount) int { return cmp.Compare(b.Events, a.Events) })
+	slices.SortStableFunc(groups, func(a, b wire.GroupCount) int { return cmp.Compare(b.Events, a.Events) })
 	shown := uint64(0)
 	for i, g := range groups {
 		if i == maxBars {

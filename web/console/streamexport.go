@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -24,44 +25,9 @@ func (p *pages) streamExportScreens() []screen.Screen {
 	}
 }
 
-// streamExport is the export of events as the interface shows it.
-type streamExport struct {
-	URL         string   `json:"url"` // "" for roles that may not change it
-	HeaderNames []string `json:"header_names"`
-	Format      string   `json:"format"`
-	Encoding    string   `json:"encoding"`
-	Payloads    bool     `json:"payloads"`
-	Active      bool     `json:"active"`
-	State       string   `json:"state"`
-	Position    uint64   `json:"position"`
-	Lag         struct {
-		Events  uint64  `json:"events"`
-		Seconds float64 `json:"seconds"`
-	} `json:"lag"`
-	Sent         uint64  `json:"sent"`
-	Rejected     uint64  `json:"rejected"`
-	SuccessAt    string  `json:"success_at"`
-	FailingSince string  `json:"failing_since"`
-	NextTryAt    string  `json:"next_try_at"`
-	LastTry      *sendTo `json:"last_try"`
-	Test         *struct {
-		AskedAt string  `json:"asked_at"`
-		Try     *sendTo `json:"try"` // nil: it waits
-	} `json:"test"`
-	ChangedAt string `json:"changed_at"`
-	ChangedBy string `json:"changed_by"`
-}
-
-// sendTo is one request to the receiver.
-type sendTo struct {
-	At      string `json:"at"`
-	Status  *int   `json:"status"`  // nil: no answer
-	Trouble string `json:"trouble"` // "": taken
-}
-
 // streamExportView is the content of the page of the export.
 type streamExportView struct {
-	Export    streamExport
+	Export    wire.StreamExport
 	Exists    bool
 	Formats   []page.Option
 	Encodings []page.Option
@@ -69,7 +35,7 @@ type streamExportView struct {
 }
 
 func (p *pages) showStreamExport(r *screen.Request) (any, error) {
-	v := streamExportView{Export: streamExport{Active: true, Format: "ocsf", Encoding: "protobuf"},
+	v := streamExportView{Export: wire.StreamExport{Active: true, Format: "ocsf", Encoding: "protobuf"},
 		MayManage: r.Person.May("manage"),
 		Formats: []page.Option{{Value: "ocsf", Title: "OCSF API Activity"},
 			{Value: "cloudevents", Title: "CloudEvents"}},

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -21,27 +22,15 @@ func (p *pages) tokenScreens() []screen.Screen {
 	}
 }
 
-// token is a token of the person as the interface shows it.
-type token struct {
-	TokenID   string `json:"token_id"`
-	Name      string `json:"name"`
-	Role      string `json:"role"`
-	CreatedAt string `json:"created_at"`
-	ExpiresAt string `json:"expires_at"`
-}
-
 // tokensView is the content of the list.
 type tokensView struct {
-	Tokens []token
+	Tokens []wire.Token
 	Next   string // address of the next page
 	Roles  []page.Option
 }
 
 func (p *pages) listTokens(r *screen.Request) (any, error) {
-	var found struct {
-		Tokens []token `json:"tokens"`
-		Next   string  `json:"next"`
-	}
+	var found wire.Tokens
 	err := r.Read(tokenCalls, r.PageQuery(), &found)
 	return tokensView{found.Tokens, r.NextPage(found.Next), tokenRoles(r.Person.User.Role)}, err
 }
@@ -65,8 +54,7 @@ func tokenRoles(own string) []page.Option {
 
 // madeToken is the content of the page after a new token.
 type madeToken struct {
-	token
-	Token     string `json:"token"`
+	wire.CreatedToken
 	PublicURL string
 }
 
@@ -74,7 +62,7 @@ func (p *pages) createToken(r *screen.Request) (screen.Outcome, error) {
 	body := map[string]string{"name": r.Value("name"), "role": r.Value("role"),
 		"expires_at": r.Value("expires_at") + ":00Z"}
 	made := madeToken{PublicURL: r.Kit.Public}
-	if err := r.Change(http.MethodPost, tokenCalls, body, &made); err != nil {
+	if err := r.Change(http.MethodPost, tokenCalls, body, &made.CreatedToken); err != nil {
 		return screen.Outcome{}, err
 	}
 	return screen.ShowOnce(p.views, "newtoken", "The new token", made), nil

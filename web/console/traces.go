@@ -3,28 +3,21 @@ package console
 import (
 	"net/url"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 const traceCalls = "/v1/console/traces"
 
-// trace is a trace in a list.
-type trace struct {
-	ID        string         `json:"trace_id"`
-	FirstAt   string         `json:"first_at"`
-	LastAt    string         `json:"last_at"`
-	Events    int            `json:"events"`
-	AtLeast   bool           `json:"at_least"`
-	Complete  bool           `json:"complete"`
-	Decisions map[string]int `json:"decisions"`
-	Agents    []string       `json:"agents"`
-}
+// trace is a trace in a page.
+type trace struct{ wire.Trace }
 
 // maxAgents is how many agents of a trace a list names.
 const maxAgents = 5
 
 // SomeAgents returns the first agents.
-func (t trace) SomeAgents() []string { return t.Agents[:min(maxAgents, len(t.Agents))] }
+func (t trace) SomeAgents() []id.Agent { return t.Agents[:min(maxAgents, len(t.Agents))] }
 
 // OtherAgents returns how many agents SomeAgents leaves out.
 func (t trace) OtherAgents() int { return len(t.Agents) - len(t.SomeAgents()) }
@@ -42,19 +35,18 @@ type tracesView struct {
 
 func (p *pages) listTraces(r *screen.Request) (any, error) {
 	names := append(eventFilters(), "limit")
-	var found struct {
-		Traces      []trace      `json:"traces"`
-		Next        string       `json:"next"`
-		Predecessor *predecessor `json:"predecessor"`
-	}
+	var found wire.Traces
 	query := listQuery(r, names...)
 	if err := r.ReadList(traceCalls, query, &found); err != nil {
 		return nil, err
 	}
-	v := &tracesView{Traces: found.Traces, Next: r.NextPage(found.Next), Filter: readFilters(r, names...),
+	v := &tracesView{Next: r.NextPage(found.Next), Filter: readFilters(r, names...),
 		Files: streamsOf(r, traceCalls, query), LogQuery: logQuery(r),
 		Predecessor: linkPredecessor(r, found.Predecessor)}
 	v.Filtered = len(v.Filter) > 0
+	for i := range found.Traces {
+		v.Traces = append(v.Traces, trace{found.Traces[i]})
+	}
 	return v, nil
 }
 
@@ -63,8 +55,8 @@ type traceView struct {
 	ID          string
 	Tree        []*node // the roots
 	Shown       int     // events on this page
-	FirstAt     string
-	LastAt      string
+	FirstAt     id.Instant
+	LastAt      id.Instant
 	Next        string
 	IsFirst     bool
 	EventsURL   string
@@ -80,18 +72,15 @@ func (p *pages) showTrace(r *screen.Request) (any, error) {
 	r.Title = "Trace " + name
 	query := r.ListQuery("log")
 	query.Set("limit", maxSteps)
-	var found struct {
-		Events      []step       `json:"events"`
-		Next        string       `json:"next"`
-		Predecessor *predecessor `json:"predecessor"`
-	}
+	var found wire.Tree
 	if err := r.Read(traceCalls+"/"+url.PathEscape(name), query, &found); err != nil {
 		return nil, err
 	}
+	steps := make([]step, len(found.Events))
 	for i := range found.Events {
-		found.Events[i].URL = r.Address("/console/events", found.Events[i].ID) + logQuery(r)
+		steps[i] = step{found.Events[i], r.Address("/console/events", string(found.Events[i].ID)) + logQuery(r)}
 	}
-	v := &traceView{ID: name, Tree: growTree(found.Events), Shown: len(found.Events), Next: r.NextPage(found.Next),
+	v := &traceView{ID: name, Tree: growTree(steps), Shown: len(found.Events), Next: r.NextPage(found.Next),
 		IsFirst: r.Query("after") == "", Predecessor: linkPredecessor(r, found.Predecessor),
 		EventsURL: r.Address("/console/events") + "?" + url.Values{"trace_id": {name}}.Encode(),
 		MayErase:  r.Person.May("own")}

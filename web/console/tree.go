@@ -2,14 +2,15 @@ package console
 
 import (
 	"fmt"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"time"
 )
 
-// step is an event of a trace with the event that it names as its parent.
+// step is an event of a trace with the address of its page.
 type step struct {
-	event
-	Parent string `json:"parent_event_id"`
-	URL    string `json:"-"` // of its page
+	wire.Step
+	URL string
 }
 
 // node is an event in the tree of a trace.
@@ -35,20 +36,20 @@ const maxDepth = 12
 // growTree makes the tree of a page of a trace. An event whose parent is not on the page is a root. So is the first
 // event of a loop of parents. The order among siblings is that of the log.
 func growTree(steps []step) (roots []*node) {
-	nodes, children := make([]*node, len(steps)), make(map[string][]*node)
-	byName := make(map[string]*node, len(steps))
+	nodes, children := make([]*node, len(steps)), make(map[id.Event][]*node)
+	byName := make(map[id.Event]*node, len(steps))
 	for i := range steps {
 		nodes[i] = &node{step: steps[i], depth: -1}
-		nodes[i].begin, _ = time.Parse(time.RFC3339Nano, steps[i].ReceivedAt)
+		nodes[i].begin = steps[i].ReceivedAt.Time()
 		nodes[i].end = nodes[i].begin
 		byName[steps[i].ID] = nodes[i]
 	}
 	var tops []*node
 	for _, n := range nodes {
-		if byName[n.Parent] == nil {
+		if byName[id.Event(n.Parent)] == nil {
 			tops = append(tops, n)
 		} else {
-			children[n.Parent] = append(children[n.Parent], n)
+			children[id.Event(n.Parent)] = append(children[id.Event(n.Parent)], n)
 		}
 	}
 	g := &grower{children: children}
@@ -68,7 +69,7 @@ func growTree(steps []step) (roots []*node) {
 
 // grower places nodes, each once.
 type grower struct {
-	children map[string][]*node
+	children map[id.Event][]*node
 	placed   []*node // parents before their children
 }
 

@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,10 +16,11 @@ func steps(parents ...int) []step {
 	all := make([]step, len(parents))
 	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for i, parent := range parents {
-		all[i] = step{event: event{ID: fmt.Sprint("e", i), ReceivedAt: begin.Add(time.Duration(i) * time.Second).Format(time.RFC3339Nano)}}
+		all[i].ID = id.Event(fmt.Sprint("e", i))
+		all[i].ReceivedAt = id.InstantOf(begin.Add(time.Duration(i) * time.Second))
 		switch {
 		case parent >= 0:
-			all[i].Parent = fmt.Sprint("e", parent)
+			all[i].Parent = wire.Text(fmt.Sprint("e", parent))
 		case parent == -2:
 			all[i].Parent = "elsewhere"
 		}
@@ -28,7 +31,7 @@ func steps(parents ...int) []step {
 // write writes a tree by the names of its events, with marks for deeper events and loops.
 func write(nodes []*node) (text string) {
 	for _, n := range nodes {
-		text += " " + n.ID
+		text += " " + string(n.ID)
 		if n.Deeper {
 			text += "!"
 		}
@@ -96,7 +99,7 @@ func TestGrowTreeAgainstOracle(t *testing.T) {
 				t.Fatalf("%v: lists are %d deep", parents, depth)
 			}
 			for _, n := range nodes {
-				seen = append(seen, n.ID)
+				seen = append(seen, string(n.ID))
 				visit(n.Children, depth+1)
 			}
 		}
@@ -104,7 +107,7 @@ func TestGrowTreeAgainstOracle(t *testing.T) {
 		slices.Sort(seen)
 		var want []string
 		for _, s := range all {
-			want = append(want, s.ID)
+			want = append(want, string(s.ID))
 		}
 		slices.Sort(want)
 		if !slices.Equal(seen, want) {

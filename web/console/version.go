@@ -6,33 +6,35 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"errors"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
-// version is a version of a policy as the interface shows it.
+// version is a version of a policy in a page.
 type version struct {
 	head
-	PolicyID string         `json:"policy_id"`
-	Default  string         `json:"default"`
-	Rules    []rule         `json:"rules"`
-	Tests    []test         `json:"tests"`
-	Text     jsontext.Value `json:"-"` // the whole answer
+	PolicyID string
+	Default  string
+	Rules    []rule
+	Tests    []test
+	Text     jsontext.Value // the whole document of the interface
 }
 
-// head is a version as a list of versions shows it.
-type head struct {
-	Version     uint64 `json:"version"`
-	Name        string `json:"name"`
-	State       string `json:"state"` // draft, active or archived
-	Digest      string `json:"policy_digest"`
-	WrittenAt   string `json:"written_at"`
-	WrittenBy   string `json:"written_by"`
-	ActivatedAt string `json:"activated_at"`
-	ArchivedAt  string `json:"archived_at"`
+// head is a version in the list of a policy's versions.
+type head struct{ wire.PolicyVersion }
+
+func describeVersions(list []wire.PolicyVersion) []head {
+	shown := make([]head, len(list))
+	for i := range list {
+		shown[i] = head{list[i]}
+	}
+	return shown
 }
 
 // rule is a rule of a policy with its members written out.
@@ -51,12 +53,7 @@ type rule struct {
 	Limit       *ruleLimit   `json:"limit"`
 }
 
-type obligation struct {
-	Type       string `json:"type"`
-	Approvals  int    `json:"approvals"`
-	Signed     bool   `json:"signed"`
-	TTLSeconds int64  `json:"ttl_seconds"`
-}
+type obligation struct{ wire.Obligation }
 
 type ruleLimit struct {
 	LimitID       string         `json:"limit_id"`
@@ -87,10 +84,18 @@ func readVersion(r *screen.Request, number string) (v version, err error) {
 	if number != "" {
 		query.Set("version", number)
 	}
-	if err := r.Read(policyCall(r, ""), query, &v.Text); err != nil {
+	var found wire.Policy
+	if err := r.Read(policyCall(r, ""), query, &found); err != nil {
 		return v, err
 	}
-	return v, decode(v.Text, &v)
+	v.PolicyVersion = wire.PolicyVersion{Version: found.Version, Name: found.Name, State: found.State,
+		Digest: found.Digest, WrittenAt: found.WrittenAt, WrittenBy: found.WrittenBy, ActivatedAt: found.ActivatedAt,
+		ArchivedAt: found.ArchivedAt}
+	v.PolicyID, v.Default = found.PolicyID, found.Default
+	if v.Text, err = json.Marshal(found); err != nil {
+		return v, err
+	}
+	return v, errors.Join(decode(found.Rules, &v.Rules), decode(found.Tests, &v.Tests))
 }
 
 // AddressOf returns the part of an address that names the version.
@@ -115,7 +120,7 @@ func (r rule) AnyTool() bool { return r.Tool == "**" }
 func (r rule) Matches() bool { return r.OnError == "match" }
 
 // Within returns the time in which people have to agree.
-func (o obligation) Within() string { return durationWords(o.TTLSeconds) }
+func (o obligation) Within() string { return durationWords(int64(o.TTLSeconds)) }
 
 // Within returns the window of the limit.
 func (l ruleLimit) Within() string { return durationWords(l.WindowSeconds) }

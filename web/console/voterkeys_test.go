@@ -28,11 +28,12 @@ func TestVoterKeysOnPages(t *testing.T) {
 	for i := range 5 {
 		passkeys = append(passkeys, object{"passkey_id": fmt.Sprint("pk_", i), "name": fmt.Sprint("device ", i), "credential_id": fmt.Sprint("credential_", i)})
 	}
+	const redID = "01900000-0000-7000-8000-000000000001"
 	calls := http.NewServeMux()
 	calls.HandleFunc("GET /v1/id/auth/me", answer(object{"account": object{"account_id": "acc_1", "email": "ann@red.example"},
-		"user": object{"membership_id": "mem_1", "role": "owner", "permissions": []string{"vote", "own"}}, "organization": object{"organization_id": "red"}}))
+		"user": object{"membership_id": "mem_1", "role": "owner", "permissions": []string{"vote", "own"}}, "organization": object{"organization_id": redID}}))
 	calls.HandleFunc("GET /v1/id/account/passkeys", answer(object{"passkeys": passkeys}))
-	calls.HandleFunc("GET /v1/id/orgs/red/members", answer(object{"members": []object{
+	calls.HandleFunc("GET /v1/id/orgs/"+redID+"/members", answer(object{"members": []object{
 		{"membership_id": "mem_0", "account_id": "acc_0"}, {"membership_id": "mem_1", "account_id": "acc_1", "role": "owner"}}}))
 	calls.HandleFunc("GET /v1/console/voter-keys", func(w http.ResponseWriter, r *http.Request) {
 		var keys []object

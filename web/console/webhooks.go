@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -27,61 +28,9 @@ func (p *pages) webhookScreens() []screen.Screen {
 	}
 }
 
-// endpoint is a receiver of notices as the interface shows it.
-type endpoint struct {
-	EndpointID     string      `json:"endpoint_id"`
-	Name           string      `json:"name"`
-	URL            string      `json:"url"` // "" for roles that may not change it
-	Events         []string    `json:"events"`
-	Tools          []string    `json:"tools"`
-	Agents         []string    `json:"agents"`
-	Format         string      `json:"format"`
-	State          string      `json:"state"`
-	DisabledReason string      `json:"disabled_reason"`
-	FailingSince   string      `json:"failing_since"`
-	SigningKeyID   string      `json:"signing_key_id"`
-	PublicKey      string      `json:"public_key"`
-	HasSecret      bool        `json:"has_secret"`
-	Secret         string      `json:"secret"` // of a new endpoint or a rotation
-	FormerKeys     []formerKey `json:"former_keys"`
-	CreatedAt      string      `json:"created_at"`
-	CreatedBy      string      `json:"created_by"`
-}
-
-// formerKey is a key that a rotation replaced and that still signs.
-type formerKey struct {
-	SigningKeyID string `json:"signing_key_id"`
-	Until        string `json:"until"`
-}
-
-// Title returns the name of the endpoint, its id when it has none.
-func (e endpoint) Title() string {
-	if e.Name != "" {
-		return e.Name
-	}
-	return e.EndpointID
-}
-
-// deadLetter is a delivery that was given up.
-type deadLetter struct {
-	WebhookID  string `json:"webhook_id"`
-	URL        string `json:"url"`
-	EndpointID string `json:"endpoint_id"`
-	Type       string `json:"type"`
-	CreatedAt  string `json:"created_at"`
-	GivenUpAt  string `json:"given_up_at"`
-	Tries      int    `json:"tries"`
-	Trouble    string `json:"trouble"`
-}
-
 // webhooksView is the content of the list.
 type webhooksView struct {
-	PublicKey   string       `json:"public_key"`
-	FormerKeys  []formerKey  `json:"former_keys"`
-	Endpoints   []endpoint   `json:"endpoints"`
-	DeadLetters []deadLetter `json:"dead_letters"`
-	After       string       `json:"next"`
-
+	wire.Webhooks
 	Next      string // address of the next page
 	Form      endpointForm
 	MayManage bool
@@ -89,15 +38,15 @@ type webhooksView struct {
 
 func (p *pages) listWebhooks(r *screen.Request) (any, error) {
 	var v webhooksView
-	err := r.Read(webhookCalls, r.PageQuery(), &v)
-	v.Next, v.MayManage = r.NextPage(v.After), r.Person.May("manage")
-	v.Form = newEndpointForm(r, "create", endpoint{Format: "standard", Events: []string{"approval.*"}})
+	err := r.Read(webhookCalls, r.PageQuery(), &v.Webhooks)
+	v.Next, v.MayManage = r.NextPage(v.Webhooks.Next), r.Person.May("manage")
+	v.Form = newEndpointForm(r, "create", wire.Endpoint{Format: "standard", Events: []string{"approval.*"}})
 	return v, err
 }
 
 // endpointForm has the choices of the form of an endpoint.
 type endpointForm struct {
-	endpoint
+	wire.Endpoint
 	Do       string // the value of the button of the form
 	Families []noticeChoice
 	Others   string // types that are no family, with spaces between them
@@ -111,12 +60,12 @@ type noticeChoice struct {
 }
 
 // newEndpointForm returns the form for an endpoint. A refused form of a name shows its own choices again.
-func newEndpointForm(r *screen.Request, name string, e endpoint) endpointForm {
+func newEndpointForm(r *screen.Request, name string, e wire.Endpoint) endpointForm {
 	wanted := e.Events
 	if r.Form.Get("do") == name {
 		wanted = slices.Concat(r.Form["events"], strings.Fields(r.Form.Get("types")))
 	}
-	f := endpointForm{endpoint: e, Do: name, Families: []noticeChoice{
+	f := endpointForm{Endpoint: e, Do: name, Families: []noticeChoice{
 		{Value: "approval.*", Title: "Approvals: asked for, decided, used, over"},
 		{Value: "run.*", Title: "Runs of workflows: begun, ended"},
 		{Value: "event.*", Title: "Events: each one that is stored"},
@@ -142,7 +91,13 @@ func newEndpointForm(r *screen.Request, name string, e endpoint) endpointForm {
 func (f endpointForm) ToolLines() string { return strings.Join(f.Tools, "\n") }
 
 // AgentList returns the ids of agents with spaces between them.
-func (f endpointForm) AgentList() string { return strings.Join(f.Agents, " ") }
+func (f endpointForm) AgentList() string {
+	var list []string
+	for _, a := range f.Agents {
+		list = append(list, string(a))
+	}
+	return strings.Join(list, " ")
+}
 
 func endpointBody(r *screen.Request) map[string]any {
 	return map[string]any{
@@ -154,7 +109,7 @@ func endpointBody(r *screen.Request) map[string]any {
 }
 
 func (p *pages) createWebhook(r *screen.Request) (screen.Outcome, error) {
-	var made endpoint
+	var made wire.Endpoint
 	if err := r.Change(http.MethodPost, webhookCalls, endpointBody(r), &made); err != nil {
 		return screen.Outcome{}, err
 	}
@@ -163,7 +118,7 @@ func (p *pages) createWebhook(r *screen.Request) (screen.Outcome, error) {
 
 // rotateWebhook gives the endpoint a new secret and a new key. The former ones also sign for a day.
 func (p *pages) rotateWebhook(r *screen.Request) (screen.Outcome, error) {
-	var rotated endpoint
+	var rotated wire.Endpoint
 	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
 		return screen.Outcome{}, err
 	}
@@ -181,33 +136,20 @@ func (p *pages) replayDelivery(r *screen.Request) (screen.Outcome, error) {
 	return screen.GoTo(r.Address(webhooksPage), "delivery-replayed"), r.Change(http.MethodPost, path, nil, nil)
 }
 
-// attempt is one try to deliver to an endpoint.
-type attempt struct {
-	DeliveryID string `json:"delivery_id"`
-	Type       string `json:"type"`
-	At         string `json:"at"`
-	Try        int    `json:"try"`
-	Status     *int   `json:"status"` // nil: no answer
-	DurationMS *int64 `json:"duration_ms"`
-	Trouble    string `json:"trouble"` // "": delivered
-}
-
 // webhookView is the content of the page of an endpoint.
 type webhookView struct {
 	Form      endpointForm
-	Attempts  []attempt
+	Attempts  []wire.Attempt
 	MayManage bool
 }
 
 // showWebhook shows an endpoint with its tries, of which the interface keeps 50.
 func (p *pages) showWebhook(r *screen.Request) (any, error) {
-	var e endpoint
+	var e wire.Endpoint
 	if err := r.Read(webhookCall(r), nil, &e); err != nil {
 		return nil, err
 	}
-	var found struct {
-		Deliveries []attempt `json:"deliveries"`
-	}
+	var found wire.Attempts
 	err := r.Read(webhookCall(r)+"/deliveries", nil, &found)
 	r.Title = "Webhook " + e.Title()
 	return webhookView{newEndpointForm(r, "change", e), found.Deliveries, r.Person.May("manage")}, err

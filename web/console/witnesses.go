@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -21,41 +22,16 @@ func (p *pages) witnessScreens() []screen.Screen {
 
 // witnessesView is the content of the page of the log's witnesses.
 type witnessesView struct {
-	Policy    string    `json:"policy"` // the organization's own; "": that of the service
-	Fail      string    `json:"fail"`
-	InForce   string    `json:"in_force"`
-	Newest    *cosigned `json:"newest"`
-	Quorum    *cosigned `json:"quorum"`
-	Witnesses []witness `json:"witnesses"`
-
+	wire.WitnessReport
 	Fails     []page.Option
 	MayManage bool
-}
-
-// cosigned is a checkpoint with its cosignatures.
-type cosigned struct {
-	TreeSize     uint64 `json:"tree_size"`
-	Cosignatures []struct {
-		Name string `json:"name"`
-		Time string `json:"time"`
-	} `json:"cosignatures"`
-}
-
-// witness is a witness that is asked.
-type witness struct {
-	Name             string `json:"name"`
-	VKey             string `json:"vkey"`
-	AcknowledgedSize uint64 `json:"acknowledged_size"`
-	NotAskedBefore   string `json:"not_asked_before"`
-	LastResult       string `json:"last_result"`
-	LastAskedAt      string `json:"last_asked_at"`
 }
 
 func (p *pages) showWitnesses(r *screen.Request) (any, error) {
 	v := witnessesView{MayManage: r.Person.May("manage"), Fails: []page.Option{
 		{Value: "open", Title: "open: the newest checkpoint with its quorum is shown, however old it is"},
 		{Value: "closed", Title: "closed: no cosigned checkpoint is shown while the quorum is late"}}}
-	err := r.Read(witnessCalls, nil, &v)
+	err := r.Read(witnessCalls, nil, &v.WitnessReport)
 	return v, err
 }
 

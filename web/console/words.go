@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -62,11 +64,14 @@ func obstacleWords(whyNot string) string {
 }
 
 // signInChange is a change of how a member signs in that the member did not prove.
-type signInChange struct {
-	Email     string `json:"email"`
-	Change    string `json:"change"`
-	By        string `json:"by"`
-	ChangedAt string `json:"changed_at"`
+type signInChange struct{ wire.SignInChange }
+
+func describeSignIns(list []wire.SignInChange) []signInChange {
+	shown := make([]signInChange, len(list))
+	for i := range list {
+		shown[i] = signInChange{list[i]}
+	}
+	return shown
 }
 
 // Words describes the change.
@@ -89,10 +94,10 @@ func (c signInChange) Words() string {
 	return by + " was connected"
 }
 
-// leftWords says how long it is until a time, "" when it is over or can't be read.
-func leftWords(until string, now time.Time) string {
-	end, err := time.Parse(time.RFC3339Nano, until)
-	if err != nil || !now.Before(end) {
+// leftWords returns how long it is until a time, "" if it has passed.
+func leftWords(until id.Instant, now time.Time) string {
+	end := until.Time()
+	if !now.Before(end) {
 		return ""
 	}
 	left := end.Sub(now)

@@ -4,33 +4,16 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 const accountCalls = "/v1/id/platform/accounts"
 
-// foundAccount is an account with its organizations.
-type foundAccount struct {
-	ID            string `json:"account_id"`
-	Email         string `json:"email"`
-	DisplayName   string `json:"display_name"`
-	CreatedAt     string `json:"created_at"`
-	EmailProof    string `json:"email_proof"`
-	HasPassword   bool   `json:"has_password"`
-	Passkeys      int    `json:"passkeys"`
-	RecoveryCodes int    `json:"recovery_codes_left"`
-	Organizations []struct {
-		Slug      string `json:"slug"`
-		Role      string `json:"role"`
-		Offered   bool   `json:"offered"`
-		Suspended bool   `json:"suspended"`
-	} `json:"organizations"`
-}
-
 // accountsView is the content of the page that finds an account.
 type accountsView struct {
 	Email    string // that was asked for, "" for none
-	Accounts []foundAccount
+	Accounts []wire.FoundAccount
 }
 
 func showAccounts(r *screen.Request) (any, error) {
@@ -38,9 +21,7 @@ func showAccounts(r *screen.Request) (any, error) {
 	if v.Email == "" {
 		return &v, nil
 	}
-	var found struct {
-		Accounts []foundAccount `json:"accounts"`
-	}
+	var found wire.FoundAccounts
 	err := r.ReadList(accountCalls, url.Values{"email": {v.Email}}, &found)
 	v.Accounts = found.Accounts
 	return &v, err

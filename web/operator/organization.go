@@ -5,12 +5,14 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
 // organizationView is the content of the page of an organization.
 type organizationView struct {
-	organization
+	wire.OrganizationDetail
 	Own    []ownLimit
 	LogURL string
 }
@@ -18,30 +20,35 @@ type organizationView struct {
 // ownLimit is a limit of an organization in place of its plan's.
 type ownLimit struct{ Name, Title, Value string }
 
-// ownLimits returns the limits that an organization can have of its own.
-func ownLimits() []ownLimit {
+// ownLimits returns the limits that an organization can have of its own, with the values of l.
+func ownLimits(l *wire.OwnLimits) []ownLimit {
+	if l == nil {
+		l = new(wire.OwnLimits)
+	}
+	text := func(n *uint64) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.FormatUint(*n, 10)
+	}
 	return []ownLimit{
-		{Name: "events_per_month", Title: "Events in a month"},
-		{Name: "agents", Title: "Agents"},
-		{Name: "ingest_keys", Title: "Ingest keys that are not revoked"},
-		{Name: "policies", Title: "Policies"},
-		{Name: "policy_versions", Title: "Versions of a policy"},
-		{Name: "statements_per_minute", Title: "Changes of people in a minute"},
+		{"events_per_month", "Events in a month", text(l.EventsPerMonth)},
+		{"agents", "Agents", text(l.Agents)},
+		{"ingest_keys", "Ingest keys that are not revoked", text(l.IngestKeys)},
+		{"policies", "Policies", text(l.Policies)},
+		{"policy_versions", "Versions of a policy", text(l.PolicyVersions)},
+		{"statements_per_minute", "Changes of people in a minute", text(l.StatementsPerMinute)},
 	}
 }
 
 func showOrganization(r *screen.Request) (any, error) {
-	v := organizationView{Own: ownLimits()}
-	if err := r.Read(organizationCall(r, ""), nil, &v.organization); err != nil {
+	var v organizationView
+	if err := r.Read(organizationCall(r, ""), nil, &v.OrganizationDetail); err != nil {
 		return nil, err
 	}
-	for i := range v.Own {
-		if n := v.Limits[v.Own[i].Name]; n != nil {
-			v.Own[i].Value = strconv.FormatUint(*n, 10)
-		}
-	}
-	v.LogURL = r.Kit.Public + "/log/" + v.Slug
-	r.Title = "Organization " + v.Slug
+	v.Own = ownLimits(v.Limits)
+	v.LogURL = r.Kit.Public + "/log/" + string(v.Slug)
+	r.Title = "Organization " + string(v.Slug)
 	return v, nil
 }
 
@@ -57,7 +64,7 @@ func changeOrganization(r *screen.Request, body any) (screen.Outcome, error) {
 // changePlan sets the plan and all limits.
 func changePlan(r *screen.Request) (screen.Outcome, error) {
 	limits := make(map[string]*uint64)
-	for _, l := range ownLimits() {
+	for _, l := range ownLimits(nil) {
 		limits[l.Name] = nil
 		if text := r.Value(l.Name); text != "" {
 			n, err := strconv.ParseUint(text, 10, 53)
@@ -86,14 +93,12 @@ func freeSignIn(r *screen.Request) (screen.Outcome, error) {
 
 // keyView is the content of the page that shows a key of a log after it changed.
 type keyView struct {
-	Slug     string  `json:"-"`
-	VKey     string  `json:"vkey"`
-	FromSize uint64  `json:"from_size"`
-	ToSize   *uint64 `json:"to_size"` // nil while it signs
+	wire.LogKey
+	Slug string
 }
 
 // Ends returns the size from which on a retired key signs nothing.
-func (k keyView) Ends() uint64 {
+func (k keyView) Ends() id.Index {
 	if k.ToSize == nil {
 		return 0
 	}
@@ -110,14 +115,12 @@ func (p *pages) retireKey(r *screen.Request) (screen.Outcome, error) {
 
 func (p *pages) changeKey(r *screen.Request, call, title string) (screen.Outcome, error) {
 	key := keyView{Slug: r.PathParameter("organization")}
-	err := r.Change(http.MethodPost, organizationCall(r, call), nil, &key)
+	err := r.Change(http.MethodPost, organizationCall(r, call), nil, &key.LogKey)
 	return screen.ShowOnce(p.views, "logkey", title, key), err
 }
 
 func askWitnesses(r *screen.Request) (screen.Outcome, error) {
-	var found struct {
-		Asked []string `json:"asked"`
-	}
+	var found wire.AskedWitnesses
 	err := r.Change(http.MethodPost, organizationCall(r, "/witnesses/ask"), nil, &found)
 	if err == nil && len(found.Asked) == 0 {
 		return organizationPage(r, "witnesses-none"), nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -14,18 +15,9 @@ const (
 
 // state says whether the service can be used, and its clock trusted.
 type state struct {
-	Status string `json:"status"` // ok, read_only or unavailable
-	Reason string `json:"reason"` // why it can't be used
-	Clock  clock  `json:"-"`
-}
-
-// clock is the time that the service trusts beside the time of the machine.
-type clock struct {
-	TrustedAt  string `json:"trusted_at"`
-	WallAt     string `json:"wall_at"`
-	OffsetMS   int64  `json:"offset_ms"`
-	Held       bool   `json:"held"`
-	HeldReason string `json:"held_reason"`
+	Status string     `json:"status"` // ok, read_only or unavailable
+	Reason string     `json:"reason"` // why it can't be used
+	Clock  wire.Clock `json:"-"`
 }
 
 // readState asks the process that serves this page: another one of the same store may answer otherwise.

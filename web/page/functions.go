@@ -15,7 +15,7 @@ func functions() template.FuncMap {
 		"choice": newChoice,
 		"option": func(value, title string) Option { return Option{value, title} },
 		"list":   func(options ...Option) []Option { return options },
-		"path":   url.PathEscape,
+		"path":   func(part any) string { return url.PathEscape(fmt.Sprint(part)) },
 		"pieces": splitText,
 		"plain":  showPlain,
 		"rows":   func(base string, list any) Rows { return Rows{base, list} },

@@ -44,8 +44,14 @@ func splitText(text any) (pieces []Piece) {
 }
 
 func readText(text any) string {
-	if b, ok := text.([]byte); ok {
-		return string(b)
+	switch t := text.(type) {
+	case []byte:
+		return string(t)
+	case *string:
+		if t == nil {
+			return ""
+		}
+		return *t
 	}
 	return fmt.Sprint(text)
 }

@@ -11,36 +11,12 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
 // Person is the reader of a page, with the organization and the permissions of the session.
-type Person struct {
-	Account struct {
-		ID           string `json:"account_id"`
-		Email        string `json:"email"`
-		DisplayName  string `json:"display_name"`
-		ApprovalMail bool   `json:"approval_mail"`
-		EmailProved  bool   `json:"email_proved"`
-	} `json:"account"`
-	User struct {
-		MembershipID string   `json:"membership_id"`
-		Role         string   `json:"role"`
-		Permissions  []string `json:"permissions"`
-	} `json:"user"`
-	Organization  Place   `json:"organization"`
-	Organizations []Place `json:"organizations"`
-	MayFound      bool    `json:"may_found"` // an organization of its own
-}
-
-// Place is an organization that a person can enter.
-type Place struct {
-	ID      string `json:"organization_id"`
-	Slug    string `json:"slug"`
-	Name    string `json:"name"`
-	Role    string `json:"role"`
-	Offered bool   `json:"offered"`
-}
+type Person struct{ wire.SignedIn }
 
 // May reports whether the person has a permission, by its name in the interface. A page leaves out forms that the
 // interface would refuse.
@@ -172,17 +148,9 @@ func (r *Request) SignInAddress() string {
 	return r.Address(r.Kit.Places.SignIn) + "?" + url.Values{"return": {r.Kit.Base + r.URL.RequestURI()}}.Encode()
 }
 
-// Provider is an OpenID provider at which people sign in.
-type Provider struct {
-	Name  string `json:"name"`
-	Start string `json:"start"` // the address to which a browser goes for that
-}
-
 // Providers returns the OpenID providers of the service.
-func (r *Request) Providers() ([]Provider, error) {
-	var found struct {
-		Providers []Provider `json:"providers"`
-	}
+func (r *Request) Providers() ([]wire.Provider, error) {
+	var found wire.Providers
 	err := r.Read("/v1/id/auth/oidc", nil, &found)
 	for i := range found.Providers {
 		found.Providers[i].Start = r.Kit.Base + found.Providers[i].Start
@@ -227,12 +195,12 @@ func (r *Request) ReadList(path string, query url.Values, into any) error {
 
 // NextPage returns the address of the next page of the list that is shown, "" for none. Next is that of the
 // interface.
-func (r *Request) NextPage(next string) string {
+func (r *Request) NextPage(next wire.Text) string {
 	if next == "" {
 		return ""
 	}
 	query := r.URL.Query()
 	query.Del(noticeParameter)
-	query.Set("after", next)
+	query.Set("after", string(next))
 	return r.Kit.Base + r.URL.EscapedPath() + "?" + query.Encode()
 }

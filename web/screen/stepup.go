@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -18,8 +19,8 @@ type stepUpView struct {
 	Fields  []hiddenField
 	Problem string
 
-	Providers []Provider // at which a person without a password proves it
-	Return    string     // the page, to come back to from a provider
+	Providers []wire.Provider // at which a person without a password proves it
+	Return    string          // the page, to come back to from a provider
 }
 
 type hiddenField struct{ Name, Value string }
