@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/log"
 )
 
 // rotateLogKeyCommand gives a log another key under the same origin, in two steps: first both keys sign,

@@ -16,8 +16,8 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
-	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // organization is one customer of the service: its agent, and its log as the public sees it.
