@@ -44,7 +44,7 @@ func takeKept() *process {
 
 // lend gives the browser to a test. Afterwards it is kept for the next one, or ended if the test failed.
 func (p *process) lend(t testing.TB) *Browser {
-	b := &Browser{t, p.session}
+	b := &Browser{t: t, session: p.session}
 	t.Cleanup(func() {
 		kept.mu.Lock()
 		on := kept.on
