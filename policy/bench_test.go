@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// conditional is a policy of n rules with conditions over n tools.
+// conditional returns a policy of n rules with conditions over n tools.
 func conditional(tb testing.TB, n int) policy.Policy {
 	p := policy.Policy{ID: "p", Name: "n", Version: 1, Default: 1}
 	for i := range n {

@@ -8,9 +8,9 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Canonical returns the RFC 8785 form of the policy as it is enforced: `default`,
-// `name`, `policy_id`, `rules` and `version`, with every member of every rule
-// written out. Parse reads it back to an equal policy.
+// Canonical returns the RFC 8785 form of the policy as it is enforced: `default`, `name`,
+// `policy_id`, `rules` and `version`, with every member of every rule written out. ParseStored
+// parses it to an equal policy.
 func (p Policy) Canonical() []byte {
 	return p.appendVersion(p.appendUpToRules(make([]byte, 0, 256+256*len(p.Rules))))
 }
@@ -34,10 +34,10 @@ func (p *Policy) appendVersion(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Digest is the policy_digest: SHA-256 of Canonical.
+// Digest returns the policy_digest: the SHA-256 of Canonical.
 func (p Policy) Digest() id.Hash { return sha256.Sum256(p.Canonical()) }
 
-// appendCanonical writes the members in their sorted order.
+// appendCanonical appends the members in sorted order.
 func (r *Rule) appendCanonical(b []byte) []byte {
 	b = appendTexts(append(b, `{"agents":`...), r.Agents)
 	b = jcs.AppendString(append(b, `,"decision":`...), r.Decision.String())
@@ -73,7 +73,7 @@ func appendTexts[T ~string](b []byte, texts []T) []byte {
 
 func (o Obligation) appendCanonical(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"approvals":`...), int64(o.Approvals), 10)
-	if o.Signed { // absent otherwise, so that digests of older documents stay
+	if o.Signed { // absent otherwise, so that digests of older documents do not change
 		b = append(b, `,"signed":true`...)
 	}
 	b = strconv.AppendInt(append(b, `,"ttl_seconds":`...), int64(o.TTLSeconds), 10)

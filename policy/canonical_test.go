@@ -29,7 +29,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// Another implementation of RFC 8785 must leave the canonical form as it is.
+// Another implementation of RFC 8785 does not change the canonical form.
 func TestCanonicalIsRFC8785(t *testing.T) {
 	p := parse(t, refunds)
 	p.Name = "quote \" backslash \\ slash / \u2028 \U0001f600 <>&"
@@ -47,25 +47,25 @@ func TestCanonicalIsRFC8785(t *testing.T) {
 	}
 }
 
-// Each change that could change an answer changes the digest.
+// Every change that could change a decision changes the digest.
 func TestDigestCoversEverything(t *testing.T) {
 	base := parse(t, refunds).Digest()
 	for name, change := range map[string]func(*policy.Policy){
-		"id":          func(p *policy.Policy) { p.ID = "pol_2" },
-		"name":        func(p *policy.Policy) { p.Name = "refunds" },
-		"version":     func(p *policy.Policy) { p.Version++ },
-		"default":     func(p *policy.Policy) { p.Default-- },
-		"rule id":     func(p *policy.Policy) { p.Rules[0].ID = "x" },
-		"tool":        func(p *policy.Policy) { p.Rules[0].Tool = "acme.*" },
-		"agents":      func(p *policy.Policy) { p.Rules[1].Agents = p.Rules[1].Agents[:1] },
-		"decision":    func(p *policy.Policy) { p.Rules[0].Decision++ },
-		"reason":      func(p *policy.Policy) { p.Rules[0].Reason = "x" },
-		"priority":    func(p *policy.Policy) { p.Rules[0].Priority++ },
-		"mode":        func(p *policy.Policy) { p.Rules[2].Mode = policy.Enforce },
-		"approvals":   func(p *policy.Policy) { p.Rules[1].Obligations[0].Approvals++ },
-		"ttl_seconds": func(p *policy.Policy) { p.Rules[1].Obligations[0].TTLSeconds++ },
-		"rule order":  func(p *policy.Policy) { p.Rules[0], p.Rules[1] = p.Rules[1], p.Rules[0] },
-		"rule gone":   func(p *policy.Policy) { p.Rules = p.Rules[:2] },
+		"id":           func(p *policy.Policy) { p.ID = "pol_2" },
+		"name":         func(p *policy.Policy) { p.Name = "refunds" },
+		"version":      func(p *policy.Policy) { p.Version++ },
+		"default":      func(p *policy.Policy) { p.Default-- },
+		"rule id":      func(p *policy.Policy) { p.Rules[0].ID = "x" },
+		"tool":         func(p *policy.Policy) { p.Rules[0].Tool = "acme.*" },
+		"agents":       func(p *policy.Policy) { p.Rules[1].Agents = p.Rules[1].Agents[:1] },
+		"decision":     func(p *policy.Policy) { p.Rules[0].Decision++ },
+		"reason":       func(p *policy.Policy) { p.Rules[0].Reason = "x" },
+		"priority":     func(p *policy.Policy) { p.Rules[0].Priority++ },
+		"mode":         func(p *policy.Policy) { p.Rules[2].Mode = policy.Enforce },
+		"approvals":    func(p *policy.Policy) { p.Rules[1].Obligations[0].Approvals++ },
+		"ttl_seconds":  func(p *policy.Policy) { p.Rules[1].Obligations[0].TTLSeconds++ },
+		"rule order":   func(p *policy.Policy) { p.Rules[0], p.Rules[1] = p.Rules[1], p.Rules[0] },
+		"rule removed": func(p *policy.Policy) { p.Rules = p.Rules[:2] },
 	} {
 		p := parse(t, refunds)
 		change(&p)

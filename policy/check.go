@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// checkIdentity checks the members that a draft may lack and an active policy must have.
+// checkIdentity checks the members that a draft may omit and an active policy must have.
 func (p Policy) checkIdentity() error {
 	if !isValidID(p.ID) || isReservedID(p.ID) {
 		return invalidMember("policy_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
@@ -20,7 +20,7 @@ func (p Policy) checkIdentity() error {
 	return nil
 }
 
-// checkContent looks at everything else.
+// checkContent checks everything else.
 func (p Policy) checkContent() error {
 	if !textcheck.Plain(p.Name, 0, MaxName) || p.Name == "" {
 		return invalidMember("name", "must have 1 to 256 characters, none of them a control character")
@@ -52,7 +52,7 @@ func (p Policy) checkContent() error {
 	return nil
 }
 
-// checkMembers looks at the rule at i of its policy.
+// checkMembers checks the rule at i of its policy.
 func (r *Rule) checkMembers(i int) error {
 	switch {
 	case !isValidID(r.ID) || isReservedID(r.ID):

@@ -10,33 +10,32 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Compiled is a policy ready to decide. It is immutable and safe for concurrent
-// use.
+// Compiled is a policy that is ready to decide. It is immutable and safe for concurrent use.
 //
-// Enforcing rules are numbered by how strongly they decide: by priority, then
-// strictness, then stored order. The smallest number that matches has the word.
+// Enforcing rules are numbered by strength: by priority, then strictness, then stored order. The
+// matching rule with the smallest number decides.
 type Compiled struct {
 	fallback  Outcome
 	enforcing []target
 	shadowing []target // in stored order
-	enforced  index    // those of enforcing without a limit
-	limited   index    // those of enforcing with one
-	shadowed  index    // all of shadowing
+	enforced  index    // enforcing rules without a limit
+	limited   index    // enforcing rules with a limit
+	shadowed  index    // all shadow rules
 	digest    id.Hash
 	weight    int
 }
 
 // target is a rule prepared for evaluation: its agents, its condition and its outcome.
 type target struct {
-	agents   map[id.Agent]struct{} // nil for every agent
+	agents   map[id.Agent]struct{} // nil means every agent
 	requires []condition.Path
-	when     *condition.Condition // nil: always
+	when     *condition.Condition // nil always holds
 	limit    *Limit
 	sum      condition.Path // of limit
 	onError  OnError
-	price    uint64  // of looking at requires and limit, in units (cost.go)
+	price    uint64  // of checking requires and limit, in units (cost.go)
 	outcome  Outcome // the outcome when the rule decides
-	failed   string  // begins the reason for a rule error
+	failed   string  // prefix of the reason for a rule error
 }
 
 func (t *target) concernsAgent(agent id.Agent) bool {
@@ -47,21 +46,21 @@ func (t *target) concernsAgent(agent id.Agent) bool {
 	return ok
 }
 
-// matchesAlways reports whether the rule matches every input that it concerns.
+// matchesAlways reports whether the rule matches every input with its tool and agent.
 func (t *target) matchesAlways() bool { return t.when == nil && len(t.requires) == 0 && t.limit == nil }
 
-// Compile checks all of a policy, its id and version too, and prepares it. Errors are *fault.Error
-// of kind Invalid that name the member. The bounds of saving (MaxParts, MaxInstructions) do not
-// apply.
+// Compile checks the whole policy, including its ID and version, and compiles it. Errors are
+// *fault.Error of kind Invalid that name the member. The bounds for saving (MaxParts,
+// MaxInstructions) do not apply.
 func Compile(p Policy) (*Compiled, error) { return CompileWithin(context.Background(), p) }
 
-// CompileWithin is Compile, which ends with ctx.
+// CompileWithin is Compile but stops when ctx ends.
 func CompileWithin(ctx context.Context, p Policy) (*Compiled, error) {
 	return p.compileWith(condition.NewCompiler(ctx))
 }
 
-// CompileBounded is CompileWithin for a policy that is about to become active. The bounds of saving
-// apply: a policy beyond them is an error of kind Invalid too.
+// CompileBounded is CompileWithin for a policy that is about to become active. It also applies the
+// bounds for saving, and returns an error of kind Invalid if the policy exceeds them.
 func CompileBounded(ctx context.Context, p Policy) (*Compiled, error) {
 	return p.compileWith(condition.NewCompiler(ctx).Bounded())
 }
@@ -96,7 +95,8 @@ func (p Policy) compileWith(compiler *condition.Compiler) (*Compiled, error) {
 	return c, nil
 }
 
-// compileConditions compiles the conditions of all rules, nil for those without.
+// compileConditions compiles the conditions of all rules. The result is nil for a rule without a
+// condition.
 func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.Condition, error) {
 	compiled := make([]*condition.Condition, len(p.Rules))
 	for i := range p.Rules {
@@ -119,7 +119,7 @@ func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.C
 // Digest returns the policy_digest of the compiled policy.
 func (c *Compiled) Digest() id.Hash { return c.digest }
 
-// requiredPaths returns the paths of Requires, which are well-formed.
+// requiredPaths returns the paths of Requires, which must be well-formed.
 func (r *Rule) requiredPaths() []condition.Path {
 	var all []condition.Path
 	for _, text := range r.Requires {
@@ -180,16 +180,16 @@ func (c *Compiled) prepareRule(r *Rule, when *condition.Condition) target {
 	for _, agent := range r.Agents {
 		t.agents[agent] = struct{}{}
 	}
-	t.price = t.priceOfSteps()
+	t.price = t.stepPrice()
 	return t
 }
 
-// stepsPerUnit is how many steps of paths cost a unit.
+// stepsPerUnit is how many path steps cost one unit.
 const stepsPerUnit = 4
 
-// priceOfSteps is the price of the look-ups for the rule's requires and limit. The currency of an
+// stepPrice returns the price of the look-ups for the rule's requires and limit. The currency of an
 // amount is looked up in each object around it, twice.
-func (t *target) priceOfSteps() uint64 {
+func (t *target) stepPrice() uint64 {
 	steps := len(t.sum) * len(t.sum)
 	for _, p := range t.requires {
 		steps += len(p)
@@ -197,7 +197,7 @@ func (t *target) priceOfSteps() uint64 {
 	return 1 + uint64(steps/stepsPerUnit)
 }
 
-// defaultReason is the reason of a rule that gives none.
+// defaultReason returns the reason for a rule that does not give one.
 func (r *Rule) defaultReason() string {
 	if r.Limit != nil {
 		return fmt.Sprintf("Rule %s says %s: limit %s is exceeded.", r.ID, r.Decision, r.Limit.ID)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// withWhen is a policy that allows but for one rule with a condition.
+// withWhen returns a policy that allows everything except for one rule with a condition.
 func withWhen(t testing.TB, decision, when, more string) policy.Policy {
 	t.Helper()
 	text, err := json.Marshal(when)
@@ -30,7 +30,7 @@ func opposite(decision string) string {
 	return "allow"
 }
 
-// at is an input with a payload, on a Monday morning.
+// at returns an input with a payload, on a Monday morning.
 func at(payload string) policy.Input {
 	in := input("acme.pay.refund", "agt_1")
 	in.Payload = []byte(payload)
@@ -86,8 +86,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// What can't be evaluated denies under deny and does not allow under allow, and
-// says why. Nothing hides it.
+// A condition that cannot be evaluated denies in a deny rule, does not allow in an allow rule,
+// and the reason explains why. Nothing hides it.
 func TestRuleErrors(t *testing.T) {
 	for _, tc := range []struct{ when, payload, why string }{
 		{`payload.amount > 100`, `{}`, "payload.amount is missing"},
@@ -166,8 +166,7 @@ func TestDerivedRequires(t *testing.T) {
 	}
 }
 
-// Requirements that are given take the place of the derived ones, so that a
-// condition may ask has() first.
+// Given requirements replace the derived ones, so that a condition may check has() first.
 func TestGivenRequires(t *testing.T) {
 	for _, tc := range []struct {
 		when, requires, payload string
@@ -183,7 +182,7 @@ func TestGivenRequires(t *testing.T) {
 		{`payload.tip > 5`, `[]`, `{}`, true, "no such key"},
 		{`payload.tip > 5 && has(payload.tip)`, `[]`, `{}`, true, "no such key"},
 
-		// What is required is looked at on all ways; what is not, in its turn.
+		// A required path is read on every branch, any other only on its own.
 		{`has(payload.tip) && payload.tip > 5 && payload.amount > 100`, `["amount"]`, `{"amount":"x"}`, true, "no such overload"},
 		{`payload.amount > 100 && has(payload.tip) && payload.tip > 5`, `["payload.amount"]`, `{"amount":"x"}`, true, "no such overload"},
 		{`payload.amount > 100 && has(payload.tip) && payload.tip > 5`, `["amount"]`, `{"tip":6}`, true, "payload.amount is missing"},
@@ -200,8 +199,8 @@ func TestGivenRequires(t *testing.T) {
 	}
 }
 
-// Reasons are shown to people who may not read payloads, so a condition that fails on a value does not
-// quote it.
+// Reasons are shown to people who may not read payloads, so the reason of a condition that fails on a
+// value does not quote it.
 func TestReasonsHaveNoValues(t *testing.T) {
 	for when, want := range map[string]string{
 		`payload[payload.a] == 1.0`:                       "no such key.",

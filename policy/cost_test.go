@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// manyTimes is a policy document of n rules with conditions.
+// manyTimes returns a policy document of n rules with conditions.
 func manyTimes(n int, decision string, when func(i int) string) []byte {
 	var rules []string
 	for i := range n {
@@ -23,7 +23,7 @@ func manyTimes(n int, decision string, when func(i int) string) []byte {
 	return fmt.Appendf(nil, `{"policy_id":"p","version":1,"name":"n","default":"%s","rules":[%s]}`, opposite(decision), strings.Join(rules, ","))
 }
 
-// stored is a policy that was saved when there were no bounds of saving.
+// stored returns a policy that was saved before the bounds for saving existed.
 func stored(tb testing.TB, document []byte) *policy.Compiled {
 	tb.Helper()
 	p, err := policy.ParseStored(document)
@@ -33,8 +33,8 @@ func stored(tb testing.TB, document []byte) *policy.Compiled {
 	return compile(tb, p)
 }
 
-// Many dear conditions cost a bounded number of units together: those that are beyond it
-// count as rule errors.
+// Many expensive conditions together cost a bounded number of units. Those beyond the bound count as
+// rule errors.
 func TestTotalCost(t *testing.T) {
 	same := func(int) string { return `payload.text.matches("(a+)+(b+)+$")` }
 	all, few := compile(t, parse(t, string(manyTimes(500, "deny", same)))), compile(t, parse(t, string(manyTimes(100, "deny", same))))
@@ -60,7 +60,7 @@ func TestTotalCost(t *testing.T) {
 	}
 }
 
-// One condition has a bound of its own, and a text has one that is matched.
+// A single condition has its own bound, and so does the length of a matched text.
 func TestRuntimeCost(t *testing.T) {
 	c := compile(t, withWhen(t, "deny", `payload.text.matches("(a+)+(b+)+(c+)+(d+)+(e+)+(f+)+$")`, ""))
 	for _, tc := range []struct {
@@ -74,7 +74,7 @@ func TestRuntimeCost(t *testing.T) {
 	}
 }
 
-// attacks are policies whose evaluation took seconds, each with its payload.
+// attacks returns policies whose evaluation used to take seconds, each with its payload.
 func attacks() map[string]struct {
 	document []byte
 	payload  string
@@ -105,8 +105,8 @@ func attacks() map[string]struct {
 	}
 }
 
-// What such a policy costs is bounded, and it denies where it can't tell. So it is also with
-// one that was saved before there were bounds.
+// The cost of such a policy is bounded, and it denies if it cannot decide, even if it was saved before
+// the bounds existed.
 func TestAttacks(t *testing.T) {
 	for name, attack := range attacks() {
 		c, in := stored(t, attack.document), at(attack.payload)
@@ -119,7 +119,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// What is refused when it is saved is told with the rule that it is about.
+// The error for a rejected policy names the rule.
 func TestSavingRefuses(t *testing.T) {
 	long := func(i int) string { return fmt.Sprintf(`%d in [%s1]`, i, strings.Repeat("1,", 1000)) }
 	for name, tc := range map[string]struct {
@@ -164,7 +164,7 @@ func TestPartsOf(t *testing.T) {
 	}
 }
 
-// impatient is a context that has ended after it was asked a number of times.
+// impatient is a context that ends after a number of checks.
 type impatient struct {
 	context.Context
 	asks, most int
@@ -179,8 +179,8 @@ func (c *impatient) Err() error {
 	return nil
 }
 
-// An evaluation ends with its context, and then is no answer. It looks for that in steps that
-// are short, and one that is cheap does not look at all.
+// An evaluation stops when its context ends and then returns no answer. It checks the context in short
+// intervals, and a cheap evaluation does not check it at all.
 func TestEvaluationEnds(t *testing.T) {
 	dear := compile(t, parse(t, string(manyTimes(500, "deny", func(int) string { return `payload.s.matches("(a+)+(b+)+$")` }))))
 	cheap := compile(t, withWhen(t, "deny", `payload.n > 1`, ""))
@@ -223,7 +223,7 @@ func TestEvaluationEnds(t *testing.T) {
 	}
 }
 
-// The tests of a policy cost a bounded number of units together.
+// The tests of a policy together cost a bounded number of units.
 func TestCostOfTests(t *testing.T) {
 	c := compile(t, parse(t, string(manyTimes(500, "deny", func(int) string { return `payload.s.matches("(a+)+(b+)+$")` }))))
 	tests := make([]policy.Test, 12)

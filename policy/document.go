@@ -9,7 +9,7 @@ import (
 )
 
 // Document returns the RFC 8785 form of the whole policy: the members of Canonical and `tests`,
-// which are not part of the digest. ParseStored reads it back to an equal policy.
+// which are not part of the digest. ParseStored parses it to an equal policy.
 func (p Policy) Document() []byte {
 	b := p.appendUpToRules(make([]byte, 0, 256+256*(len(p.Rules)+len(p.Tests))))
 	b = append(b, `,"tests":[`...)

@@ -8,42 +8,42 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Outcome is a decision and where it comes from. Its slices are shared with the
-// policy and must not be changed.
+// Outcome is a decision and its origin. Its slices are shared with the policy and must not be
+// changed.
 type Outcome struct {
 	Decision      id.Decision
-	PolicyID      string  // None when no policy is active
-	PolicyVersion uint64  // 0 when no policy is active
-	PolicyDigest  id.Hash // zero when no policy is active
-	RuleID        string  // DefaultRule when no rule matches
+	PolicyID      string  // None if no policy is active
+	PolicyVersion uint64  // 0 if no policy is active
+	PolicyDigest  id.Hash // zero if no policy is active
+	RuleID        string  // DefaultRule if no rule matches
 	Reason        string  // for humans, never empty
 	Engine        string
-	Obligations   []Obligation // those of the rule that decided
-	Shadow        []string     // ids of the shadow rules that match, in stored order
-	RuleError     string       // why the rule that decided could not be evaluated, "" when it could
+	Obligations   []Obligation // of the rule that decided
+	Shadow        []string     // IDs of the matching shadow rules, in stored order
+	RuleError     string       // why the rule that decided could not be evaluated, or ""
 }
 
 // Effective returns the decision that a declared decision becomes under this outcome. A declared
 // decision is only ever tightened.
 func (o Outcome) Effective(declared id.Decision) id.Decision { return declared.Tighten(o.Decision) }
 
-// Evaluate decides all but limits. It tries only rules whose glob matches, in the
-// order of their strength, and of those with conditions no more than it takes.
+// Evaluate decides everything except limits. It tries only rules whose glob matches, in the order
+// of their strength, and evaluates no more conditions than necessary.
 func (c *Compiled) Evaluate(in Input) Evaluation {
-	e, _ := c.EvaluateWithin(context.Background(), in) // never ends early
+	e, _ := c.EvaluateWithin(context.Background(), in) // never stops early
 	return e
 }
 
-// EvaluateFormerly decides as services did before limits applied to events of every kind. Rules with
-// a limit do not count for an event whose ActionKind is not tool_call. Verifiers of old records use
-// it.
-func (c *Compiled) EvaluateFormerly(in Input) Evaluation {
-	return c.evaluateRules(&occasion{ctx: context.Background(), in: in}, in.ActionKind == FormerKind)
+// EvaluateLegacy decides as services did before limits applied to events of every kind: rules with
+// a limit do not count for an event whose ActionKind is not tool_call. It is for checks of old
+// records.
+func (c *Compiled) EvaluateLegacy(in Input) Evaluation {
+	return c.evaluateRules(&occasion{ctx: context.Background(), in: in}, in.ActionKind == LegacyLimitKind)
 }
 
-// EvaluateWithin is Evaluate that ends with ctx. Then its only answer is the error of ctx. Callers
-// bound the time of an evaluation by ctx. MaxTotalCost ends an evaluation long before such a bound
-// does, unless the machine stands still, and the end is part of the answer.
+// EvaluateWithin is Evaluate but stops when ctx ends and then returns only the error of ctx.
+// Callers use ctx to bound the time of an evaluation. MaxTotalCost ends an evaluation long before
+// such a bound unless the machine stalls, and that end is part of the answer.
 func (c *Compiled) EvaluateWithin(ctx context.Context, in Input) (Evaluation, error) {
 	a := occasion{ctx: ctx, in: in}
 	e := c.evaluateRules(&a, true)
@@ -57,7 +57,7 @@ func (c *Compiled) evaluateRules(a *occasion, limits bool) (e Evaluation) {
 	if a.in.Tool == "" {
 		return Evaluation{outcome: c.fallback}
 	}
-	e.outcome, e.place = c.strongestMatch(a)
+	e.outcome, e.place = c.strongestRule(a)
 	if limits {
 		c.applyLimits(a, &e)
 	}
@@ -67,14 +67,14 @@ func (c *Compiled) evaluateRules(a *occasion, limits bool) (e Evaluation) {
 	return e
 }
 
-// roomForCandidates is how many rules with conditions may match a tool before
-// their list takes an allocation.
-const roomForCandidates = 16
+// inlineCandidates is how many rules with conditions may match a tool before their list is
+// allocated.
+const inlineCandidates = 16
 
-// strongestMatch returns the word of the strongest rule without a limit that matches.
-func (c *Compiled) strongestMatch(a *occasion) (o Outcome, place int32) {
-	var room [roomForCandidates]int32
-	candidates, certain := room[:0], int32(len(c.enforcing)) // certain: the strongest plain rule
+// strongestRule returns the outcome of the strongest matching rule without a limit.
+func (c *Compiled) strongestRule(a *occasion) (o Outcome, place int32) {
+	var buf [inlineCandidates]int32
+	candidates, certain := buf[:0], int32(len(c.enforcing)) // certain: the strongest plain rule
 	c.enforced.visitMatches(string(a.in.Tool), func(rules []int32) {
 		for _, i := range rules {
 			if i >= certain {
@@ -105,8 +105,8 @@ func (c *Compiled) strongestMatch(a *occasion) (o Outcome, place int32) {
 	return c.fallback, certain
 }
 
-// concernedRules returns the places, sorted, of the targets in x that the input
-// concerns.
+// concernedRules returns the sorted places of the targets in x that apply to the input's tool and
+// agent.
 func (a *occasion) concernedRules(x *index, targets []target) []int32 {
 	var found []int32
 	x.visitMatches(string(a.in.Tool), func(rules []int32) {
@@ -120,21 +120,21 @@ func (a *occasion) concernedRules(x *index, targets []target) []int32 {
 	return found
 }
 
-// applyLimits adds the claims of enforcing rules to e, and gives the word to the
-// strongest one of those that could not be evaluated if it is stronger.
+// applyLimits adds the claims of enforcing rules to e. If one of these rules cannot be evaluated
+// and is stronger, its outcome replaces the one in e.
 func (c *Compiled) applyLimits(a *occasion, e *Evaluation) {
 	for _, i := range a.concernedRules(&c.limited, c.enforcing) {
 		t := &c.enforcing[i]
 		switch v, why := t.judgeAttempt(a.startAttempt()); {
 		case v == limited:
-			e.Claims = append(e.Claims, t.claimOfLimit(a, i))
+			e.Claims = append(e.Claims, t.newClaim(a, i))
 		case v == failed && i < e.place:
 			e.outcome, e.place = t.outcomeFor(v, why), i
 		}
 	}
 }
 
-// applyShadows adds the shadow rules that match, and with limits the claims of others.
+// applyShadows adds the matching shadow rules and, if limits is set, the claims of shadow rules.
 func (c *Compiled) applyShadows(a *occasion, e *Evaluation, limits bool) {
 	for _, i := range a.concernedRules(&c.shadowed, c.shadowing) {
 		t := &c.shadowing[i]
@@ -143,7 +143,7 @@ func (c *Compiled) applyShadows(a *occasion, e *Evaluation, limits bool) {
 		}
 		switch v, _ := t.judgeAttempt(a.startAttempt()); {
 		case v == limited:
-			claim := t.claimOfLimit(a, i)
+			claim := t.newClaim(a, i)
 			claim.Shadow, claim.exceeded = true, nil
 			e.Claims = append(e.Claims, claim)
 		case v.isMatch():

@@ -18,7 +18,7 @@ func input(tool string, agent id.Agent) policy.Input {
 	return policy.Input{Tool: id.Tool(tool), Agent: agent, ActorType: "agent", ActionKind: "tool_call"}
 }
 
-// testPolicy completes rules to a policy that denies by default.
+// testPolicy returns a policy with the rules that denies by default.
 func testPolicy(rules ...policy.Rule) policy.Policy {
 	for i := range rules {
 		if rules[i].ID == "" {
@@ -134,8 +134,8 @@ func TestEffectiveOnlyTightens(t *testing.T) {
 	}
 }
 
-// Two organizations with the same policy in other versions: what one compiled
-// form answers never shows in the other's.
+// Two organizations with different versions of the same policy: the answers of one compiled form never
+// appear in the other's.
 func TestCompiledKeepsNothing(t *testing.T) {
 	p := parse(t, refunds)
 	first := compile(t, p)
@@ -179,7 +179,7 @@ func TestInputDigest(t *testing.T) {
 		`{}`:                             nil,
 		`{"amount_usd":12.5,"note":"é"}`: []byte(`{"amount_usd":12.5,"note":"é"}`),
 	}
-	for _, length := range []int{1024, 1527, 1528, 1529, 5000} { // around what is made on the stack
+	for _, length := range []int{1024, 1527, 1528, 1529, 5000} { // around the size that is built on the stack
 		payload := `{"a":"` + strings.Repeat("x", length) + `"}`
 		payloads[payload] = []byte(payload)
 	}
@@ -197,8 +197,7 @@ func TestInputDigest(t *testing.T) {
 	}
 }
 
-// naive decides by trying every rule in stored order, as the rules of
-// combination are written down.
+// naive decides by trying every rule in stored order, as the package comment describes the combination.
 func naive(p policy.Policy, tool string, agent id.Agent) (rule string, decision id.Decision, shadow []string) {
 	rule, decision = policy.DefaultRule, p.Default
 	best := -policy.MaxPriority - 1
@@ -216,7 +215,7 @@ func naive(p policy.Policy, tool string, agent id.Agent) (rule string, decision 
 	return rule, decision, shadow
 }
 
-func TestEvaluateIsNaive(t *testing.T) {
+func TestEvaluateAgreesWithNaive(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	for range 150 {
@@ -260,7 +259,7 @@ func TestEvaluateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// manyRules is a policy of n rules over n tools, every tenth a wildcard.
+// manyRules returns a policy of n rules over n tools, every tenth with a wildcard.
 func manyRules(n int) policy.Policy {
 	var rules []policy.Rule
 	for i := range n {
@@ -295,7 +294,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// Every rule matches the tool and none the agent: the most that 500 rules cost.
+// Every rule matches the tool and none matches the agent: the maximum cost of 500 rules.
 func BenchmarkEvaluateWorst(b *testing.B) {
 	var rules []policy.Rule
 	for range policy.MaxRules {

@@ -13,38 +13,38 @@ type Explanation struct {
 	Rules []RuleExplanation // every rule, in stored order
 }
 
-// RuleExplanation tells how far one rule went.
+// RuleExplanation is the result of one rule.
 type RuleExplanation struct {
 	RuleID string
 	Mode   Mode
 	Result Result
 	Why    string // for ResultError and ResultSkipped
-	Steps  []Step // of a condition that was evaluated, in the order of its text, the whole last
+	Steps  []Step // of an evaluated condition, in source order, the whole condition last
 }
 
-// Result tells programs how a rule ended.
+// Result is the result of a rule, for programs.
 type Result string
 
 const (
-	ResultTool    Result = "other_tool"  // its glob does not match
-	ResultAgent   Result = "other_agent" // it is for other agents
-	ResultWhen    Result = "unmatched"   // its condition does not hold
-	ResultSkipped Result = "skipped"     // it could not be evaluated, and allows
-	ResultError   Result = "failed"      // it could not be evaluated, and so matches
-	ResultLimit   Result = "limited"     // it matches if its limit is exceeded
+	ResultTool    Result = "other_tool"  // the glob does not match
+	ResultAgent   Result = "other_agent" // the rule is for other agents
+	ResultWhen    Result = "unmatched"   // the condition does not hold
+	ResultSkipped Result = "skipped"     // a rule error in an allow rule, which does not match
+	ResultError   Result = "failed"      // a rule error, so the rule matches
+	ResultLimit   Result = "limited"     // the rule matches if its limit is exceeded
 	ResultMatch   Result = "matched"
 )
 
 // Step is a part of a condition and its value.
 type Step struct {
 	Expression string // as CEL
-	Value      string // as CEL or JSON shows it, cut; or "error: " and the failure
+	Value      string // as CEL or JSON, truncated; or "error: " and the failure
 }
 
-// Explain evaluates p, which Parse returned, and returns the result of each rule, also of rules that
-// Evaluate has no need to try. The evaluation is that of Compile(p). The results of the rules cost
-// at most MaxTotalCost again; rules beyond that are reported as too expensive. Explain ends with
-// ctx.
+// Explain evaluates p, which Parse returned, and returns the result of each rule, including rules
+// that Evaluate does not need to try. The evaluation equals that of Compile(p). The results of the
+// rules may cost MaxTotalCost in addition; rules beyond that are reported as too expensive. Explain
+// stops when ctx ends.
 func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	c, err := CompileWithin(ctx, p)
 	if err != nil {
@@ -63,11 +63,11 @@ func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	a := condition.NewAttempt(ctx, in.variables(), MaxTotalCost)
 	for i := range p.Rules {
 		r, t := &p.Rules[i], c.prepareRule(&p.Rules[i], traced[i])
-		told := RuleExplanation{RuleID: r.ID, Mode: r.Mode}
-		if told.Result = r.excludesInput(&t, &in); told.Result == "" {
-			told.explainVerdict(&t, a, compiler)
+		e := RuleExplanation{RuleID: r.ID, Mode: r.Mode}
+		if e.Result = r.excludesInput(&t, &in); e.Result == "" {
+			e.explainVerdict(&t, a, compiler)
 		}
-		x.Rules = append(x.Rules, told)
+		x.Rules = append(x.Rules, e)
 	}
 	if err := a.Ended(); err != nil {
 		return Explanation{}, fmt.Errorf("explain policy: %w", err)
@@ -75,7 +75,7 @@ func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 	return x, nil
 }
 
-// excludesInput says why a rule is not about in, "" when it is.
+// excludesInput returns why a rule does not apply to in, or "" if it does.
 func (r *Rule) excludesInput(t *target, in *Input) Result {
 	var alone index
 	alone.insertGlob(r.Tool, 0)
@@ -92,7 +92,7 @@ func (r *Rule) excludesInput(t *target, in *Input) Result {
 	return ""
 }
 
-// explainVerdict evaluates the rule, with a trace of its condition.
+// explainVerdict evaluates the rule with a trace of its condition.
 func (x *RuleExplanation) explainVerdict(t *target, a *condition.Attempt, compiler *condition.Compiler) {
 	a.ForgetSteps()
 	v, why := t.judgeAttempt(a)

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Cost returns what an evaluation costs, in units.
+// Cost returns the cost of an evaluation in units.
 func Cost(c *Compiled, in Input) uint64 {
 	a := occasion{ctx: context.Background(), in: in}
 	c.evaluateRules(&a, true)

@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Whatever a condition and a payload are: nothing panics, the derived requirements
-// are stable, what is said is one of the known things, and it takes no longer than
-// its cost allows.
+// For every condition and payload: nothing panics, the derived requirements are stable, the outcome is one
+// of the known ones, and evaluation takes no longer than its cost allows.
 func FuzzCondition(f *testing.F) {
 	for _, when := range []string{
 		`payload.a > 1`, `has(payload.a) && payload.a.b == "x"`, `payload["x y"][3] in ["a", 1, null]`, `decimal(payload.a) - decimal("1") < decimal(2)`,
@@ -67,14 +66,14 @@ func FuzzCondition(f *testing.F) {
 		if got := x.Settle(nil); got.Decision != o.Decision || got.Reason != o.Reason || len(got.Shadow) != len(o.Shadow) {
 			t.Errorf("%q: explained as %+v, evaluated as %+v", when, got, o)
 		}
-		// The same condition: where it denies for an error, it does not allow.
+		// If the condition denies because of an error, the same condition does not allow.
 		if failed := x.Rules[0].Result == policy.ResultError; failed != (x.Rules[1].Result == policy.ResultSkipped) {
 			t.Errorf("%q: deny %s, allow %s", when, x.Rules[0].Result, x.Rules[1].Result)
 		}
 	})
 }
 
-// A path is its text.
+// A path and its text determine each other.
 func FuzzRequires(f *testing.F) {
 	for _, path := range []string{"a", "a.b[0]", `a."b c"`, `"payload".x`, "payload.x", `"é\n"`, "a..b", "[0]", `"`, `a."b`} {
 		f.Add(path)

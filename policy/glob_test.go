@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// matches says whether a rule with that glob decides about tool.
+// matches reports whether a rule with that glob decides about tool.
 func matches(t *testing.T, glob, tool string) bool {
 	t.Helper()
 	c := compile(t, testPolicy(policy.Rule{Tool: glob}))

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// isValidToolName is the grammar of tool names.
+// isValidToolName reports whether s is a tool name.
 func isValidToolName(s string) bool {
 	for _, segment := range strings.Split(s, ".") {
 		if !textcheck.ValidToolSegment(segment) {
@@ -16,7 +16,7 @@ func isValidToolName(s string) bool {
 	return len(s) <= MaxTool
 }
 
-// isValidToken is the grammar of actor types and action kinds.
+// isValidToken reports whether s is an actor type or an action kind.
 func isValidToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -27,14 +27,14 @@ func isValidToken(s string) bool {
 	return len(s) > 0 && len(s) <= 64
 }
 
-// isValidID is the grammar of policy and rule ids.
+// isValidID reports whether s is a policy ID or a rule ID.
 func isValidID(s string) bool { return consistsOf(s, 1, 128, "._:-") }
 
-// isValidAgentID is the grammar of agent ids.
+// isValidAgentID reports whether s is an agent ID.
 func isValidAgentID(s string) bool { return consistsOf(s, 1, 128, "._-") }
 
-// consistsOf reports whether s has [least, most] bytes, each an ASCII letter or
-// digit or one of others.
+// consistsOf reports whether s has least to most bytes, each an ASCII letter or digit or one of
+// others.
 func consistsOf(s string, least, most int, others string) bool {
 	if len(s) < least || len(s) > most {
 		return false

@@ -7,16 +7,16 @@ import (
 )
 
 // index finds the rules whose glob matches a tool name without trying the others. It is a tree over
-// segments. A node stands for the segments of a glob up to it.
+// segments: a node represents the segments of a glob up to it.
 type index struct {
 	literal map[string]*index
 	star    *index
 	here    []int32 // rules whose glob ends at this node
-	beyond  []int32 // rules whose glob goes on with ** and so takes any rest
+	beyond  []int32 // rules whose glob continues with ** and so matches any rest
 }
 
-// insertGlob files rule under glob. Rules have to come in rising order, so that every
-// list is sorted.
+// insertGlob adds rule under glob. Rules must be added in ascending order, so that every list is
+// sorted.
 func (x *index) insertGlob(glob string, rule int32) {
 	for more := true; more; {
 		var segment string
@@ -46,8 +46,8 @@ func (x *index) childSegment(segment string) *index {
 	return x.literal[segment]
 }
 
-// visitMatches hands each sorted list of rules that match tool to found. Its cost is
-// bounded by the globs that share a beginning with the tool name.
+// visitMatches calls found with each sorted list of rules that match tool. Its cost is bounded by
+// the globs that share a prefix with the tool name.
 func (x *index) visitMatches(tool string, found func(rules []int32)) {
 	if len(x.beyond) > 0 {
 		found(x.beyond)

@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Input is the question that a policy decides: Tool and Agent, and the members that the input_digest
-// commits to besides. Tool and Agent MUST be well-formed; an empty tool matches no rule.
+// Input is what a policy decides on: Tool and Agent, and the other members that the input_digest
+// commits to. Tool and Agent MUST be well-formed; an empty tool matches no rule.
 type Input struct {
 	Tool       id.Tool
 	Agent      id.Agent
@@ -19,32 +19,31 @@ type Input struct {
 	Now        id.Instant // recorded as evaluated_at
 }
 
-// InputDigest is the input_digest: SHA-256 of the RFC 8785 form of action_kind,
+// InputDigest returns the input_digest: the SHA-256 of the RFC 8785 form of action_kind,
 // actor_type, agent_id, payload and tool_name.
 func InputDigest(in Input) id.Hash {
 	payload := in.Payload
 	if payload == nil {
 		payload = []byte("{}")
 	}
-	if len(payload) > inputRoom-512 {
+	if len(payload) > usualInput-512 {
 		return digestInParts(in, payload)
 	}
-	var onStack [inputRoom]byte
-	b := append(appendBeforePayload(onStack[:0], in), payload...)
-	return sha256.Sum256(appendBehindPayload(b, in))
+	var buf [usualInput]byte
+	b := append(appendBeforePayload(buf[:0], in), payload...)
+	return sha256.Sum256(appendAfterPayload(b, in))
 }
 
-// inputRoom is the length in bytes of an input that is usual: its digest allocates
-// nothing.
-const inputRoom = 2048
+// usualInput is the length in bytes up to which the digest of an input needs no allocation.
+const usualInput = 2048
 
-// digestInParts does without a copy of the payload.
+// digestInParts computes the digest without copying the payload.
 func digestInParts(in Input, payload []byte) id.Hash {
 	h := sha256.New()
 	b := appendBeforePayload(make([]byte, 0, 512), in)
 	h.Write(b)
 	h.Write(payload)
-	h.Write(appendBehindPayload(b[:0], in))
+	h.Write(appendAfterPayload(b[:0], in))
 	return id.Hash(h.Sum(nil))
 }
 
@@ -55,11 +54,11 @@ func appendBeforePayload(b []byte, in Input) []byte {
 	return append(b, `,"payload":`...)
 }
 
-func appendBehindPayload(b []byte, in Input) []byte {
+func appendAfterPayload(b []byte, in Input) []byte {
 	return append(jcs.AppendString(append(b, `,"tool_name":`...), string(in.Tool)), '}')
 }
 
-// variables are the names of the input that conditions use.
+// variables returns the input under the names that conditions use.
 func (in *Input) variables() condition.Variables {
 	return condition.Variables{Tool: in.Tool, Agent: in.Agent, ActorType: in.ActorType, ActionKind: in.ActionKind,
 		Payload: in.Payload, Now: in.Now}

@@ -6,27 +6,27 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// verdict is the result of one rule for one input that its tool and agents concern.
+// verdict is the result of one rule for an input with its tool and agent.
 type verdict uint8
 
 const (
 	unmatched verdict = iota
-	skipped           // it could not be evaluated, and that counts as no
+	skipped           // a rule error that counts as no match
 	matched
-	failed  // it could not be evaluated, and that counts as yes
-	limited // yes, if its limit is exceeded
+	failed  // a rule error that counts as a match
+	limited // a match if the limit is exceeded
 )
 
 func (v verdict) isMatch() bool { return v == matched || v == failed }
 
-// judgeAttempt evaluates a rule. why explains a rule that could not be evaluated.
+// judgeAttempt evaluates a rule. why is the reason of a rule error.
 func (t *target) judgeAttempt(a *condition.Attempt) (v verdict, why string) {
 	a.BeginRule()
 	if !a.Charge(t.price) {
 		return t.verdictOnError(), condition.ErrTooExpensive.Error()
 	}
 	why = a.MissingPath(t.requires)
-	if a.Refused() { // something was not read
+	if a.Refused() { // the budget did not suffice to read all paths
 		return t.verdictOnError(), condition.ErrTooExpensive.Error()
 	}
 	if why != "" {
@@ -61,7 +61,7 @@ func (t *target) verdictOnError() verdict {
 	return failed
 }
 
-// outcomeFor is the outcome when the rule decides.
+// outcomeFor returns the outcome if the rule decides.
 func (t *target) outcomeFor(v verdict, why string) Outcome {
 	o := t.outcome
 	if v == failed {
@@ -70,8 +70,8 @@ func (t *target) outcomeFor(v verdict, why string) Outcome {
 	return o
 }
 
-// claimOfLimit returns the claim of a rule with a limit.
-func (t *target) claimOfLimit(o *occasion, place int32) Claim {
+// newClaim returns the claim of a rule with a limit.
+func (t *target) newClaim(o *occasion, place int32) Claim {
 	c := Claim{Limit: t.limit, RuleID: t.outcome.RuleID, place: place, exceeded: &t.outcome}
 	c.Added, _ = t.limit.amountAdded(o.startAttempt().Payload(), t.sum)
 	switch t.limit.By {
@@ -83,8 +83,8 @@ func (t *target) claimOfLimit(o *occasion, place int32) Claim {
 	return c
 }
 
-// occasion makes the attempt when a rule needs one: most inputs are decided by
-// their tool and agent, without an allocation.
+// occasion creates the attempt when the first rule needs it: most inputs are decided by their tool
+// and agent, without an allocation.
 type occasion struct {
 	ctx context.Context
 	in  Input

@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Every policy of the library compiles and passes its own tests, and each of its
-// rules has the word in one of them: a test that no rule can fail shows nothing.
+// Every policy of the library compiles and passes its own tests, and each of its rules decides one of
+// them: a test that no rule can fail proves nothing.
 func TestLibrary(t *testing.T) {
 	files, err := filepath.Glob("../docs/policies/*.json")
 	if err != nil || len(files) < 5 {

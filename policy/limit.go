@@ -11,28 +11,28 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Limit lets a rule match only when a sum or a count over a window of time would be exceeded: when
+// Limit makes a rule match only if a sum or a count over a window of time would be exceeded: if
 // before + added > Max. Claim documents which events count.
 type Limit struct {
 	ID            string // as Policy.ID, unique in the policy
-	Sum           string // path of the added amount in the payload; "" to count
+	Sum           string // path of the added amount in the payload; "" for a count
 	Count         bool   // each event adds 1; exactly one of Sum and Count is set
 	By            By
 	WindowSeconds int64 // 1 to MaxWindowSeconds
 	Max           decimal.Decimal
-	Currency      string // of the added amount, [A-Z]{3}; "" for amounts without one, and for Count
+	Currency      string // of the added amount, [A-Z]{3}; "" for amounts without a currency and for Count
 }
 
 // MaxWindowSeconds is 366 days.
 const MaxWindowSeconds = 366 * 24 * 60 * 60
 
-// By is the scope that a limit is counted for. The zero value is none.
+// By is the scope of a limit. The zero value is no scope.
 type By uint8
 
 const (
-	ByTool         By = iota + 1 // each tool name for itself
-	ByAgent                      // each agent for itself
-	ByOrganization               // all together
+	ByTool         By = iota + 1 // per tool name
+	ByAgent                      // per agent
+	ByOrganization               // for the whole organization
 )
 
 // String returns the wire form, "" for the zero value.
@@ -57,15 +57,14 @@ func parseLimitScope(s string) By {
 	return 0
 }
 
-// currencyMember is the name under which a payload tells the currency of the
-// amounts beside it and below.
+// currencyMember is the name of the member with the currency of the amounts next to it and below.
 const currencyMember = "currency"
 
-// FormerKind is the action_kind of the only events that limits were about once. A sender
-// that made up another word slipped past them.
-const FormerKind = "tool_call"
+// LegacyLimitKind is the action_kind of the only events that limits used to apply to. A sender
+// could evade them with another kind.
+const LegacyLimitKind = "tool_call"
 
-// checkMembers looks at a limit of the rule at i.
+// checkMembers checks a limit of the rule at i.
 func (l *Limit) checkMembers(i int, decision id.Decision) error {
 	member := func(name string) string { return ruleMemberPath(i, "limit."+name) }
 	_, pathOK := condition.ParsePath(l.Sum)
@@ -101,8 +100,8 @@ func isValidCurrency(s string) bool {
 	return len(s) == 3
 }
 
-// amountAdded returns the amount that one event adds, or the reason why it is unknown. p is the path
-// Sum.
+// amountAdded returns the amount that one event adds, or the reason why it is unknown. p is the
+// path Sum.
 func (l *Limit) amountAdded(root *condition.Object, p condition.Path) (decimal.Decimal, string) {
 	if l.Count {
 		return decimal.FromInt(1), ""
@@ -120,8 +119,8 @@ func (l *Limit) amountAdded(root *condition.Object, p condition.Path) (decimal.D
 	return d, l.checkCurrency(root, p)
 }
 
-// checkCurrency says why an amount at p can't be added. Its currency is the
-// member of that name beside it, or else in the nearest object around.
+// checkCurrency returns why an amount at p cannot be added, or "". Its currency is the member of
+// that name next to it, or else in the nearest enclosing object.
 func (l *Limit) checkCurrency(root *condition.Object, p condition.Path) string {
 	for n := len(p) - 1; n >= 0; n-- {
 		around, ok := p[:n].ValueIn(root).(*condition.Object)
@@ -144,7 +143,7 @@ func (l *Limit) checkCurrency(root *condition.Object, p condition.Path) string {
 	return ""
 }
 
-// appendCanonical writes the members in their sorted order.
+// appendCanonical appends the members in sorted order.
 func (l *Limit) appendCanonical(b []byte) []byte {
 	if l == nil {
 		return append(b, "null"...)

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// withRules is a policy that allows, with rules as given.
+// withRules returns a policy that allows by default, with the given rules.
 func withRules(t testing.TB, rules ...string) policy.Policy {
 	t.Helper()
 	return parse(t, `{"policy_id":"p","version":1,"name":"n","rules":[`+strings.Join(rules, ",")+`]}`)
@@ -30,7 +30,7 @@ func amount(t testing.TB, s string) decimal.Decimal {
 	return d
 }
 
-// counted settles with the counters at given values, 0 where nothing is given.
+// counted settles with the given counters; missing counters are 0.
 func counted(t testing.TB, e *policy.Evaluation, before map[string]string) policy.Outcome {
 	t.Helper()
 	return e.Settle(func(c *policy.Claim) bool {
@@ -69,7 +69,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// What can't be counted denies, and claims nothing.
+// An amount that cannot be added denies, and claims nothing.
 func TestLimitErrors(t *testing.T) {
 	for _, tc := range []struct{ limit, payload, why string }{
 		{usd, `{"currency":"USD"}`, "payload.amount is missing"},
@@ -101,8 +101,8 @@ func TestLimitErrors(t *testing.T) {
 	}
 }
 
-// A limit is about the events that its rule is about, of whatever kind they say they are.
-func TestLimitConcerns(t *testing.T) {
+// A limit applies to the events of its rule, whatever kind they claim to be.
+func TestLimitAppliesToEveryKind(t *testing.T) {
 	c := compile(t, withRules(t,
 		limitRule("euro", "deny", `,"when":"payload.currency == 'EUR'"`, `"sum":"amount","by":"agent","max":10,"currency":"EUR"`),
 		limitRule("dollar", "deny", `,"when":"payload.currency == 'USD'"`, `"sum":"amount","by":"tool","max":10,"currency":"USD"`),
@@ -138,7 +138,7 @@ func TestLimitConcerns(t *testing.T) {
 		if e = c.Evaluate(in); !slices.Equal(claims(), []string{`dollar-limit "acme.pay.refund" 4.5 10 shadow=false`}) {
 			t.Errorf("%s: got %q", kind, claims())
 		}
-		if e = c.EvaluateFormerly(in); len(e.Claims) != 0 || e.Settle(nil).Decision != id.Allow {
+		if e = c.EvaluateLegacy(in); len(e.Claims) != 0 || e.Settle(nil).Decision != id.Allow {
 			t.Errorf("%s formerly: got %q", kind, claims())
 		}
 	}
@@ -148,7 +148,7 @@ func TestLimitConcerns(t *testing.T) {
 	}
 }
 
-// Limits take part in the combination like other rules, when they are exceeded.
+// Exceeded limits take part in the combination like other rules.
 func TestLimitCombination(t *testing.T) {
 	p := withRules(t,
 		`{"rule_id":"vip","tool":"**","decision":"allow","priority":5,"when":"payload.vip == true","requires":[]}`,
@@ -183,8 +183,7 @@ func TestLimitCombination(t *testing.T) {
 	}
 }
 
-// Counters are told apart by all that makes sums of different things, and by
-// nothing else.
+// Counters differ in everything that makes sums of different things, and in nothing else.
 func TestCounter(t *testing.T) {
 	counter := func(agent id.Agent, more, limit string) id.Hash {
 		in := at(`{"amount":1,"other":1}`)
@@ -194,7 +193,7 @@ func TestCounter(t *testing.T) {
 	}
 	base := counter("agt_1", "", `"sum":"amount","by":"agent","max":10`)
 	if got := counter("agt_1", `,"priority":3,"reason":"other"`, `"sum":"payload.amount","by":"agent","max":99`); got != base {
-		t.Error("another max is another counter")
+		t.Error("another max gives another counter")
 	}
 	for name, got := range map[string]id.Hash{
 		"agent": counter("agt_2", "", `"sum":"amount","by":"agent","max":10`),

@@ -12,16 +12,16 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// invalidMember is an error for the client: member is a path such as rules[3].tool.
+// invalidMember returns an error for the client. member is a path such as rules[3].tool.
 func invalidMember(member, complaint string) error {
 	return fault.New(fault.Invalid, member+" "+complaint)
 }
 
-// ruleMemberPath names a member of the rule at i.
+// ruleMemberPath returns the path of a member of the rule at i.
 func ruleMemberPath(i int, name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
 
-// explainDecodeError turns an error of the JSON decoder into one for the client: the
-// path of the member and the kind of fault, none of the values.
+// explainDecodeError turns an error of the JSON decoder into one for the client: the path of the
+// member and the kind of error, without values.
 func explainDecodeError(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -41,8 +41,8 @@ func explainDecodeError(err error) error {
 	return invalidMember(member, "has a value of the wrong type or form")
 }
 
-// memberPath writes a JSON pointer as this package names members, such as
-// rules[3].tool. Names that come from the client are escaped and cut.
+// memberPath converts a JSON pointer to the notation of this package, such as rules[3].tool. Names
+// from the client are escaped and truncated.
 func memberPath(pointer jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range pointer.Tokens() {
@@ -58,7 +58,7 @@ func memberPath(pointer jsontext.Pointer) string {
 	return b.String()
 }
 
-// printableName returns a member name in at most 64 printable ASCII characters.
+// printableName returns a member name as at most 64 printable ASCII characters.
 func printableName(name string) string {
 	var b strings.Builder
 	for _, r := range name {

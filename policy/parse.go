@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// document is a policy as it is written. Pointers and raw values tell absent
-// members, for which there is a default, from wrong ones.
+// document is a policy as written. Pointers and raw values distinguish absent members, which have a
+// default, from wrong ones.
 type document struct {
 	PolicyID string         `json:"policy_id"`
 	Name     string         `json:"name"`
@@ -57,16 +57,16 @@ type obligationDocument struct {
 	TTLSeconds *int   `json:"ttl_seconds"`
 }
 
-// Parse reads a policy document: one JSON object with the members policy_id, name, version, default,
-// rules and tests, all strict I-JSON. `policy_id` and `version` may be absent, because the store of
-// policies assigns them; `default` is then allow. A member that is null counts as absent. The
-// returned policy is complete, with the derived `requires` of each rule, and compiles. RunTests
-// checks whether its tests pass.
+// Parse parses a policy document: one JSON object with the members policy_id, name, version,
+// default, rules and tests, all strict I-JSON. `policy_id` and `version` may be absent, because the
+// policy store assigns them; `default` is allow if absent. A null member counts as absent. The
+// returned policy is complete, including the derived `requires` of each rule, and compiles. Use
+// RunTests to check whether its tests pass.
 //
 // Errors are *fault.Error of kind Invalid or TooLarge that name the member.
 func Parse(doc []byte) (Policy, error) { return ParseWithin(context.Background(), doc) }
 
-// ParseWithin is Parse, which ends with ctx.
+// ParseWithin is Parse but stops when ctx ends.
 func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 	compiler := condition.NewCompiler(ctx).Bounded()
 	p, err := parseDocument(doc, compiler)
@@ -79,14 +79,14 @@ func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 	return p, nil
 }
 
-// ParseStored reads the output of Canonical or Document for a policy that Parse returned once.
-// Conditions are not compiled again.
+// ParseStored parses the output of Canonical or Document for a policy that Parse once returned. It
+// does not compile conditions again.
 func ParseStored(doc []byte) (Policy, error) {
 	return parseDocument(doc, condition.NewCompiler(context.Background()))
 }
 
-// parseDocument is Parse without compiling conditions. c inspects those whose `requires` has
-// to be derived.
+// parseDocument is Parse without compiling conditions. c inspects conditions whose `requires` must
+// be derived.
 func parseDocument(doc []byte, c *condition.Compiler) (Policy, error) {
 	if len(doc) > MaxBytes {
 		return Policy{}, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
@@ -134,7 +134,7 @@ func (d *document) toPolicy() (Policy, error) {
 	return p, nil
 }
 
-// toRule fills in the defaults of the rule at i. Its grammar is checked later.
+// toRule fills in the defaults of the rule at i. The grammar is checked later.
 func (d *ruleDocument) toRule(i int) (Rule, error) {
 	r := Rule{
 		ID:       d.RuleID,
@@ -164,8 +164,7 @@ func (d *ruleDocument) toRule(i int) (Rule, error) {
 	return r, err
 }
 
-// deriveRequires gives the rules that name no requirements those of their
-// conditions.
+// deriveRequires sets the requirements of rules that have none to those of their conditions.
 func (d *document) deriveRequires(p *Policy, c *condition.Compiler) error {
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -182,7 +181,7 @@ func (d *document) deriveRequires(p *Policy, c *condition.Compiler) error {
 	return nil
 }
 
-// deriveRequires fills Requires with the paths that the condition of the rule at i reads outside of
+// deriveRequires sets Requires to the paths that the condition of the rule at i reads outside
 // has().
 func (r *Rule) deriveRequires(c *condition.Compiler, i int) error {
 	seen, err := c.Inspect(r.When)
@@ -215,8 +214,8 @@ func (d *limitDocument) toLimit(i int) (*Limit, error) {
 	return l, nil
 }
 
-// canonicalPathText returns the text that a path has in a policy's canonical form. A text that is no
-// path is returned as it is.
+// canonicalPathText returns the text of a path in the policy's canonical form. It returns a text
+// that is not a path unchanged.
 func canonicalPathText(s string) string {
 	if p, ok := condition.ParsePath(s); ok {
 		return p.String()
@@ -224,7 +223,7 @@ func canonicalPathText(s string) string {
 	return s
 }
 
-// parseDecimal reads a JSON number or a string of digits.
+// parseDecimal parses a JSON number or a string of digits.
 func parseDecimal(raw jsontext.Value) (decimal.Decimal, bool) {
 	canonical, err := jcs.Canonicalize(raw, 1)
 	if err != nil {
@@ -248,7 +247,7 @@ func (d *obligationDocument) toObligation() Obligation {
 	return o
 }
 
-// parseRuleMode returns the zero Mode for unknown text.
+// parseRuleMode returns the zero Mode for an unknown text.
 func parseRuleMode(s *string) Mode {
 	switch {
 	case s == nil || *s == Enforce.String():
@@ -259,7 +258,7 @@ func parseRuleMode(s *string) Mode {
 	return 0
 }
 
-// parseOnError returns the zero OnError for unknown text.
+// parseOnError returns the zero OnError for an unknown text.
 func parseOnError(s *string, d id.Decision) OnError {
 	if s == nil {
 		return defaultOnError(d)

@@ -64,12 +64,12 @@ func TestParseDefaults(t *testing.T) {
 	}
 }
 
-// withRule returns a policy document whose one rule has more members.
+// withRule returns a policy document whose only rule has additional members.
 func withRule(more string) string {
 	return `{"name":"n","rules":[{"rule_id":"r","tool":"a","decision":"allow_with_obligation"` + more + `}]}`
 }
 
-func TestParseAcceptsWhatMeansAbsent(t *testing.T) {
+func TestParseTreatsNullAsAbsent(t *testing.T) {
 	want := parse(t, withRule(``))
 	for _, more := range []string{
 		`"when":null`, `"requires":null`, `"requires":[ ]`, `"limit":null`, `"on_error":null`,
@@ -227,7 +227,7 @@ func TestParseRefusesTooLarge(t *testing.T) {
 	}
 }
 
-func TestParseCutsForeignNames(t *testing.T) {
+func TestParseTruncatesForeignNames(t *testing.T) {
 	doc := fmt.Sprintf(`{"name":"n","%s":1}`, strings.Repeat("é", 1000))
 	_, err := policy.Parse([]byte(doc))
 	message := fault.Of(err).Message

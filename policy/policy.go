@@ -1,23 +1,23 @@
 // Package policy decides whether an agent may use a tool: the document of an organization's policy,
-// its one digest, and a compiled form that answers in a few microseconds. docs/policies teaches the
-// model.
+// its one digest, and a compiled form that decides in a few microseconds. docs/policies explains
+// the model.
 //
 // Invariants:
 //
-//   - Pure: a decision follows from (policy, input, now, counters of limits) and nothing else.
-//     There is no I/O, clock, randomness or data base of time zones, so an auditor gets the same
-//     answer.
-//   - An accepted member is enforced. Parse refuses a member that this package does not know; it
-//     never keeps and ignores one.
-//   - Of all enforcing rules that match, the highest priority counts; within a priority deny >
-//     allow_with_obligation > allow; among those the first in stored order names the decision.
-//     Without a match the policy's default decides.
-//   - A rule that cannot be evaluated (a rule error) never weakens a decision: it matches when it
-//     forbids or obliges, and an allow is not given. Neither && nor || nor a comparison of
-//     different types hides an error.
-//   - A rule with a limit matches only beyond the limit. Claim (claim.go) compares; package log keeps the sums
-//     (log/limits.go), and internal/tenant/policystore joins the two.
-//   - Shadow rules never change an answer.
+//   - Pure: a decision depends only on the policy, the input, the time and the counters of limits.
+//     There is no I/O, no clock, no randomness and no time zone database, so an auditor gets the
+//     same decision.
+//   - Every accepted member is enforced. Parse rejects members that this package does not know; it
+//     never stores and ignores one.
+//   - Of all matching enforcing rules, the highest priority counts; within a priority deny >
+//     allow_with_obligation > allow; among equals the first in stored order decides. If no rule
+//     matches, the policy's default decides.
+//   - A rule that cannot be evaluated (a rule error) never weakens a decision: a rule that denies
+//     or obliges matches, and a rule that allows does not. &&, || and comparisons of different
+//     types never hide an error.
+//   - A rule with a limit matches only if the limit is exceeded. Claim (claim.go) compares; package
+//     log stores the sums (log/limits.go), and internal/tenant/policystore joins the two.
+//   - Shadow rules never change a decision.
 //   - The cost of one evaluation is bounded for every policy and payload.
 //   - Equal digests mean equal policies, with every default written out.
 //
@@ -29,10 +29,10 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// Reserved ids and the engine, as decisions name them.
+// Reserved IDs and the engine, as used in decisions.
 const (
-	None        = "none"    // policy_id and rule_id when no policy is active
-	DefaultRule = "default" // rule_id when no rule matches
+	None        = "none"    // policy_id and rule_id if no policy is active
+	DefaultRule = "default" // rule_id if no rule matches
 	Engine      = "rules"
 )
 
@@ -49,49 +49,49 @@ const (
 	MaxAgents   = 1000                // of a rule
 )
 
-// Costs of a policy, in units. They are part of a policy's meaning. docs/policies has the prices.
+// Costs of a policy, in units. They are part of a policy's meaning. docs/policies lists the prices.
 const (
 	MaxCost         = condition.MaxCost         // of one condition of one evaluation
 	MaxTotalCost    = condition.MaxTotalCost    // of one evaluation, in the order in which rules are tried
 	MaxTestCost     = 10 * MaxTotalCost         // of all tests of a policy together
-	MaxMatched      = condition.MaxMatched      // bytes of a text that is matched with a pattern
+	MaxMatched      = condition.MaxMatched      // bytes of a text that is matched against a pattern
 	MaxConverted    = condition.MaxConverted    // bytes of a text that is converted to a number or a time
-	MaxParts        = condition.MaxParts        // of all different conditions of a policy together; bounds saving
-	MaxInstructions = condition.MaxInstructions // of all different patterns of a policy together; bounds saving
+	MaxParts        = condition.MaxParts        // of all distinct conditions of a policy; limits saving
+	MaxInstructions = condition.MaxInstructions // of all distinct patterns of a policy; limits saving
 )
 
-// Policy is one version of an organization's policy. A value that Parse returned
-// is well-formed but for ID and Version, which may be unset; Compile checks all.
+// Policy is one version of an organization's policy. A value that Parse returned is well-formed
+// except for ID and Version, which may be unset. Compile checks everything.
 type Policy struct {
 	ID      string // [A-Za-z0-9._:-]{1,128}, not none or default
 	Name    string
 	Version uint64 // from 1, at most 2^53-1
 	Default id.Decision
-	Rules   []Rule // their order is part of the policy
-	Tests   []Test // have to pass before activation; not part of the digest
+	Rules   []Rule // the order is significant
+	Tests   []Test // must pass before activation; not part of the digest
 }
 
 // Rule is one rule of a policy.
 //
-// Tool is a glob over tool names: segments joined by dots and compared byte by
-// byte, of which `*` stands for any one and, as the last, `**` for one or more. A
-// star is never part of a segment.
+// Tool is a glob over tool names: segments joined by dots and compared byte by byte. The segment
+// `*` matches any one segment, and `**`, allowed only at the end, matches one or more. A star is
+// never part of a longer segment.
 type Rule struct {
 	ID          string // as Policy.ID, unique in the policy
 	Tool        string
-	Agents      []id.Agent // exact ids; empty means every agent
+	Agents      []id.Agent // exact IDs; empty means every agent
 	When        string     // a condition in CEL; "" always holds
-	Requires    []string   // paths in the payload that must be present and not null
+	Requires    []string   // payload paths that must be present and not null
 	Decision    id.Decision
 	Reason      string // for humans, may be empty
 	Priority    int    // larger counts first
 	Mode        Mode
 	OnError     OnError
 	Obligations []Obligation // only with AllowWithObligation
-	Limit       *Limit       // nil for none; not with Allow
+	Limit       *Limit       // may be nil; not allowed with Allow
 }
 
-// OnError is the effect of a rule error. The zero value is none.
+// OnError is the effect of a rule error. The zero value is no effect.
 type OnError uint8
 
 const (
@@ -110,7 +110,7 @@ func (o OnError) String() string {
 	return ""
 }
 
-// defaultOnError is the default of on_error for a rule with that decision.
+// defaultOnError returns the default of on_error for a rule with that decision.
 func defaultOnError(d id.Decision) OnError {
 	if d == id.Allow {
 		return SkipOnError
@@ -118,12 +118,12 @@ func defaultOnError(d id.Decision) OnError {
 	return MatchOnError
 }
 
-// Mode says whether a rule takes part in decisions. The zero value is none.
+// Mode is whether a rule takes part in decisions. The zero value is no mode.
 type Mode uint8
 
 const (
 	Enforce Mode = iota + 1
-	Shadow       // reported when it matches, without any effect
+	Shadow       // reported if it matches, without any effect
 )
 
 // String returns the wire form, "" for the zero value.
@@ -137,7 +137,7 @@ func (m Mode) String() string {
 	return ""
 }
 
-// HumanApproval is the type of the only obligation there is.
+// HumanApproval is the only type of obligation.
 const HumanApproval = "human_approval"
 
 // Bounds and defaults of a human_approval.
@@ -148,11 +148,11 @@ const (
 	MaxTTLSeconds     = 7 * 24 * 60 * 60
 )
 
-// Obligation is a duty that has to be fulfilled before an action that is allowed with an obligation
-// may go ahead. Callers receive it in this form.
+// Obligation must be fulfilled before an action that is allowed with an obligation may proceed.
+// Callers receive it in this form.
 type Obligation struct {
 	Type       string `json:"type"`
-	Approvals  int    `json:"approvals"`       // people who have to say yes, 1 to MaxApprovals
-	Signed     bool   `json:"signed,omitzero"` // each of them signs the vote by a passkey
-	TTLSeconds int    `json:"ttl_seconds"`     // life of the request, 1 to MaxTTLSeconds
+	Approvals  int    `json:"approvals"`       // required approvals, 1 to MaxApprovals
+	Signed     bool   `json:"signed,omitzero"` // each approver must sign the vote with a passkey
+	TTLSeconds int    `json:"ttl_seconds"`     // lifetime of the request, 1 to MaxTTLSeconds
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// priced is a function of conditions at work. payload makes one of about n bytes.
+// priced is a function of conditions and a payload of about n bytes for it.
 type priced struct {
 	name    string
 	when    string
 	payload func(n int) string
-	more    uint64 // units of 1,600 bytes more
+	more    uint64 // units for 1,600 more bytes
 }
 
 func textOf(n int) string { return `{"s":"` + strings.Repeat("a", n) + `"}` }
-func textsOf(n int) string {
+func texts(n int) string {
 	return `{"s":"` + strings.Repeat("a", n) + `","t":"` + strings.Repeat("a", n-1) + `b"}`
 }
-func sameOf(n int) string {
+func equalTexts(n int) string {
 	return `{"s":"` + strings.Repeat("a", n) + `","t":"` + strings.Repeat("a", n) + `"}`
 }
 func numbersOf(n int) string { return `{"s":[` + strings.Repeat("1,", n/2) + `2]}` }
 func listsOf(n int) string   { return `{"s":[` + strings.Repeat("[],", n/3) + `[1]]}` }
-func objectsOf(n int) string { return `{"s":[` + strings.Repeat(`{"a":1},`, n/8) + `{}]}` }
+func objects(n int) string   { return `{"s":[` + strings.Repeat(`{"a":1},`, n/8) + `{}]}` }
 func wordsOf(n int) string   { return `{"s":[` + strings.Repeat(`"aaaaa",`, n/8) + `"b"]}` }
-func membersOf(n int) string {
+func members(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"s":{`)
 	for i := range n / 8 {
@@ -35,23 +35,23 @@ func membersOf(n int) string {
 	}
 	return b.String() + `"z":1}}`
 }
-func nestedOf(n int) string {
+func nested(n int) string {
 	return `{"s":` + strings.Repeat(`{"s":`, 60) + `"` + strings.Repeat("a", n) + `"` + strings.Repeat(`}`, 60) + `}`
 }
-func deepOf(n int) string {
+func deep(n int) string {
 	return `{"s":` + strings.Repeat(`[`, 60) + strings.Repeat("1,", n/2) + `1` + strings.Repeat(`]`, 60) + `}`
 }
 
-// prices are all functions and operators that look at more than a fixed number of bytes, each
-// with what makes it dear.
+// prices lists all functions and operators that read more than a fixed number of bytes, each with an
+// expensive input.
 var prices = []priced{
 	{"read a text", `payload.s != ""`, textOf, 200},
 	{"read numbers", `size(payload.s) > 0`, numbersOf, 1100},
 	{"read lists", `size(payload.s) > 0`, listsOf, 2965},
-	{"read objects", `size(payload.s) > 0`, objectsOf, 1300},
-	{"read members", `size(payload.s) > 0`, membersOf, 475},
-	{"read what is nested", `payload` + strings.Repeat(".s", 61) + ` != ""`, nestedOf, 6200},
-	{"read nested lists", `size(payload.s) > 0`, deepOf, 6600},
+	{"read objects", `size(payload.s) > 0`, objects, 1300},
+	{"read members", `size(payload.s) > 0`, members, 475},
+	{"read what is nested", `payload` + strings.Repeat(".s", 61) + ` != ""`, nested, 6200},
+	{"read nested lists", `size(payload.s) > 0`, deep, 6600},
 	{"matches", `payload.s.matches("(a|aa)+b$")`, textOf, 1300},
 	{"matches a repetition", `payload.s.matches("a{0,50}z0")`, textOf, 10600},
 	{"matches classes", `payload.s.matches("(\\pL|\\pN|\\pS)*[^a]$")`, textOf, 11000},
@@ -59,24 +59,24 @@ var prices = []priced{
 	{"matches at the beginning", `payload.s.matches("^(?:a|b)*$")`, textOf, 800},
 	{"matches words", `payload.s.matches("(\\ba|a\\B)*\\b\\z.")`, textOf, 1500},
 	{"contains", `payload.s.contains("aaaaaaaaaaaaaaab")`, textOf, 300},
-	{"contains a long one", `payload.s.contains(payload.t)`, textsOf, 600},
-	{"startsWith", `payload.s.startsWith(payload.t)`, sameOf, 500},
-	{"endsWith", `payload.s.endsWith(payload.t)`, sameOf, 500},
-	{"equal texts", `payload.s == payload.t`, sameOf, 500},
-	{"less", `payload.s < payload.t`, textsOf, 500},
+	{"contains a long one", `payload.s.contains(payload.t)`, texts, 600},
+	{"startsWith", `payload.s.startsWith(payload.t)`, equalTexts, 500},
+	{"endsWith", `payload.s.endsWith(payload.t)`, equalTexts, 500},
+	{"equal texts", `payload.s == payload.t`, equalTexts, 500},
+	{"less", `payload.s < payload.t`, texts, 500},
 	{"size", `size(payload.s) == 1`, textOf, 300},
 	{"joined texts", `payload.s + payload.s == "a"`, textOf, 400},
 	{"joined lists", `size(payload.s + payload.s) == 1`, numbersOf, 2600},
 	{"in numbers", `3.0 in payload.s`, numbersOf, 1100},
 	{"in words", `"aaaab" in payload.s`, wordsOf, 500},
 	{"in lists", `[1.0, 2.0] in payload.s`, listsOf, 2965},
-	{"in objects", `{"a": 2.0} in payload.s`, objectsOf, 1500},
+	{"in objects", `{"a": 2.0} in payload.s`, objects, 1500},
 	{"in joined lists", `3.0 in payload.s + [1.0]`, numbersOf, 1600},
-	{"in literals", `payload.s in [payload.t, payload.t, payload.t]`, textsOf, 800},
+	{"in literals", `payload.s in [payload.t, payload.t, payload.t]`, texts, 800},
 	{"equal lists", `payload.s == payload.s + []`, numbersOf, 1600},
 	{"a computed name", `payload[payload.s] == 1`, textOf, 400},
 	{"has a computed name", `payload.s in payload`, textOf, 500},
-	{"a computed name of a map", `{payload.s: 1}[payload.t] == 1`, textsOf, 600},
+	{"a computed name of a map", `{payload.s: 1}[payload.t] == 1`, texts, 600},
 	{"a key that is not there", `{"a": 1}[payload.s] == 1`, textOf, 300},
 	{"double", `double(payload.s) == 1.0`, textOf, 200},
 	{"int", `int(payload.s) == 1`, textOf, 200},
@@ -88,9 +88,9 @@ var prices = []priced{
 	{"string", `string(payload.s) == "a"`, textOf, 200},
 }
 
-// What a function looks at is paid for, in step with its length: one unit is 16 bytes of text
-// or JSON, once for each time and each level at which they are looked at, 2 elements
-// that are scalars, or 16 steps of a pattern.
+// What a function reads is paid for in proportion to its length: one unit is 16 bytes of text or JSON,
+// once for each time and each level at which they are read, 2 scalar elements, or 16 steps of a
+// pattern.
 func TestPrices(t *testing.T) {
 	for _, p := range prices {
 		c := compile(t, withWhen(t, "deny", p.when, `,"requires":[]`))
@@ -104,7 +104,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// pricedPolicy has the condition as often as 2 KiB hold it.
+// pricedPolicy returns a policy with the condition repeated as often as fits into 2 KiB.
 func pricedPolicy(tb testing.TB, when string) *policy.Compiled {
 	tb.Helper()
 	many := "(" + when + ")"
@@ -117,8 +117,8 @@ func pricedPolicy(tb testing.TB, when string) *policy.Compiled {
 	return compile(tb, withWhen(tb, "deny", many, `,"requires":["s"]`))
 }
 
-// BenchmarkPrices tells what a unit of each function takes: docs/performance.md has
-// the dearest. Work that is done once for a payload is part of it.
+// BenchmarkPrices measures the time of a unit of each function: docs/performance.md lists the most
+// expensive. Work that is done once for a payload is included.
 func BenchmarkPrices(b *testing.B) {
 	for _, p := range prices {
 		b.Run(strings.ReplaceAll(p.name, " ", "-"), func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// generator makes random policies and inputs that meet each other often.
+// generator creates random policies and inputs that often match each other.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(from ...string) string { return from[g.IntN(len(from))] }
@@ -60,17 +60,16 @@ func (g generator) input() policy.Input {
 	return in
 }
 
-// sum adds up to a counter that a test makes up.
+// made settles with counters that the test makes up.
 func made(c *policy.Claim) bool { return c.Exceeds(decimal.FromInt(int64(len(c.RuleID)%3) - 1)) }
 
-// outcome is what is said, settled with made up counters.
+// outcome evaluates and settles with made-up counters.
 func outcome(c *policy.Compiled, in policy.Input) policy.Outcome {
 	e := c.Evaluate(in)
 	return e.Settle(made)
 }
 
-// scan combines, by the words of the package comment, what each rule says when it
-// is the only one.
+// scan combines, as the package comment describes, the outcomes of policies with each rule alone.
 func scan(t testing.TB, p policy.Policy, in policy.Input) (rule string, decision id.Decision, shadow []string) {
 	t.Helper()
 	rule, decision = policy.DefaultRule, p.Default
@@ -134,7 +133,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// explained checks that an explanation is that of the evaluation.
+// explained checks that an explanation agrees with the evaluation.
 func explained(t testing.TB, p policy.Policy, in policy.Input, want policy.Outcome) {
 	t.Helper()
 	x, err := policy.Explain(t.Context(), p, in)
@@ -149,7 +148,7 @@ func explained(t testing.TB, p policy.Policy, in policy.Input, want policy.Outco
 		only.Rules[0].Mode = policy.Enforce
 		e := compile(t, only).Evaluate(in)
 		matches := e.Settle(func(*policy.Claim) bool { return false }).RuleID == r.RuleID
-		if told := r.Result == policy.ResultMatch || r.Result == policy.ResultError; told != matches || (r.Result == policy.ResultLimit) != (len(e.Claims) == 1) {
+		if got := r.Result == policy.ResultMatch || r.Result == policy.ResultError; got != matches || (r.Result == policy.ResultLimit) != (len(e.Claims) == 1) {
 			t.Fatalf("rule %s is told as %s, and matches: %v, claims: %d\n%s", r.RuleID, r.Result, matches, len(e.Claims), only.Canonical())
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Documents without the member signed keep their digests, and the member is part of the digest.
+// Documents without the member signed keep their digests; the member is part of the digest.
 func TestSignedObligation(t *testing.T) {
 	parse := func(member string) policy.Policy {
 		t.Helper()
@@ -20,7 +20,7 @@ func TestSignedObligation(t *testing.T) {
 	}
 	plain, off, on := parse(""), parse(`,"signed":false`), parse(`,"signed":true`)
 	if on.Rules[0].Obligations[0].Signed != true || plain.Rules[0].Obligations[0].Signed {
-		t.Error("the member is not read")
+		t.Error("the member is ignored")
 	}
 	if string(plain.Canonical()) != string(off.Canonical()) || strings.Contains(string(plain.Canonical()), "signed") {
 		t.Errorf("without it: got %s", plain.Canonical())

@@ -8,15 +8,15 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Tally is the record of one claim: the amount that the counter held for the window before the
-// event, and the amount that the event adds.
+// Tally is the record of one claim: the amount in the counter for the window before the event, and
+// the amount that the event adds.
 type Tally struct {
 	LimitID       string
 	Before, Added decimal.Decimal
 }
 
-// AppendTallies appends the `limits` of a record in RFC 8785 form: an array of
-// {added, before, limit_id} in the order of the claims, both amounts as text.
+// AppendTallies appends the `limits` of a record in RFC 8785 form: an array of {added, before,
+// limit_id} in the order of the claims, both amounts as strings.
 func AppendTallies(b []byte, all []Tally) []byte {
 	b = append(b, '[')
 	for i := range all {
@@ -30,7 +30,7 @@ func AppendTallies(b []byte, all []Tally) []byte {
 	return append(b, ']')
 }
 
-// ParseTallies reads the `limits` of a record; null and nothing are none.
+// ParseTallies parses the `limits` of a record. It returns nil for null and an empty text.
 func ParseTallies(limits []byte) ([]Tally, error) {
 	var documents []struct {
 		Added   jsontext.Value `json:"added"`

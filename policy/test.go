@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// MaxTests bounds the tests of a policy.
+// MaxTests is the maximum number of tests of a policy.
 const MaxTests = 500
 
-// Test is a trial with the answer that a policy has to give.
+// Test is a trial with the expected outcome.
 type Test struct {
 	Name string
 	Trial
@@ -23,9 +23,9 @@ type Test struct {
 // Expectation is the part of an outcome that a test checks.
 type Expectation struct {
 	Decision id.Decision
-	RuleID   string   // "" for any
-	Shadow   []string // nil for any
-	Error    *bool    // whether the rule that decides can't be evaluated; nil for any
+	RuleID   string   // "" accepts any
+	Shadow   []string // nil accepts any
+	Error    *bool    // whether the deciding rule fails to evaluate; nil accepts both
 }
 
 type testDocument struct {
@@ -39,7 +39,7 @@ type testDocument struct {
 	} `json:"expect"`
 }
 
-// toTest reads the test at i.
+// toTest converts the test at i.
 func (d *testDocument) toTest(i int) (Test, error) {
 	trial, err := d.toTrial(testMemberPath(i, ""))
 	return Test{Name: d.Name, Trial: trial, Expect: Expectation(d.Expect)}, err
@@ -47,7 +47,7 @@ func (d *testDocument) toTest(i int) (Test, error) {
 
 func testMemberPath(i int, name string) string { return fmt.Sprintf("tests[%d].%s", i, name) }
 
-// checkTests looks at all tests.
+// checkTests checks all tests.
 func (p *Policy) checkTests() error {
 	if len(p.Tests) > MaxTests {
 		return invalidMember("tests", "must not be more than 500")
@@ -79,9 +79,9 @@ func (t *Test) checkMembers(i int, limits map[string]bool) error {
 	return t.Trial.checkMembers(testMemberPath(i, ""), limits)
 }
 
-// RunTestsStrictly is RunTests, but a test that says nothing about errors does not pass when the rule
-// that decides can't be evaluated. A misspelt member of the payload is such an error, and may give the
-// wanted decision.
+// RunTestsStrictly is RunTests, but a test that does not mention errors fails if the deciding rule
+// cannot be evaluated. A misspelt payload member causes such an error and may still give the
+// expected decision.
 func (c *Compiled) RunTestsStrictly(ctx context.Context, tests []Test) ([]Failure, error) {
 	strict := slices.Clone(tests)
 	for i := range strict {
@@ -92,20 +92,20 @@ func (c *Compiled) RunTestsStrictly(ctx context.Context, tests []Test) ([]Failur
 	return c.RunTests(ctx, strict)
 }
 
-// Failure is a test that did not pass.
+// Failure is a test that failed.
 type Failure struct {
 	Place int // in Policy.Tests
 	Name  string
 	Why   string
 }
 
-// String names the test and says what was wrong.
+// String names the test and describes the difference.
 func (f Failure) String() string {
 	return fmt.Sprintf("tests[%d] %q: %s", f.Place, f.Name, f.Why)
 }
 
-// RunTests returns the tests that do not pass. Together they may cost MaxTestCost; those
-// behind do not pass. It ends with ctx.
+// RunTests returns the tests that fail. All tests together may cost MaxTestCost; the tests after
+// that fail. It stops when ctx ends.
 func (c *Compiled) RunTests(ctx context.Context, tests []Test) ([]Failure, error) {
 	var failures []Failure
 	spent := uint64(0)
@@ -125,8 +125,8 @@ func (c *Compiled) RunTests(ctx context.Context, tests []Test) ([]Failure, error
 	return failures, nil
 }
 
-// runTest returns the cost of a test and the reason why it does not pass, "" when it does. spent is
-// the cost of the tests before it.
+// runTest returns the cost of a test and the reason why it fails, or "". spent is the cost of the
+// tests before it.
 func (c *Compiled) runTest(ctx context.Context, t *Test, spent uint64) (cost uint64, why string, err error) {
 	if spent >= MaxTestCost {
 		return 0, "the tests before it cost all that tests may cost together", nil
@@ -142,7 +142,7 @@ func (c *Compiled) runTest(ctx context.Context, t *Test, spent uint64) (cost uin
 	return cost, t.Expect.differenceFrom(e.Settle(t.Exceeds)), err
 }
 
-// differenceFrom says what an outcome lacks, "" when it is as expected.
+// differenceFrom describes how an outcome differs from the expected one, or returns "".
 func (want *Expectation) differenceFrom(o Outcome) string {
 	switch {
 	case o.Decision != want.Decision:

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// A test may say whether the rule that decides can be evaluated.
+// A test may state whether the deciding rule can be evaluated.
 func TestTestOfARuleError(t *testing.T) {
 	const rules = `{"policy_id":"p","version":1,"name":"n","rules":[
 		{"rule_id":"r","tool":"a.*","decision":"deny","when":"payload.amount > 5"}],"tests":[`

@@ -12,13 +12,13 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Trial is an input that a policy is tried on.
+// Trial is an input to try a policy on.
 type Trial struct {
-	Input  Input                      // Now is 0 where the trial does not say
-	Before map[string]decimal.Decimal // amounts that limits hold before, by limit_id; 0 for others
+	Input  Input                      // Now is 0 if the trial does not set it
+	Before map[string]decimal.Decimal // amounts in the counters before, by limit_id; 0 if missing
 }
 
-// Exceeds is for Evaluation.Settle.
+// Exceeds is an argument for Evaluation.Settle.
 func (t *Trial) Exceeds(c *Claim) bool { return c.Exceeds(t.Before[c.Limit.ID]) }
 
 type trialDocument struct {
@@ -42,8 +42,7 @@ const (
 	testAgent    = "test-agent"
 )
 
-// ParseTrial reads a trial of p: an object with the members input, now and limits,
-// as tests have them.
+// ParseTrial parses a trial of p: an object with the members input, now and limits, as in a test.
 func (p *Policy) ParseTrial(doc []byte) (Trial, error) {
 	var d trialDocument
 	if err := json.Unmarshal(doc, &d, json.RejectUnknownMembers(true)); err != nil {
@@ -66,7 +65,7 @@ func (p *Policy) namedLimits() map[string]bool {
 	return known
 }
 
-// toTrial fills in the defaults; within begins the names of members in errors.
+// toTrial fills in the defaults. within is the prefix of member names in errors.
 func (d *trialDocument) toTrial(within string) (Trial, error) {
 	t := Trial{Input: Input{Tool: d.Input.Tool, Agent: testAgent, ActorType: defaultActor, ActionKind: defaultKind}}
 	if d.Input.Agent != nil {

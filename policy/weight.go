@@ -1,6 +1,6 @@
 package policy
 
-// Sizes of the parts of a compiled policy, in bytes, as measured (TestWeight).
+// Measured sizes of the parts of a compiled policy, in bytes (TestWeight).
 const (
 	ruleWeight     = 640 // without its texts
 	agentWeight    = 48
@@ -8,10 +8,10 @@ const (
 	indexWeight    = 320 // a node of an index
 )
 
-// Weight is about how many bytes the compiled policy takes in memory.
+// Weight returns the approximate memory size of the compiled policy in bytes.
 func (c *Compiled) Weight() int { return c.weight }
 
-// weighRules is the weight of all but the conditions.
+// weighRules returns the weight of everything except the conditions.
 func (c *Compiled) weighRules() int {
 	sum := 1<<10 + indexWeight*(c.enforced.countNodes()+c.limited.countNodes()+c.shadowed.countNodes())
 	for _, targets := range [][]target{c.enforcing, c.shadowing} {
@@ -30,7 +30,7 @@ func (t *target) weighRule() int {
 	return sum
 }
 
-// countNodes counts the nodes of an index.
+// countNodes returns the number of nodes of an index.
 func (x *index) countNodes() int {
 	if x == nil {
 		return 0

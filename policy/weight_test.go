@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// What a compiled policy is taken to weigh is what it takes in memory: never less than
-// two thirds of it, and for usual ones at most twice as much. Caches go by it.
+// The weight of a compiled policy is close to its memory size: never less than two thirds of it, and for
+// usual policies at most twice as much. Caches rely on it.
 func TestWeight(t *testing.T) {
 	long := conditional(t, 20)
 	for i := range long.Rules {
@@ -52,22 +52,22 @@ func TestWeight(t *testing.T) {
 		}))), false},
 	} {
 		const copies = 4
-		var kept []*policy.Compiled
+		var compiled []*policy.Compiled
 		before := heap()
 		for range copies {
-			kept = append(kept, compile(t, tc.p))
+			compiled = append(compiled, compile(t, tc.p))
 		}
 		got := int(heap()-before) / copies
-		want := kept[0].Weight()
-		t.Logf("%s: %d bytes in memory, %d said", name, got, want)
+		want := compiled[0].Weight()
+		t.Logf("%s: %d bytes in memory, weight %d", name, got, want)
 		if want < got*2/3 || tc.usual && want > 2*got {
-			t.Errorf("%s: %d bytes in memory, %d said", name, got, want)
+			t.Errorf("%s: %d bytes in memory, weight %d", name, got, want)
 		}
-		runtime.KeepAlive(kept)
+		runtime.KeepAlive(compiled)
 	}
 }
 
-// alternatives is a part of a pattern that begins with each of n characters once.
+// alternatives returns a part of a pattern with one alternative for each of n first characters.
 func alternatives(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -93,14 +93,14 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// shape is a condition that is as long as a condition may be: begin, units with joins
-// between them, end. i is the number of its rule.
+// shape is a condition of maximum length: begin, units with joins between them, end. i is the number of
+// its rule.
 type shape struct {
 	begin string
 	unit  func(i, k int) string
 	join  string
 	end   string
-	most  int // rules, 0 for any number: of patterns as many as there may be
+	most  int // maximum number of rules, 0 for no maximum: a policy's patterns are limited
 }
 
 func (s shape) when(i int) string {
@@ -118,7 +118,7 @@ func (s shape) when(i int) string {
 	}
 }
 
-// shapes are conditions that are dear to compile, each in its own way.
+// shapes returns conditions that are expensive to compile, each in its own way.
 func shapes() map[string]shape {
 	of := func(format string) func(i, k int) string {
 		return func(i, k int) string {
@@ -139,8 +139,8 @@ func shapes() map[string]shape {
 	}
 }
 
-// largest is the largest policy of a shape that is saved, with requirements and agents as
-// far as there is room.
+// largest returns the largest policy of a shape that can be saved, with requirements and agents as far as
+// the size allows.
 func largest(tb testing.TB, s shape) []byte {
 	tb.Helper()
 	parts := 0
@@ -157,11 +157,11 @@ func largest(tb testing.TB, s shape) []byte {
 	return document
 }
 
-// maxSaving is how many bytes are allocated at the most to check a policy that is saved.
+// maxSaving is the maximum number of bytes that checking a saved policy may allocate.
 const maxSaving = 150 << 20
 
-// Whatever a policy is that is saved: to check it allocates a bounded number of bytes.
-// BenchmarkSaving tells the time.
+// Checking any policy that is saved allocates a bounded number of bytes. BenchmarkSaving measures the
+// time.
 func TestSavingIsBounded(t *testing.T) {
 	for name, s := range shapes() {
 		document := largest(t, s)
@@ -173,7 +173,7 @@ func TestSavingIsBounded(t *testing.T) {
 	}
 }
 
-// parseCounted returns a policy and what was allocated to check it.
+// parseCounted returns a policy and the number of bytes allocated to check it.
 func parseCounted(tb testing.TB, document []byte) (policy.Policy, uint64) {
 	tb.Helper()
 	var before, after runtime.MemStats

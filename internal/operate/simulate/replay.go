@@ -21,7 +21,7 @@ type Replayed struct {
 	Differences []Difference // empty if record and documents agree
 
 	// Formerly means that the record agrees only with the former rules, by which limits did not apply to events of
-	// every kind: policy.Compiled.EvaluateFormerly.
+	// every kind: policy.Compiled.EvaluateLegacy.
 	Formerly bool
 }
 
@@ -33,10 +33,10 @@ type Replayed struct {
 // intent, use ReplayResult.
 func Replay(p *policy.Policy, record *event.Record, e *event.Envelope) (Replayed, error) {
 	found, err := replayEvent(p, record, e, (*policy.Compiled).Evaluate)
-	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.FormerKind {
+	if err != nil || len(found) == 0 || p == nil || e.ActionKind == policy.LegacyLimitKind {
 		return Replayed{Differences: found}, err
 	}
-	formerly, err := replayEvent(p, record, e, (*policy.Compiled).EvaluateFormerly)
+	formerly, err := replayEvent(p, record, e, (*policy.Compiled).EvaluateLegacy)
 	if err == nil && len(formerly) == 0 {
 		return Replayed{Formerly: true}, nil
 	}

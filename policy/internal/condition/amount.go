@@ -12,14 +12,14 @@ import (
 	"github.com/agentledger/agentledger/decimal"
 )
 
-// amountType is CEL's name of exact decimals.
+// amountType is the CEL type of exact decimals.
 var amountType = cel.ObjectType("decimal", traits.ComparerType|traits.AdderType|traits.SubtractorType)
 
-// amount is a decimal in CEL. It takes part in comparisons, sums and differences
-// with other decimals and with nothing else.
+// amount is a decimal in CEL. It can be compared with, added to and subtracted from other decimals
+// only.
 type amount struct{ decimal.Decimal }
 
-// convertToAmount is the function decimal(x).
+// convertToAmount implements the function decimal(x).
 func convertToAmount(v ref.Val) ref.Val {
 	d, err := DecimalOf(v)
 	if err != nil {
@@ -28,7 +28,7 @@ func convertToAmount(v ref.Val) ref.Val {
 	return amount{d}
 }
 
-// DecimalOf reads a number or a digit string.
+// DecimalOf converts a number or a digit string.
 func DecimalOf(v ref.Val) (decimal.Decimal, error) {
 	switch v := v.(type) {
 	case types.Double:
@@ -100,7 +100,7 @@ func (a amount) Type() ref.Type { return amountType }
 // Value implements ref.Val.
 func (a amount) Value() any { return a.Decimal }
 
-// ParseDecimal reads canonical JSON: a number, or a string of digits.
+// ParseDecimal parses canonical JSON: a number or a string of digits.
 func ParseDecimal(canonical []byte) (decimal.Decimal, error) {
 	return DecimalOf(decodeValue(canonical, nil))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Variables are the names that a condition may use, with their values.
+// Variables are the names and values that a condition may use.
 type Variables struct {
 	Tool       id.Tool
 	Agent      id.Agent
@@ -20,42 +20,42 @@ type Variables struct {
 	Now        id.Instant
 }
 
-// Attempt is one input while rules are tried, and the CEL activation of their
-// conditions. The payload is read when the first rule asks for it. An Attempt is used
-// by one goroutine.
+// Attempt is the evaluation of one input while rules are tried, and the CEL activation of their
+// conditions. The payload is decoded when the first rule needs it. An Attempt is not safe for
+// concurrent use.
 type Attempt struct {
 	purse
 	variables Variables
 	root      Object
 
-	state interpreter.EvalState // of the last condition that keeps the values of its parts
+	state interpreter.EvalState // of the last traced condition
 }
 
-// NewAttempt returns an attempt that may spend so many units and ends with ctx.
+// NewAttempt returns an attempt that may spend the given units and stops when ctx ends.
 func NewAttempt(ctx context.Context, v Variables, units uint64) *Attempt {
 	a := &Attempt{purse: newPurse(ctx, units), variables: v}
 	a.root = Object{raw: v.Payload, purse: &a.purse}
 	return a
 }
 
-// Charge charges the purse. A nil Attempt charges nothing, because constants are evaluated while a
-// condition is compiled.
+// Charge charges the budget and reports whether it sufficed. A nil Attempt charges nothing, because
+// constants are evaluated while a condition is compiled.
 func (a *Attempt) Charge(units uint64) bool { return a == nil || a.purse.chargeUnits(units) }
 
-// Refused reports whether something was not done since BeginRule, because its price was
-// not left or the evaluation has to end.
+// Refused reports whether work was skipped since BeginRule, because the budget did not suffice or
+// the evaluation must end.
 func (a *Attempt) Refused() bool { return a.refused }
 
-// Ended returns why the evaluation has to end, nil while it has not.
+// Ended returns why the evaluation must end, or nil.
 func (a *Attempt) Ended() error { return a.ended }
 
-// Spent returns the units that were spent.
+// Spent returns the spent units.
 func (a *Attempt) Spent() uint64 { return a.spent }
 
 // Payload returns the payload.
 func (a *Attempt) Payload() *Object { return &a.root }
 
-// MissingPath says which of paths is not there, "" when all are.
+// MissingPath names the first of paths that is missing, or returns "".
 func (a *Attempt) MissingPath(paths []Path) string {
 	for _, p := range paths {
 		if why := p.MissingIn(a.Payload()); why != "" {

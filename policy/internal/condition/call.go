@@ -11,24 +11,24 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// call is a function of a condition. It pays before it does its work, because CEL prices its own
-// calls only after they are done.
+// call is a function call in a condition. It is paid for before it runs, because CEL charges for
+// its own calls only afterwards.
 type call struct {
 	id       int64
 	function string
 	args     []interpreter.InterpretableV2
-	extents  [2]int64 // of the first two arguments, -1 where only the evaluation knows
-	price    pricer   // nil: its node is all that it costs
+	extents  [2]int64 // of the first two arguments, -1 if known only at evaluation
+	price    pricer   // nil if the call costs no more than its node
 	impl     *functions.Overload
 	pattern  *pattern // of matches
-	converts bool     // text to a number or a time
+	converts bool     // converts text to a number or a time
 }
 
-// newPricedCall takes the place of a call that CEL planned.
+// newPricedCall returns the replacement of a call that CEL planned.
 func (c *Compiler) newPricedCall(planned interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	made := &call{
 		id: planned.ID(), function: planned.Function(), args: planned.Args(),
-		price: pricerOfFunction(planned.Function()), converts: isConversion(planned.Function()),
+		price: pricerFor(planned.Function()), converts: isConversion(planned.Function()),
 		impl: c.overloads[planned.OverloadID()], extents: [2]int64{-1, -1},
 	}
 	if made.impl == nil {
@@ -36,7 +36,7 @@ func (c *Compiler) newPricedCall(planned interpreter.InterpretableCall) (interpr
 	}
 	for i, arg := range made.args {
 		if literal, ok := arg.(interpreter.InterpretableConst); ok && i < len(made.extents) {
-			made.extents[i] = int64(extentOfValue(literal.Value()))
+			made.extents[i] = int64(valueExtent(literal.Value()))
 		}
 	}
 	if made.function == "matches" {
@@ -58,7 +58,7 @@ func (c *call) compilePattern(known *patterns) (err error) {
 	return err
 }
 
-// isConversion reports whether a function reads a text, which then has to be short.
+// isConversion reports whether a function converts a text, whose length is then limited.
 func isConversion(function string) bool {
 	switch function {
 	case "double", "int", "uint", "bool", "timestamp", "duration", "decimal":
@@ -75,8 +75,8 @@ func (c *call) Eval(vars interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(vars, c.Exec)
 }
 
-// Exec implements interpreter.InterpretableV2. The first argument that is an error
-// is the answer.
+// Exec implements interpreter.InterpretableV2. It returns the first argument that is an error, if
+// any.
 func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var l, r ref.Val
 	switch len(c.args) {
@@ -98,7 +98,7 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.applyPriced(a, l, r)
 }
 
-// executeMany evaluates a call of three arguments or more, which has no price.
+// executeMany evaluates a call of three or more arguments, which has no price.
 func (c *call) executeMany(frame *interpreter.ExecutionFrame) ref.Val {
 	args := make([]ref.Val, len(c.args))
 	for i, arg := range c.args {
@@ -109,12 +109,12 @@ func (c *call) executeMany(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.impl.Function(args...)
 }
 
-// applyPriced pays for the call and makes it. r is nil for a call of one argument.
+// applyPriced charges for the call and executes it. r is nil if the call has one argument.
 func (c *call) applyPriced(a *Attempt, l, r ref.Val) ref.Val {
 	if c.pattern != nil {
 		return c.matchPattern(a, l)
 	}
-	if c.price != nil && !a.Charge(c.price(c.extentOfArgument(0, l), c.extentOfArgument(1, r))) {
+	if c.price != nil && !a.Charge(c.price(c.argumentExtent(0, l), c.argumentExtent(1, r))) {
 		return types.WrapErr(ErrTooExpensive)
 	}
 	if c.converts {
@@ -130,18 +130,18 @@ func (c *call) applyPriced(a *Attempt, l, r ref.Val) ref.Val {
 	return c.invokeFunction(l, r)
 }
 
-// extentOfArgument is that of the argument at i.
-func (c *call) extentOfArgument(i int, v ref.Val) uint64 {
+// argumentExtent returns the extent of the argument at i.
+func (c *call) argumentExtent(i int, v ref.Val) uint64 {
 	switch {
 	case v == nil:
 		return 0
 	case c.extents[i] >= 0:
 		return uint64(c.extents[i])
 	}
-	return extentOfValue(v)
+	return valueExtent(v)
 }
 
-// matchPattern evaluates matches.
+// matchPattern evaluates the function matches.
 func (c *call) matchPattern(a *Attempt, v ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	switch {
@@ -149,7 +149,7 @@ func (c *call) matchPattern(a *Attempt, v ref.Val) ref.Val {
 		return types.MaybeNoSuchOverloadErr(v)
 	case len(text) > MaxMatched:
 		return types.WrapErr(errLongText)
-	case !a.Charge(priceOfMatch(len(text), c.pattern.size)):
+	case !a.Charge(matchPrice(len(text), c.pattern.size)):
 		return types.WrapErr(ErrTooExpensive)
 	}
 	return types.Bool(c.pattern.matcher.MatchString(string(text)))

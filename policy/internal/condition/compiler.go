@@ -11,33 +11,33 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Compiler compiles the conditions of one policy, each different one once.
+// Compiler compiles the conditions of one policy, each distinct one once.
 type Compiler struct {
-	ctx    context.Context // ends the work between two conditions
-	saving bool            // MaxParts and estimates count
-	traced bool            // conditions tell what their parts came to
+	ctx    context.Context // checked between two conditions
+	saving bool            // enforce MaxParts and estimates
+	traced bool            // conditions record the values of their parts
 
-	env       *cel.Env // the following: nil until the first condition
+	env       *cel.Env // this and the following are nil until the first condition
 	planner   interpreter.Interpreter
-	overloads map[string]*functions.Overload // by overload id, and by function
+	overloads map[string]*functions.Overload // by overload ID and by function
 
 	inspected map[string]*Inspected // by source
 	compiled  map[string]*Condition // by source and required paths
 	patterns  *patterns
-	parts     int // of all that was parsed
+	parts     int // of all parsed conditions
 }
 
-// Inspected is a condition that was parsed and checked.
+// Inspected is a condition that was parsed and type-checked.
 type Inspected struct {
-	parsed *cel.Ast // nil when it was taken to be compiled
+	parsed *cel.Ast // nil once it was compiled
 	reads  reads
 }
 
-// Paths returns the paths of the payload that the condition reads outside of has(),
-// each once, in order of appearance.
+// Paths returns the payload paths that the condition reads outside has(), without duplicates, in
+// order of appearance.
 func (i *Inspected) Paths() []Path { return i.reads.paths }
 
-// Computed reports whether the condition looks up a member by a name that is no literal.
+// Computed reports whether the condition looks up a member by a name that is not a literal.
 func (i *Inspected) Computed() bool { return i.reads.computed }
 
 func NewCompiler(ctx context.Context) *Compiler {
@@ -45,20 +45,19 @@ func NewCompiler(ctx context.Context) *Compiler {
 		patterns: new(patterns)}
 }
 
-// Bounded makes the bounds of saving count.
+// Bounded makes the compiler enforce the bounds for saving.
 func (c *Compiler) Bounded() *Compiler {
 	c.saving, c.patterns.limit = true, MaxInstructions
 	return c
 }
 
-// Traced makes conditions keep the values of their parts (Steps).
+// Traced makes conditions record the values of their parts (Steps).
 func (c *Compiler) Traced() *Compiler {
 	c.traced = true
 	return c
 }
 
-// Prepare has to be called before Inspect and Compile. It fails when the context of the
-// compiler has ended.
+// Prepare must be called before Inspect and Compile. It fails if the compiler's context has ended.
 func (c *Compiler) Prepare() error {
 	if c.env != nil || c.ctx.Err() != nil {
 		return c.ctx.Err()
@@ -88,8 +87,8 @@ func (c *Compiler) Prepare() error {
 	return nil
 }
 
-// Inspect parses and type-checks the condition of a rule and says what it reads. The
-// error is a text for the client.
+// Inspect parses and type-checks a rule's condition and determines what it reads. The error text is
+// for the client.
 func (c *Compiler) Inspect(source string) (*Inspected, error) {
 	if known := c.inspected[source]; known != nil && known.parsed != nil {
 		return known, nil
@@ -117,8 +116,7 @@ func (c *Compiler) Inspect(source string) (*Inspected, error) {
 	return made, nil
 }
 
-// Compile compiles a condition, strict in the paths that required names. The error is a
-// text for the client.
+// Compile compiles a condition, strict in the required paths. The error text is for the client.
 func (c *Compiler) Compile(source string, required []Path) (*Condition, error) {
 	key := source
 	for _, p := range required {
@@ -142,10 +140,10 @@ func (c *Compiler) Compile(source string, required []Path) (*Condition, error) {
 	return made, nil
 }
 
-// planProgram makes the program of a condition, strict in the required paths (rewriter).
+// planProgram plans the program of a condition, strict in the required paths (rewriter).
 func (c *Compiler) planProgram(seen *Inspected, required []Path) (*Condition, error) {
 	parsed := seen.parsed
-	seen.parsed = nil // it is changed
+	seen.parsed = nil // rewriting modifies it
 	native := parsed.NativeRep()
 	w := rewriter{required: required, make: ast.NewExprFactory(), next: ast.MaxID(native)}
 	w.rewriteExpression(native.Expr())
@@ -166,7 +164,7 @@ func (c *Compiler) planProgram(seen *Inspected, required []Path) (*Condition, er
 	return &Condition{program: program, nodes: nodes, now: seen.reads.now}, nil
 }
 
-// decorateCall puts calls that pay in the place of CEL's own.
+// decorateCall replaces CEL's calls with priced ones.
 func (c *Compiler) decorateCall(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if planned, ok := i.(interpreter.InterpretableCall); ok {
 		return c.newPricedCall(planned)

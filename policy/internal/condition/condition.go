@@ -1,14 +1,14 @@
-// Package condition compiles and evaluates the conditions of policy rules: a strict part of CEL over
-// one event, in which each step is paid for before it is made.
+// Package condition compiles and evaluates the conditions of policy rules: a strict subset of CEL
+// over one event, in which each step is paid for before it is executed.
 //
 // Invariants:
 //
-//   - Pure: the answer follows from the source and the variables alone.
-//   - No condition costs more than MaxCost, and no attempt more than its units, for every source
-//     and payload.
+//   - Pure: the result depends only on the source and the variables.
+//   - For every source and payload, a condition costs at most MaxCost and an attempt at most its
+//     units.
 //   - A missing member, a comparison of different types or an error in a part is an error of the
-//     whole condition, because && and || hide none.
-//   - A fault of the CEL library is an error of the condition, never a panic.
+//     whole condition, because && and || hide no error.
+//   - A panic in the CEL library becomes an error of the condition.
 package condition
 
 import (
@@ -27,15 +27,15 @@ import (
 // Condition is a compiled `when`. It is immutable and safe for concurrent use.
 type Condition struct {
 	program interpreter.InterpretableV2
-	nodes   int    // of program
-	now     bool   // it looks at the time
-	source  string // only when traced
+	nodes   int    // of the program
+	now     bool   // whether it reads the time
+	source  string // only if traced
 }
 
 // LooksAtTime reports whether the condition reads the variable now.
 func (c *Condition) LooksAtTime() bool { return c.now }
 
-// typeCheck type-checks a condition. The error is a text for the client.
+// typeCheck type-checks a condition. The error text is for the client.
 func typeCheck(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
@@ -47,7 +47,7 @@ func typeCheck(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
 	return checked, checkExpressions(checked.NativeRep())
 }
 
-// firstIssueText is the first complaint of the CEL compiler, on one line.
+// firstIssueText returns the first error of the CEL compiler, on one line.
 func firstIssueText(issues *cel.Issues) string {
 	first := issues.Errors()[0]
 	message, _, _ := strings.Cut(first.Message, "\n")
@@ -55,8 +55,8 @@ func firstIssueText(issues *cel.Issues) string {
 		printableLine(message, 200), first.Location.Line(), first.Location.Column()+1)
 }
 
-// checkExpressions refuses expressions that the types allow and that have no answer, or not the same
-// answer everywhere.
+// checkExpressions rejects expressions that type-check but have no result, or not the same result
+// everywhere.
 func checkExpressions(native *ast.AST) (err error) {
 	walkExpressions(native.Expr(), func(e ast.Expr) {
 		switch {
@@ -97,8 +97,8 @@ func isWholeNumber(t *types.Type) bool {
 	return t.Kind() == types.IntKind || t.Kind() == types.UintKind
 }
 
-// isFixedOffset reports whether v is "UTC" or "+hh:mm". Named zones depend on a
-// data base that two hosts may have in different versions.
+// isFixedOffset reports whether v is "UTC" or "+hh:mm". Named zones depend on a database whose
+// version may differ between hosts.
 func isFixedOffset(v ref.Val) bool {
 	s, _ := v.(types.String)
 	if s == "UTC" {
@@ -112,7 +112,7 @@ func isTwoDigits(s, most string) bool {
 	return s[0] >= '0' && s[0] <= '9' && s[1] >= '0' && s[1] <= '9' && s <= most
 }
 
-// Holds evaluates the condition. An error says why there is no answer.
+// Holds evaluates the condition. The error explains why there is no result.
 func (c *Condition) Holds(a *Attempt) (bool, error) {
 	v, err := c.runProgram(a)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *Condition) runProgram(a *Attempt) (v ref.Val, err error) {
 	}
 	defer frame.Close()
 	defer func() {
-		if p := recover(); p != nil { // a fault of CEL's: fail closed
+		if p := recover(); p != nil { // a bug in the CEL library: fail closed
 			v, err = nil, errors.New("internal error")
 		}
 	}()
@@ -150,29 +150,29 @@ func (c *Condition) runProgram(a *Attempt) (v ref.Val, err error) {
 	return v, nil
 }
 
-// executeProgram keeps the state of a program that tells it.
+// executeProgram runs the program and stores its state if it is observable.
 func (c *Condition) executeProgram(frame *interpreter.ExecutionFrame, a *Attempt) ref.Val {
-	told, ok := c.program.(*interpreter.ObservableInterpretable)
+	observable, ok := c.program.(*interpreter.ObservableInterpretable)
 	if !ok {
 		return c.program.Exec(frame)
 	}
-	return told.ObserveExec(frame, func(observed any) { a.state, _ = observed.(interpreter.EvalState) })
+	return observable.ObserveExec(frame, func(observed any) { a.state, _ = observed.(interpreter.EvalState) })
 }
 
-// describeFailure is an error as the reason tells it: without values of the payload, because reasons are
-// shown to people who may not read payloads.
+// describeFailure returns an error for the reason, without values of the payload, because reasons
+// are shown to people who may not read payloads.
 func (a *Attempt) describeFailure(failed error) error {
 	text := failed.Error()
 	a.Charge(uint64(len(text)) / bytesPerUnit)
 	return errors.New(printableLine(withoutValues(text), 160))
 }
 
-// withoutValues cuts the values out of an error's text: they are in quotation marks, behind a colon, or an
-// index.
+// withoutValues removes the values from an error text: they are in quotation marks, after a colon,
+// or an index.
 func withoutValues(text string) string {
 	switch {
 	case strings.HasPrefix(text, "no such overload"), strings.HasPrefix(text, "decimal: "):
-		return text // with a function, or a kind of fault
+		return text // names a function or a kind of error
 	case strings.HasPrefix(text, "index "):
 		return "index out of range"
 	}
@@ -181,7 +181,7 @@ func withoutValues(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// printableLine returns at most most bytes of s, in printable ASCII.
+// printableLine returns at most most bytes of s in printable ASCII.
 func printableLine(s string, most int) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -8,15 +8,15 @@ import (
 )
 
 // Costs of a policy. All of these numbers are part of a policy's meaning: an auditor who evaluates
-// with others may get another answer.
+// with other numbers may get another result.
 //
 // Costs are counted in units. A node of a condition (a name, a literal, a member look-up, a
-// function) costs one unit, and the operands that a function reads cost more (price.go). A unit is
-// about 100 ns of a processor at the most.
+// function) costs one unit, and the operands that a function reads cost more (price.go). A unit
+// takes at most about 100 ns of processor time.
 const (
 	MaxCost      = 100_000  // units of one condition of one evaluation
 	MaxTotalCost = 500_000  // units of one evaluation, in the order in which rules are tried
-	MaxMatched   = 64 << 10 // bytes of a text that is matched with a pattern
+	MaxMatched   = 64 << 10 // bytes of a text that is matched against a pattern
 	MaxConverted = 64       // bytes of a text that is converted to a number or a time
 )
 
@@ -26,43 +26,43 @@ const (
 	MaxSource = 2048                  // bytes of a condition
 )
 
-// Costs of saving a policy. Parse refuses a policy beyond them. Compile does not, because a policy
-// that was saved before these bounds existed goes on.
+// Costs of saving a policy. Parse rejects a policy that exceeds them. Compile does not, because
+// policies that were saved before these bounds existed remain valid.
 const (
-	MaxParts        = 20_000 // of all different conditions of a policy together (CountParts)
-	MaxInstructions = 10_000 // of all different patterns of a policy together (sizeOf)
+	MaxParts        = 20_000 // of all distinct conditions of a policy (CountParts)
+	MaxInstructions = 10_000 // of all distinct patterns of a policy (classSize)
 )
 
 // ErrTooExpensive is the error of a condition that exceeds MaxCost or, with others, MaxTotalCost.
 var ErrTooExpensive = errors.New("the condition costs too much")
 
-// checkInterval is after how many units an evaluation asks whether it has to end.
+// checkInterval is the number of units between two checks of the context.
 const checkInterval = 10_000
 
-// purse counts the units that an evaluation has spent. The zero value has nothing to spend.
+// purse counts the units that an evaluation has spent. The zero value has no budget.
 type purse struct {
-	ctx     context.Context // nil: an evaluation that no context ends
+	ctx     context.Context // nil if no context ends the evaluation
 	spent   uint64          // units
-	ceiling uint64          // that spent must not exceed
-	total   uint64          // the highest ceiling
-	look    uint64          // the value of spent at which ctx is asked again
-	refused bool            // something was not done since open
-	ended   error           // why the evaluation has to end, nil while it has not
+	ceiling uint64          // maximum of spent for the current rule
+	total   uint64          // maximum of spent for the evaluation
+	look    uint64          // value of spent at which ctx is checked next
+	refused bool            // work was skipped since BeginRule
+	ended   error           // why the evaluation must end, or nil
 }
 
-// newPurse returns a purse with so many units.
+// newPurse returns a purse with a budget of units.
 func newPurse(ctx context.Context, units uint64) purse {
 	return purse{ctx: ctx, total: units, ceiling: units, look: checkInterval}
 }
 
-// BeginRule begins a rule: its condition may spend at most MaxCost of the units left.
+// BeginRule begins a rule, whose condition may spend at most MaxCost of the remaining units.
 func (p *purse) BeginRule() {
 	p.ceiling = min(p.spent+MaxCost, p.total)
 	p.refused = p.spent >= p.total || p.ended != nil
 }
 
-// chargeUnits takes units and reports whether there were as many. Callers MUST NOT do work that was
-// refused. p may be nil: then the work is free.
+// chargeUnits spends units and reports whether the budget sufficed. Callers MUST NOT do the work
+// otherwise. If p is nil, the work is free.
 func (p *purse) chargeUnits(units uint64) bool {
 	if p == nil {
 		return true
@@ -81,9 +81,8 @@ func (p *purse) chargeUnits(units uint64) bool {
 	return !p.refused
 }
 
-// chargeReading takes units for reading a part of the payload, which is done once for all
-// rules: it counts for the evaluation, and not for the condition that comes first. p
-// may be nil.
+// chargeReading spends units for decoding a part of the payload. This is done once for all rules,
+// so it counts for the evaluation and not for the first condition that needs it. p may be nil.
 func (p *purse) chargeReading(units int) bool {
 	if p == nil {
 		return true
@@ -92,7 +91,7 @@ func (p *purse) chargeReading(units int) bool {
 	return p.chargeUnits(uint64(units))
 }
 
-// checkContext asks whether the evaluation has to end.
+// checkContext checks whether the evaluation must end.
 func (p *purse) checkContext() {
 	p.look = p.spent + checkInterval
 	if p.ctx == nil || p.ended != nil {

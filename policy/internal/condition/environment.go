@@ -15,8 +15,8 @@ const (
 	varNow     = "now"
 )
 
-// standard lists the functions of CEL's standard library that conditions may use: pure ones whose
-// cost their arguments bound. There is no dyn() and no bytes.
+// standard lists the functions of CEL's standard library that conditions may use: pure functions
+// whose cost is bounded by their arguments. It contains neither dyn() nor bytes.
 var standard = []string{
 	"_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in",
 	"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_[_]",
@@ -48,11 +48,11 @@ func newEnvironment() (*cel.Env, error) {
 	return cel.NewCustomEnv(options...)
 }
 
-// maxNesting bounds the nesting of a condition.
+// maxNesting is the maximum nesting of a condition.
 const maxNesting = 64
 
-// decimalFunctions declare decimal(x) and the operators of decimals. The methods of amount implement
-// the operators.
+// decimalFunctions declares decimal(x) and the operators of decimals, which the methods of amount
+// implement.
 func decimalFunctions() []cel.EnvOption {
 	binary := func(operator, overload string, result *cel.Type) cel.EnvOption {
 		return cel.Function(operator, cel.Overload(overload, []*cel.Type{amountType, amountType}, result))

@@ -8,18 +8,18 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// ordinary is how long the texts, arrays and objects of a payload are taken to be when a
-// condition is saved, in bytes.
+// ordinary is the assumed size in bytes of the texts, arrays and objects of a payload when a
+// condition is saved.
 const ordinary = 4096
 
-// estimator tells what a condition costs at the most of an ordinary payload.
+// estimator estimates the maximum cost of a condition for an ordinary payload.
 type estimator struct {
 	native   *ast.AST
 	patterns *patterns
-	failed   error // of the first pattern that can't be compiled
+	failed   error // of the first pattern that does not compile
 }
 
-// checkEstimate refuses a condition that would cost too much, or that has a pattern which does not
+// checkEstimate rejects a condition that would cost too much, or that has a pattern which does not
 // compile within the bounds of the policy.
 func (x *estimator) checkEstimate() error {
 	var units uint64
@@ -34,16 +34,16 @@ func (x *estimator) checkEstimate() error {
 	return nil
 }
 
-// estimatePrice is the price of e but for its node and its operands.
+// estimatePrice returns the price of e without its node and its operands.
 func (x *estimator) estimatePrice(e ast.Expr) uint64 {
 	if e.Kind() != ast.CallKind {
 		return 0
 	}
-	operands := operandsOf(e)
+	all := operands(e)
 	if name := e.AsCall().FunctionName(); name == "matches" {
-		return x.estimateMatch(e.AsCall(), operands[0])
-	} else if price := pricerOfFunction(name); price != nil && len(operands) > 0 {
-		return price(x.estimateExtent(operands[0]), x.estimateExtent(operands[len(operands)-1]))
+		return x.estimateMatch(e.AsCall(), all[0])
+	} else if price := pricerFor(name); price != nil && len(all) > 0 {
+		return price(x.estimateExtent(all[0]), x.estimateExtent(all[len(all)-1]))
 	}
 	return 0
 }
@@ -57,17 +57,17 @@ func (x *estimator) estimateMatch(call ast.CallExpr, text ast.Expr) uint64 {
 		x.failed = err
 		return 0
 	}
-	return priceOfMatch(int(x.estimateExtent(text)*bytesPerUnit), pattern.size)
+	return matchPrice(int(x.estimateExtent(text)*bytesPerUnit), pattern.size)
 }
 
-// estimateExtent is the most that the value of e takes to look at (price.go).
+// estimateExtent returns the maximum extent of the value of e (price.go).
 func (x *estimator) estimateExtent(e ast.Expr) uint64 {
 	switch e.Kind() {
 	case ast.LiteralKind:
-		return extentOfValue(e.AsLiteral())
+		return valueExtent(e.AsLiteral())
 	case ast.ListKind, ast.MapKind:
 		sum := uint64(1)
-		for _, child := range operandsOf(e) {
+		for _, child := range operands(e) {
 			sum += 1 + x.estimateExtent(child)
 		}
 		return sum
@@ -86,7 +86,7 @@ func (x *estimator) estimateExtent(e ast.Expr) uint64 {
 	return ordinary / bytesPerUnit
 }
 
-// estimateResult is the extent of a call's result.
+// estimateResult returns the extent of a call's result.
 func (x *estimator) estimateResult(call ast.CallExpr) uint64 {
 	args := call.Args()
 	switch call.FunctionName() {

@@ -2,13 +2,13 @@ package condition
 
 import "strings"
 
-// bytesPerPart is how many bytes of a condition count as a part more.
+// bytesPerPart is the number of bytes of a condition that count as one more part.
 const bytesPerPart = 32
 
-// CountParts counts the parts of a condition's source, a measure of its cost to compile: names,
-// numbers, texts and signs (a bracket, a dot, a comma, an operator), and one more for each
-// bytesPerPart bytes. For example, `payload.a > 5.0` has five. A source that is not CEL has some
-// number.
+// CountParts counts the parts of a condition's source, as a measure of the cost of compiling it:
+// names, numbers, texts and signs (a bracket, a dot, a comma, an operator), and one more for each
+// bytesPerPart bytes. For example, `payload.a > 5.0` has five. For a source that is not CEL the
+// count is meaningless.
 func CountParts(source string) int {
 	parts := len(source) / bytesPerPart
 	for i := 0; i < len(source); {
@@ -47,8 +47,8 @@ func isOperator(two string) bool {
 	return false
 }
 
-// skipName returns the index behind the name or number at i, or behind the text that
-// it is the prefix of, as in r"\d".
+// skipName returns the index after the name or number at i, or after the text that it prefixes, as
+// in r"\d".
 func skipName(s string, i int) int {
 	begin, number := i, s[i] <= '9'
 	for i < len(s) && (isWordByte(s[i]) || number && s[i] == '.') {
@@ -65,8 +65,8 @@ func skipName(s string, i int) int {
 	return i
 }
 
-// skipQuoted returns the index behind the text that begins with the quote at i. In a
-// raw text a backslash is nothing special.
+// skipQuoted returns the index after the text that begins with the quote at i. In a raw text a
+// backslash is an ordinary character.
 func skipQuoted(s string, i int, raw bool) int {
 	quote := s[i : i+1]
 	if three := strings.Repeat(quote, 3); strings.HasPrefix(s[i:], three) {
@@ -85,7 +85,7 @@ func skipQuoted(s string, i int, raw bool) int {
 	return len(s)
 }
 
-// skipPastText returns the index behind the next end at or after i.
+// skipPastText returns the index after the next end at or after i.
 func skipPastText(s string, i int, end string) int {
 	n := strings.Index(s[i:], end)
 	if n < 0 {

@@ -11,24 +11,24 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Path is a place in a payload, from its root: names of members and places in
-// arrays.
+// Path is a place in a payload, relative to its root: member names and array indices.
 type Path []pathStep
 
 type pathStep struct {
 	name  string
-	place int // in an array when >= 0, and then there is no name
+	place int // array index if >= 0; name is then unset
 }
 
-// maxPath bounds the text of a path, maxSteps its steps: no payload is deeper.
+// maxPath is the maximum length of a path's text, maxSteps its maximum number of steps; no payload
+// is deeper.
 const (
 	maxPath  = 256
 	maxSteps = jcs.MaxDepth
 )
 
-// String returns the one text of a path: names joined by dots and quoted as JSON
-// when they are not [A-Za-z0-9_-]+, places in brackets. `order.items[0]."net sum"`
-// A first name `payload` is quoted too, see parsePath.
+// String returns the one text of a path: names joined by dots, quoted as JSON unless they match
+// [A-Za-z0-9_-]+, and indices in brackets. Example: `order.items[0]."net sum"`. A first name
+// `payload` is quoted too, see ParsePath.
 func (p Path) String() string {
 	var b []byte
 	for i, s := range p {
@@ -48,8 +48,9 @@ func (p Path) String() string {
 	return string(b)
 }
 
-// ParsePath reads the output of String, of at least one step that begins with a name. A leading
-// `payload.` is ignored, because people write the path from the payload on or as conditions do.
+// ParsePath parses the output of String, which must have at least one step and begin with a name.
+// It ignores a leading `payload.`, because people write paths either from the payload on or as in
+// conditions.
 func ParsePath(s string) (Path, bool) {
 	s = strings.TrimPrefix(s, varPayload+".")
 	if s == "" || len(s) > maxPath {
@@ -100,7 +101,7 @@ func cutMemberName(s string) (pathStep, string, bool) {
 	return pathStep{name: s[:n], place: -1}, s[n:], n > 0
 }
 
-// isPlainName reports whether a name is written without quotes.
+// isPlainName reports whether String writes a name without quotes.
 func isPlainName(s string) bool {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
@@ -108,7 +109,7 @@ func isPlainName(s string) bool {
 	return s != "" && len(s) <= maxPath && !strings.ContainsFunc(s, other)
 }
 
-// isWithin reports whether p equals begin or lies below it.
+// isWithin reports whether p equals begin or is below it.
 func (p Path) isWithin(begin Path) bool {
 	if len(p) < len(begin) {
 		return false
@@ -121,7 +122,7 @@ func (p Path) isWithin(begin Path) bool {
 	return true
 }
 
-// ValueIn returns the value at p in root, nil when there is none.
+// ValueIn returns the value at p in root, or nil if there is none.
 func (p Path) ValueIn(root *Object) ref.Val {
 	var v ref.Val = root
 	for _, s := range p {
@@ -143,7 +144,7 @@ func (p Path) ValueIn(root *Object) ref.Val {
 	return v
 }
 
-// MissingIn says what is wrong with the value at p in root, "" when it is there.
+// MissingIn returns why there is no value at p in root, or "" if there is one.
 func (p Path) MissingIn(root *Object) string {
 	switch p.ValueIn(root) {
 	case nil:

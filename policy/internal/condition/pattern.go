@@ -11,29 +11,29 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// maxInstructions bounds one pattern.
+// maxInstructions is the maximum size of one pattern.
 const maxInstructions = 1000
 
 // pattern is a compiled regular expression.
 type pattern struct {
 	matcher *regexp.Regexp
-	size    int // see readProgram
-	choices int // where it begins with ^: package regexp keeps a table for each that has all that follow
+	size    int // see compileProgram
+	choices int // alternatives if it begins with ^: package regexp stores a table of successors for each
 }
 
-// patterns compiles the patterns of one policy, each different one once.
+// patterns compiles the patterns of one policy, each distinct one once.
 type patterns struct {
-	limit int // of size; 0 for none
-	size  int // of all that were compiled
+	limit int // of size; 0 means no limit
+	size  int // of all compiled patterns
 	known map[string]*pattern
 }
 
-// compilePattern returns the pattern of a text. The error is one for the client.
+// compilePattern returns the pattern of a text. The error text is for the client.
 func (p *patterns) compilePattern(text string) (*pattern, error) {
 	if known := p.known[text]; known != nil {
 		return known, nil
 	}
-	least := sizeOfClasses(text)
+	least := classSize(text)
 	if err := p.checkInstructions(least); err != nil {
 		return nil, err
 	}
@@ -63,16 +63,16 @@ func (p *patterns) checkInstructions(size int) error {
 	return nil
 }
 
-// Instructions that name a class of characters count more: it is a table of ranges.
+// Instructions with a character class count more, because a class is a table of ranges.
 const (
-	runesPerInstruction = 16 // bounds of ranges that count as an instruction
-	classInstructions   = 80 // of a class that is named, as \pL, and of a wide range
+	runesPerInstruction = 16 // range bounds that count as one instruction
+	classInstructions   = 80 // of a named class such as \pL, and of a wide range
 )
 
-// sizeOfClasses is a lower bound of the size that compiling a pattern takes, independent of its
-// program. For example, `[\pL\pL]` is one instruction and reads two large tables. A range with a
-// bound beyond ASCII is as much, because (?i) looks at each character in the range.
-func sizeOfClasses(text string) int {
+// classSize returns a lower bound of the size of compiling a pattern, independent of its program.
+// For example, `[\pL\pL]` is one instruction and reads two large tables. A range with a bound
+// beyond ASCII counts as much, because (?i) visits each character in the range.
+func classSize(text string) int {
 	classes := strings.Count(text, `\p`) + strings.Count(text, `\P`)
 	for i := range len(text) {
 		if text[i] == '-' && i > 0 && i+1 < len(text) && (mayBeWide(text[i-1]) || mayBeWide(text[i+1])) {
@@ -82,12 +82,12 @@ func sizeOfClasses(text string) int {
 	return classes * classInstructions
 }
 
-// mayBeWide reports whether a byte beside a - may be part of a bound beyond ASCII.
+// mayBeWide reports whether a byte next to a - may be part of a bound beyond ASCII.
 func mayBeWide(c byte) bool { return c >= 0x80 || c == '\\' || c == '}' }
 
-// compileProgram returns a pattern without its matcher. Its size is the number of
-// instructions of its RE2 program, of which one that names a class of characters counts
-// once more for each runesPerInstruction bounds of its ranges.
+// compileProgram returns a pattern without its matcher. Its size is the number of instructions of
+// its RE2 program, where an instruction with a character class counts once more for each
+// runesPerInstruction bounds of its ranges.
 func compileProgram(text string) (*pattern, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -111,12 +111,13 @@ func compileProgram(text string) (*pattern, error) {
 	return made, nil
 }
 
-// literalPattern returns the pattern of a call of matches, which is a literal (checkCall).
+// literalPattern returns the pattern of a call of matches, which checkCallArguments requires to be
+// a literal.
 func literalPattern(call ast.CallExpr) string {
 	args := call.Args()
 	text, _ := literalValue(args[len(args)-1]).(types.String)
 	return string(text)
 }
 
-// errLongText is the error of matching a text beyond MaxMatched.
+// errLongText is the error for matching a text longer than MaxMatched.
 var errLongText = errors.New("a text of more than 65536 bytes is not matched with a pattern")

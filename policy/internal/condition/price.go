@@ -11,20 +11,20 @@ import (
 const (
 	bytesPerUnit        = 16 // of text, and of the JSON of arrays and objects
 	scalarsPerUnit      = 2  // elements of an array
-	unitsPerContainer   = 4  // elements that are arrays or objects
-	instructionsPerUnit = 16 // steps of a pattern: one for each byte of the text and each instruction
+	unitsPerContainer   = 4  // per element that is an array or object
+	instructionsPerUnit = 16 // steps of a pattern: one for each pair of a byte of the text and an instruction
 	unitsPerDecimal     = 20
 	unitsPerTime        = 4
 )
 
-// pricer tells what a call costs besides its node, given the extents of its first
-// two arguments.
+// pricer returns what a call costs in addition to its node, given the extents of its first two
+// arguments.
 type pricer func(l, r uint64) uint64
 
-// pricerOfFunction returns the pricer of a function's calls, nil for calls whose price does not
-// depend on their arguments. It knows the functions that conditions may use and those that take
-// their place (strict.go).
-func pricerOfFunction(function string) pricer {
+// pricerFor returns the pricer of a function's calls, or nil if their price does not depend on
+// their arguments. It knows the functions that conditions may use and their replacements
+// (strict.go).
+func pricerFor(function string) pricer {
 	switch function {
 	case strictEqual, strictOther, operators.Equals, operators.NotEquals,
 		operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
@@ -47,15 +47,15 @@ func pricerOfFunction(function string) pricer {
 
 func constantPrice(units uint64) pricer { return func(_, _ uint64) uint64 { return units } }
 
-// priceOfMatch is the price of matching a text of so many bytes with a pattern of so many
-// instructions.
-func priceOfMatch(text, instructions int) uint64 {
+// matchPrice returns the price of matching a text of the given number of bytes against a pattern of
+// the given number of instructions.
+func matchPrice(text, instructions int) uint64 {
 	return (uint64(text) + 1) * uint64(instructions) / instructionsPerUnit
 }
 
-// extentOfValue is the price, in units, of reading all of v. It takes no longer than that itself,
-// and stops at the most that a condition may spend.
-func extentOfValue(v ref.Val) uint64 {
+// valueExtent returns the price, in units, of reading all of v. It takes no longer than reading v,
+// and stops at the maximum that a condition may spend.
+func valueExtent(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return uint64(len(v)) / bytesPerUnit
@@ -63,17 +63,17 @@ func extentOfValue(v ref.Val) uint64 {
 		return uint64(len(v.raw)) / bytesPerUnit
 	case *list:
 		return v.extent
-	case traits.Lister: // a literal, as long as the source at most
+	case traits.Lister: // a literal, at most as long as the source
 		sum := uint64(1)
 		for it := v.Iterator(); sum <= MaxCost && it.HasNext() == types.True; {
-			sum += 1 + extentOfValue(it.Next())
+			sum += 1 + valueExtent(it.Next())
 		}
 		return sum
 	case traits.Mapper:
 		sum := uint64(1)
 		for it := v.Iterator(); sum <= MaxCost && it.HasNext() == types.True; {
 			key := it.Next()
-			sum += 2 + extentOfValue(key) + extentOfValue(v.Get(key))
+			sum += 2 + valueExtent(key) + valueExtent(v.Get(key))
 		}
 		return sum
 	}

@@ -7,14 +7,14 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// reads are the parts of the payload that an expression reads outside of has().
+// reads are the parts of the payload that an expression reads outside has().
 type reads struct {
 	paths    []Path // without duplicates, in order of appearance
-	computed bool   // some name or place is not a literal
+	computed bool   // some name or index is not a literal
 	now      bool
 }
 
-// collectReads collects the reads of e.
+// collectReads returns the reads of e.
 func collectReads(e ast.Expr) reads {
 	var r reads
 	r.collectFrom(e)
@@ -38,7 +38,7 @@ func (r *reads) collectFrom(e ast.Expr) {
 			r.collectFrom(e.AsSelect().Operand())
 		}
 	default:
-		for _, child := range operandsOf(e) {
+		for _, child := range operands(e) {
 			r.collectFrom(child)
 		}
 	}
@@ -56,8 +56,8 @@ func (r *reads) appendPath(p Path) {
 	r.paths = append(r.paths, p)
 }
 
-// readsOutside reports whether r looks at a path that is not known to be there: that
-// required does not name.
+// readsOutside reports whether r reads a path that may be missing, because required does not
+// contain it.
 func (r *reads) readsOutside(required []Path) bool {
 	if r.computed {
 		return true
@@ -70,7 +70,7 @@ func (r *reads) readsOutside(required []Path) bool {
 	return false
 }
 
-// isCoveredBy reports whether p is there whenever all of required are.
+// isCoveredBy reports whether p exists whenever all of required exist.
 func isCoveredBy(p Path, required []Path) bool {
 	for _, q := range required {
 		if q.isWithin(p) {
@@ -80,9 +80,9 @@ func isCoveredBy(p Path, required []Path) bool {
 	return false
 }
 
-// payloadPath returns the path of an expression that selects from the payload by literals. Where the
-// expression goes on with computed names, the path ends, and rest holds the expressions that compute
-// them.
+// payloadPath returns the path of an expression that selects from the payload by literals. If the
+// expression continues with computed names, the path ends there, and rest contains the expressions
+// that compute them.
 func payloadPath(e ast.Expr) (p Path, rest []ast.Expr, ok bool) {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == varPayload:
@@ -103,8 +103,8 @@ func payloadPath(e ast.Expr) (p Path, rest []ast.Expr, ok bool) {
 	return nil, nil, false
 }
 
-// extendPath returns p with one more step, p itself when it ended before, and nil for
-// a key that is none.
+// extendPath returns p with one more step. It returns p itself if the path already ended, and nil
+// if key cannot be a step.
 func extendPath(p Path, ended []ast.Expr, key ref.Val) Path {
 	if len(ended) > 0 && key != nil {
 		return p
@@ -120,7 +120,7 @@ func extendPath(p Path, ended []ast.Expr, key ref.Val) Path {
 	return nil
 }
 
-// literalValue returns the value of a literal, nil for anything else.
+// literalValue returns the value of a literal, or nil for any other expression.
 func literalValue(e ast.Expr) ref.Val {
 	if e.Kind() != ast.LiteralKind {
 		return nil
@@ -128,9 +128,8 @@ func literalValue(e ast.Expr) ref.Val {
 	return e.AsLiteral()
 }
 
-// operandsOf returns the operands of e. There are neither comprehensions nor
-// messages.
-func operandsOf(e ast.Expr) []ast.Expr {
+// operands returns the operands of e. Comprehensions and messages do not occur.
+func operands(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
 	case ast.CallKind:
 		call := e.AsCall()
@@ -155,7 +154,7 @@ func operandsOf(e ast.Expr) []ast.Expr {
 // walkExpressions calls visit with e and all expressions in it, parents first.
 func walkExpressions(e ast.Expr, visit func(ast.Expr)) {
 	visit(e)
-	for _, child := range operandsOf(e) {
+	for _, child := range operands(e) {
 		walkExpressions(child, visit)
 	}
 }

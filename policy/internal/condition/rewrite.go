@@ -6,19 +6,19 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// rewriter makes a parsed condition strict, in place. Ids stay, so the value of a sub-expression can
-// be found by its place in the source.
+// rewriter makes a parsed condition strict, in place. It keeps the IDs, so the value of a
+// sub-expression can be found by its position in the source.
 //
-//   - The operands of && and || are evaluated in their order, and all operands: an error is never
-//     hidden. An operand that reads a path outside of `requires` is skipped where those before it
-//     have decided, so that it may ask has() first.
-//   - Likewise the branches of ?:.
+//   - All operands of && and || are evaluated, in order, so an error is never hidden. An operand
+//     that reads a path outside `requires` is skipped if the operands before it have decided, so
+//     that a condition can check has() first.
+//   - The same applies to the branches of ?:.
 //   - ==, != and in do not compare values of different types.
-//   - Computed names of a map's members are paid for.
+//   - Computed names of map members are paid for.
 type rewriter struct {
 	required []Path
 	make     ast.ExprFactory
-	next     int64 // an id that is not taken
+	next     int64 // an unused ID
 }
 
 func (w *rewriter) rewriteExpression(e ast.Expr) {
@@ -38,7 +38,7 @@ func (w *rewriter) rewriteExpression(e ast.Expr) {
 			w.renameFunction(e, strictIn)
 		}
 	}
-	for _, child := range operandsOf(e) {
+	for _, child := range operands(e) {
 		w.rewriteExpression(child)
 	}
 	if e.Kind() == ast.MapKind {
@@ -46,7 +46,7 @@ func (w *rewriter) rewriteExpression(e ast.Expr) {
 	}
 }
 
-// markKeys puts the computed keys of a map into calls, which have a price.
+// markKeys wraps the computed keys of a map in calls, which have a price.
 func (w *rewriter) markKeys(m ast.MapExpr) {
 	for _, entry := range m.Entries() {
 		key := entry.AsMapEntry().Key()
@@ -69,8 +69,8 @@ func (w *rewriter) renameFunction(e ast.Expr, name string) {
 	e.SetKindCase(w.make.NewCall(e.ID(), name, e.AsCall().Args()...))
 }
 
-// rewriteLogical folds a chain of one operator from the left. The parser balances such
-// chains; their inner nodes give the ids.
+// rewriteLogical folds a chain of one operator from the left. The parser balances such chains; the
+// IDs come from their inner nodes.
 func (w *rewriter) rewriteLogical(e ast.Expr) {
 	function := e.AsCall().FunctionName()
 	operands, ids := flattenOperands(e, function, nil, nil)
@@ -85,7 +85,8 @@ func (w *rewriter) rewriteLogical(e ast.Expr) {
 	e.SetKindCase(joined)
 }
 
-// joinOperands returns left function right; lazily, right is skipped when left decides.
+// joinOperands returns the call function(left, right). If lazily is set, right is skipped if left
+// decides.
 func (w *rewriter) joinOperands(id int64, function string, left, right ast.Expr, lazily bool) ast.Expr {
 	switch {
 	case lazily && function == operators.LogicalAnd:
@@ -114,8 +115,8 @@ func (w *rewriter) rewriteConditional(e ast.Expr) {
 	}
 }
 
-// flattenOperands returns the operands of a chain of function and the ids of its nodes,
-// the root's first.
+// flattenOperands returns the operands of a chain of function and the IDs of its nodes, the root's
+// first.
 func flattenOperands(e ast.Expr, function string, operands []ast.Expr, ids []int64) ([]ast.Expr, []int64) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != function {
 		return append(operands, e), ids

@@ -8,8 +8,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// equalValues reports whether two values are equal as CEL has it. It compares in the order of the
-// values and never at random, because each comparison is paid for.
+// equalValues reports whether two values are equal in the sense of CEL. It compares in a fixed
+// order, because each comparison is paid for.
 func equalValues(l, r ref.Val) bool {
 	if l == types.NullValue || r == types.NullValue {
 		return l == r
@@ -44,8 +44,8 @@ func equalLists(l, r traits.Lister) bool {
 	return true
 }
 
-// equalMaps compares objects of the payload by their canonical text, and others by the
-// members of the one that is an object of the payload.
+// equalMaps compares objects of the payload by their canonical text, and otherwise by the members
+// of the one that is an object of the payload.
 func equalMaps(l, r traits.Mapper) bool {
 	left, ok := l.(*Object)
 	right, ok2 := r.(*Object)
@@ -68,7 +68,7 @@ func equalMaps(l, r traits.Mapper) bool {
 	return equal
 }
 
-// equalsMap compares with a map of the condition.
+// equalsMap compares o with a map of the condition.
 func (o *Object) equalsMap(m traits.Mapper) bool {
 	if o.Size() != m.Size() {
 		return false

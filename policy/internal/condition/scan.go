@@ -7,9 +7,10 @@ import (
 )
 
 // The functions of this file read canonical JSON, which has no white space and is known to be
-// well-formed. For other text their results have no meaning, but they end and stay within the text.
+// well-formed. For any other text their results are meaningless, but they terminate and stay within
+// the text.
 
-// skipValue returns the index behind the value that begins at i.
+// skipValue returns the index after the value that begins at i.
 func skipValue(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
@@ -34,7 +35,7 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string that begins at i.
+// skipString returns the index after the string that begins at i.
 func skipString(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		switch b[i] {
@@ -47,7 +48,7 @@ func skipString(b []byte, i int) int {
 	return len(b)
 }
 
-// skipNumberOrWord returns the index behind the number or word that begins at i.
+// skipNumberOrWord returns the index after the number or word that begins at i.
 func skipNumberOrWord(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if b[i] == ',' || b[i] == ']' || b[i] == '}' {
@@ -57,7 +58,7 @@ func skipNumberOrWord(b []byte, i int) int {
 	return len(b)
 }
 
-// forEachElement calls found with every element of an array, until it returns false.
+// forEachElement calls found with every element of an array until found returns false.
 func forEachElement(array []byte, found func(value []byte) bool) {
 	for i := 1; i < len(array)-1; {
 		end := skipValue(array, i)
@@ -68,8 +69,8 @@ func forEachElement(array []byte, found func(value []byte) bool) {
 	}
 }
 
-// forEachMember calls found with the name, decoded, and the value of every member of
-// an object. Both may be parts of object.
+// forEachMember calls found with the decoded name and the value of every member of an object. Both
+// may alias object.
 func forEachMember(object []byte, found func(name, value []byte)) {
 	for i := 1; i < len(object)-1; {
 		end := skipString(object, i)
@@ -77,7 +78,7 @@ func forEachMember(object []byte, found func(name, value []byte)) {
 		if bytes.IndexByte(name, '\\') >= 0 {
 			name, _ = jcs.AppendDecoded(nil, object[i:end])
 		}
-		if end++; end > len(object) { // behind the colon
+		if end++; end > len(object) { // after the colon
 			return
 		}
 		i = skipValue(object, end)

@@ -8,7 +8,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// shownValue is how many bytes of a value are shown.
+// shownValue is the maximum number of bytes of a value that are shown.
 const shownValue = 200
 
 // renderValue returns the beginning of a value as text. Its cost does not depend on the value.
@@ -40,14 +40,14 @@ func renderValue(v ref.Val) string {
 	return printableLine(text, shownValue)
 }
 
-// firstBytes returns the part of a text that may be shown.
+// firstBytes returns the prefix of a text that may be shown.
 func firstBytes[T ~string | ~[]byte](text T) string {
 	return string(text[:min(len(text), shownValue+1)])
 }
 
 func renderList(l traits.Lister) string {
 	text := "["
-	for element := range elementsOfList(l) {
+	for element := range listElements(l) {
 		if len(text) > 1 {
 			text += ", "
 		}

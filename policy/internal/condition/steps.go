@@ -10,14 +10,14 @@ import (
 // Step is a part of a condition and its value.
 type Step struct {
 	Expression string // as CEL
-	Value      string // as CEL or JSON shows it, cut; or "error: " and the failure
+	Value      string // as CEL or JSON, truncated; or "error: " and the failure
 }
 
-// ForgetSteps drops the values that the last condition kept.
+// ForgetSteps discards the values that the last condition recorded.
 func (a *Attempt) ForgetSteps() { a.state = nil }
 
-// Steps tells what the parts of the condition came to that a evaluated last: nil when
-// it was not traced or nothing was evaluated since ForgetSteps.
+// Steps returns the values of the parts of the condition that a evaluated last. It returns nil if
+// the condition is not traced or nothing was evaluated since ForgetSteps.
 func (c *Compiler) Steps(made *Condition, a *Attempt) []Step {
 	if a.state == nil || a.ended != nil {
 		return nil
@@ -25,7 +25,7 @@ func (c *Compiler) Steps(made *Condition, a *Attempt) []Step {
 	return collectSteps(c.env, made.source, a.state)
 }
 
-// collectSteps tells what the parts of a condition came to.
+// collectSteps returns the values of the parts of a condition.
 func collectSteps(env *cel.Env, source string, state interpreter.EvalState) []Step {
 	parsed, issues := env.Parse(source)
 	if issues.Err() != nil {
@@ -33,21 +33,21 @@ func collectSteps(env *cel.Env, source string, state interpreter.EvalState) []St
 	}
 	native := parsed.NativeRep()
 	var all []Step
-	var tell func(e ast.Expr)
-	tell = func(e ast.Expr) {
-		for _, child := range operandsOf(e) {
-			tell(child)
+	var collect func(e ast.Expr)
+	collect = func(e ast.Expr) {
+		for _, child := range operands(e) {
+			collect(child)
 		}
-		if step, ok := stepOfExpression(e, native.SourceInfo(), state); ok {
+		if step, ok := newStep(e, native.SourceInfo(), state); ok {
 			all = append(all, step)
 		}
 	}
-	tell(native.Expr())
+	collect(native.Expr())
 	return all
 }
 
-// stepOfExpression tells the value of e, if it has one that is not plain to see.
-func stepOfExpression(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step, bool) {
+// newStep returns the value of e. ok is false if e has none or is a literal.
+func newStep(e ast.Expr, info *ast.SourceInfo, state interpreter.EvalState) (Step, bool) {
 	if e.Kind() == ast.LiteralKind {
 		return Step{}, false
 	}

@@ -10,8 +10,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Names of the functions that take the place of CEL's own (rewrite.go). No condition can contain
-// them, because no identifier holds an @.
+// Names of the functions that replace CEL's own (rewrite.go). No condition can contain them,
+// because identifiers cannot contain an @.
 const (
 	strictAnd   = "@and"
 	strictOr    = "@or"
@@ -19,12 +19,12 @@ const (
 	strictEqual = "@equal"
 	strictOther = "@other"
 	strictIn    = "@within"
-	mapKey      = "@key" // around a computed name of a map's member, which has a price
+	mapKey      = "@key" // around a computed name of a map member, which has a price
 )
 
-// strictFunctions differ from CEL's own in that no error of an operand is lost
-// and values of different types can't be compared: both would let a condition
-// say no where it can't tell.
+// strictFunctions differ from CEL's own functions in that no error of an operand is lost and values
+// of different types cannot be compared. Both would let a condition be false where its result is
+// unknown.
 func strictFunctions() []cel.EnvOption {
 	both := []*cel.Type{cel.BoolType, cel.BoolType}
 	any2 := []*cel.Type{cel.DynType, cel.DynType}
@@ -52,8 +52,8 @@ func chooseBranch(args ...ref.Val) ref.Val {
 	return args[2]
 }
 
-// haveEqualTypes reports whether one of l and r could be equal to the other: they are
-// of one type, both are numbers, or one is null.
+// haveEqualTypes reports whether l and r can be equal: they have one type, both are numbers, or one
+// is null.
 func haveEqualTypes(l, r ref.Val) bool {
 	return l == types.NullValue || r == types.NullValue || isNumber(l) && isNumber(r) || l.Type() == r.Type()
 }
@@ -85,8 +85,8 @@ func typeMismatch(l, r ref.Val) ref.Val {
 	return types.NewErr("%s is compared with %s", l.Type().TypeName(), r.Type().TypeName())
 }
 
-// containedIn is the operator in. A list contains a value that is equal to an element; otherwise
-// elements of another type make the answer unknown.
+// containedIn implements the operator in. A list contains a value if an element is equal to it;
+// otherwise an element of another type makes the result unknown.
 func containedIn(v, container ref.Val) ref.Val {
 	switch container := container.(type) {
 	case *list:
@@ -94,7 +94,7 @@ func containedIn(v, container ref.Val) ref.Val {
 	case traits.Mapper:
 		return container.Contains(v)
 	case traits.Lister:
-		return containedInElements(v, elementsOfList(container))
+		return containedInElements(v, listElements(container))
 	}
 	return types.NewErr("in needs a list or an object, not %s", container.Type().TypeName())
 }
@@ -111,8 +111,8 @@ func containedInElements(v ref.Val, elements iter.Seq[ref.Val]) ref.Val {
 	return answer
 }
 
-// elementsOfList iterates over a list.
-func elementsOfList(l traits.Lister) iter.Seq[ref.Val] {
+// listElements iterates over a list.
+func listElements(l traits.Lister) iter.Seq[ref.Val] {
 	return func(yield func(ref.Val) bool) {
 		for it := l.Iterator(); it.HasNext() == types.True; {
 			if !yield(it.Next()) {

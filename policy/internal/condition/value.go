@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// decodeValue returns a canonical JSON value as CEL sees it: numbers are doubles, and objects are
-// read when a member is looked up. p, which may be nil, pays for the reading, level by level. When p
-// cannot pay, the value is an error that is not kept.
+// decodeValue returns a canonical JSON value as a CEL value: numbers are doubles, and objects are
+// decoded when a member is looked up. p, which may be nil, pays for decoding, level by level. If p
+// cannot pay, the value is an error that is not cached.
 func decodeValue(raw []byte, p *purse) ref.Val {
 	if len(raw) == 0 {
 		return types.NewErr("the payload is not JSON")
@@ -44,12 +44,12 @@ func decodeValue(raw []byte, p *purse) ref.Val {
 	return types.Double(number)
 }
 
-// list is an array of the payload, or several that were joined.
+// list is an array of the payload, or a concatenation of several.
 type list struct {
 	traits.Lister
-	elements []ref.Val // those of Lister
+	elements []ref.Val // the elements of Lister
 	extent   uint64    // price of reading the whole value (price.go)
-	raw      []byte    // nil when joined
+	raw      []byte    // nil if concatenated
 }
 
 func decodeList(raw []byte, p *purse) ref.Val {
@@ -77,8 +77,8 @@ func decodeList(raw []byte, p *purse) ref.Val {
 	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements, extent, raw}
 }
 
-// concatenateLists returns the elements of l and r in one list, because CEL's own would be read once
-// for each list that was joined. The caller has paid for both.
+// concatenateLists returns one list of the elements of l and r, because CEL's own would be read
+// once for each concatenated list. The caller has paid for both.
 func concatenateLists(l, r traits.Lister) *list {
 	elements := make([]ref.Val, 0, int(l.Size().(types.Int)+r.Size().(types.Int)))
 	for _, side := range []traits.Lister{l, r} {
@@ -87,36 +87,35 @@ func concatenateLists(l, r traits.Lister) *list {
 		}
 	}
 	return &list{types.NewRefValList(types.DefaultTypeAdapter, elements), elements,
-		extentOfValue(l) + extentOfValue(r), nil}
+		valueExtent(l) + valueExtent(r), nil}
 }
 
 // Equal implements ref.Val.
 func (l *list) Equal(other ref.Val) ref.Val { return types.Bool(equalValues(l, other)) }
 
-// Object is an object of the payload, a CEL map. Its members are found at the
-// first look and each one's value is made once, by the one goroutine that
-// evaluates.
+// Object is an object of the payload, a CEL map. It finds its members on first access and decodes
+// each value once. It is not safe for concurrent use.
 type Object struct {
 	raw     []byte
 	purse   *purse // pays for reading; may be nil
 	members []member
-	byName  map[string]int // places in members, when there are many
+	byName  map[string]int // indices into members, if there are many
 }
 
 type member struct {
 	name  []byte // decoded
 	raw   []byte
-	value ref.Val // nil until it is asked for
+	value ref.Val // nil until it is needed
 }
 
-// There is room for fewMembers before the list of members grows, and up to
-// manyMembers are looked through one by one.
+// fewMembers is the initial capacity of the list of members. Up to manyMembers are searched
+// linearly.
 const (
 	fewMembers  = 8
 	manyMembers = 16
 )
 
-// loadMembers reads the members, if they can be paid for.
+// loadMembers decodes the members, if they can be paid for.
 func (o *Object) loadMembers() {
 	if o.members != nil || len(o.raw) <= len("{}") || !o.purse.chargeReading(1+len(o.raw)/bytesPerUnit) {
 		return
@@ -134,7 +133,7 @@ func (o *Object) loadMembers() {
 	}
 }
 
-// LookUp returns the value of a member, nil when there is none.
+// LookUp returns the value of a member, or nil if there is none.
 func (o *Object) LookUp(name string) ref.Val {
 	o.loadMembers()
 	if o.byName != nil {
@@ -202,7 +201,7 @@ func (o *Object) Size() ref.Val {
 // Iterator implements traits.Iterable, over the names.
 func (o *Object) Iterator() traits.Iterator { return o.decodeWhole().Iterator() }
 
-// decodeWhole returns the object as one of CEL's own maps.
+// decodeWhole returns the object as a map of CEL's own.
 func (o *Object) decodeWhole() traits.Mapper {
 	o.loadMembers()
 	m := make(map[string]any, len(o.members))

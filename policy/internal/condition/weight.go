@@ -1,6 +1,6 @@
 package condition
 
-// Sizes in memory of compiled conditions, in bytes, as measured (TestWeight of policy).
+// Measured sizes of compiled conditions in memory, in bytes (TestWeight of package policy).
 const (
 	conditionWeight   = 512
 	nodeWeight        = 128
@@ -9,7 +9,7 @@ const (
 	choiceWeight      = 10 // of each pair of choices of a pattern that begins with ^
 )
 
-// Weight is the weight of the compiled conditions and patterns, each different one once.
+// Weight returns the weight of the compiled conditions and patterns, each distinct one once.
 func (c *Compiler) Weight() int {
 	sum := 0
 	for _, made := range c.compiled {
