@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Whoever answers in the log's name shows one moment again and again, while the log grows
-// for others. Nothing in the view contradicts itself: only its age shows it.
+// An attacker who answers in the log's name shows one moment again and again, while the log grows for
+// others. Nothing in the view is contradictory: only its age reveals the attack.
 func TestFrozenView(t *testing.T) {
 	a, b := witness(t, "a.example", 1), witness(t, "b.example", 2)
 	now := id.Instant(1_795_176_000_000)
@@ -54,12 +54,12 @@ func TestFrozenView(t *testing.T) {
 			t.Errorf("%s: as of %v, want %s after the beginning", c.name, r.AsOf, c.asOf)
 		}
 		if r.TreeSize != 100 {
-			t.Errorf("%s: the head was verified and is not kept", c.name)
+			t.Errorf("%s: the head was verified but not stored", c.name)
 		}
 	}
 }
 
-// A witness whose clock is wrong, or that lies, cannot make an old view look fresh.
+// A witness with a wrong clock, or one that lies, cannot make an old view look fresh.
 func TestClockOfAWitness(t *testing.T) {
 	a, b, c := witness(t, "a.example", 1), witness(t, "b.example", 2), witness(t, "c.example", 3)
 	now := id.Instant(1_795_176_000_000)
@@ -70,9 +70,9 @@ func TestClockOfAWitness(t *testing.T) {
 	}
 	const hour, century = time.Hour, 100 * 365 * 24 * time.Hour
 	for name, tc := range map[string]struct {
-		policy  *trust.Policy // nil: a and b are given as witnesses
+		policy  *trust.Policy // if nil, a and b are given as witnesses
 		ages    [3]time.Duration
-		asOf    time.Duration // age; negative: unknown
+		asOf    time.Duration // age; unknown if negative
 		old     bool
 		futures int
 	}{
@@ -124,7 +124,7 @@ func TestClockOfAWitness(t *testing.T) {
 	}
 }
 
-// A policy without witnesses tells nothing about the age.
+// A policy without witnesses proves nothing about the age.
 func TestAgeWithoutWitnesses(t *testing.T) {
 	h := newHistory(t, "red").grow(10, 1)
 	o := follow(t, serve(t, h)).Options

@@ -17,13 +17,12 @@ import (
 
 var benchEntries = flag.Int("bench-entries", 200_000, "entries of the log that BenchmarkRead reads")
 
-// The number of entries is part of the name: a result without it says nothing.
+// The number of entries is part of the name, because a result is meaningless without it.
 func BenchmarkRead(b *testing.B) { b.Run(fmt.Sprintf("entries=%d", *benchEntries), benchmarkRead) }
 
-// benchmarkRead follows a log from its first entry to its head, over HTTP from the
-// memory of the same process: what it takes is the reading and checking, and the
-// server's part of HTTP. entries/s is the figure; heap-MiB is the largest live heap
-// seen, beyond what the server holds.
+// benchmarkRead follows a log from its first entry to its head, over HTTP from the memory of the same
+// process. It measures reading and checking, and the server's part of HTTP. entries/s is the result;
+// heap-MiB is the largest live heap, beyond what the server holds.
 func benchmarkRead(b *testing.B) {
 	h := newHistory(b, "red")
 	bundles := map[string][]byte{}
@@ -66,7 +65,7 @@ func benchmarkRead(b *testing.B) {
 	}
 	dir := b.TempDir()
 	for b.Loop() {
-		m.State = filepath.Join(dir, fmt.Sprint(n)) // a new one: from the beginning
+		m.State = filepath.Join(dir, fmt.Sprint(n)) // a new file, so the check begins at the first entry
 		mustCheck(b, m, id.Index(*benchEntries), id.Index(*benchEntries))
 	}
 	b.ReportMetric(float64(*benchEntries)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")

@@ -19,19 +19,19 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// findingSummary is finding.json in the folder of a finding.
+// findingSummary is the content of finding.json in the folder of a finding.
 type findingSummary struct {
 	Kind    Kind       `json:"kind"`
 	What    string     `json:"what"`
 	Origin  id.Origin  `json:"origin"`
 	FoundAt id.Instant `json:"found_at"`
-	Keys    []string   `json:"keys"` // that the heads are signed with
+	Keys    []string   `json:"keys"` // the keys that signed the heads
 	Known   Evidence   `json:"known"`
 	Shown   Evidence   `json:"shown"`
 }
 
-// keepEvidence stores the evidence of a finding once. A later check with the same finding
-// leaves the files as they are. Other errors are returned unchanged.
+// keepEvidence stores the evidence of a finding once. A later check with the same finding leaves
+// the files unchanged. It returns other errors unchanged.
 func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 	var f *Finding
 	if !errors.As(err, &f) {
@@ -53,7 +53,7 @@ func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 	return f
 }
 
-// evidenceFiles returns the files to keep, by name.
+// evidenceFiles returns the contents of the evidence files by name.
 func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
 	a := findingSummary{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()),
 		Known: f.Known, Shown: f.Shown}
@@ -85,8 +85,8 @@ func addJSONFile(files map[string][]byte, name string, v any) error {
 	return err
 }
 
-// keepEvidenceFiles makes a folder with the files and returns its path. The folder's name
-// ends in a hash over all files but finding.json.
+// keepEvidenceFiles creates a folder with the files and returns its path. The folder's name ends in
+// a hash over all files except finding.json.
 func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, error) {
 	sum := sha256.New()
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -105,7 +105,7 @@ func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, er
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(next) // removes nothing after the rename
+	defer os.RemoveAll(next) // has no effect after the rename
 	if err := writeFiles(next, files); err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func keepEvidenceFiles(parent, name string, files map[string][]byte) (string, er
 	return folder, nil
 }
 
-// writeFiles writes the files that have content, durably.
+// writeFiles durably writes the files that have content.
 func writeFiles(folder string, files map[string][]byte) error {
 	for name, content := range files {
 		if content == nil {

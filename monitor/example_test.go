@@ -36,7 +36,7 @@ func exampleLog(signer tlog.SignerKey, record id.Hash) (map[string][]byte, error
 	}, err
 }
 
-// A monitor accepts a log that only grows, and finds another history under the same key.
+// A monitor accepts a log that only grows, and detects another history under the same key.
 func Example() {
 	signer, err := tlog.NewSignerKey("log.example/o/8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", edkey.NewPrivate())
 	if err != nil {
@@ -50,7 +50,7 @@ func Example() {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(files[r.URL.Path]) }))
 	defer server.Close()
-	folder, err := os.MkdirTemp("", "monitor-") // in life: a folder that outlives the monitor
+	folder, err := os.MkdirTemp("", "monitor-") // in production: a permanent folder
 	if err != nil {
 		fmt.Println(err)
 		return

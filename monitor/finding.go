@@ -7,30 +7,30 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Kind tells findings apart.
+// Kind is the kind of a finding.
 type Kind string
 
-// Kinds of misbehaviour of a log.
+// Kinds of misbehaviour by a log.
 const (
 	Fork     Kind = "fork"     // signed two heads, and neither extends the other
-	Rollback Kind = "rollback" // shows a smaller signed head than one it has signed
-	// serves entries or tiles that are not those of its signed head, or a chain that is broken
+	Rollback Kind = "rollback" // shows a smaller signed head than it has signed before
+	// serves entries or tiles that contradict its signed head, or a broken chain
 	Tampering Kind = "tampering"
 )
 
-// Finding is an error that proves misbehaviour: the log shows another history than
-// before, or than to others.
+// Finding is an error that proves misbehaviour: the log shows another history than before, or than
+// it shows to others.
 type Finding struct {
 	Kind  Kind
 	What  string // the misbehaviour in one line
 	Known Evidence
 	Shown Evidence
-	// Proof, of a fork between heads of different sizes, shows the tree of the
-	// known size under the shown root: FromRoot is not the known root.
+	// Proof is set for a fork between heads of different sizes. It proves the tree of the known
+	// size under the shown root: FromRoot is not the known root.
 	Proof *verify.Consistency
-	// Content is the served content by file name.
+	// Content is the served content, by file name.
 	Content map[string][]byte
-	// Folder holds the evidence; "" when it could not be stored.
+	// Folder contains the evidence; "" if it could not be stored.
 	Folder string
 }
 
@@ -39,7 +39,7 @@ type Evidence struct {
 	From     string   `json:"from"`
 	TreeSize id.Index `json:"tree_size"`
 	RootHash id.Hash  `json:"root_hash"`
-	Note     []byte   `json:"-"` // as it was signed; nil when there was none
+	Note     []byte   `json:"-"` // as signed; nil if there was none
 }
 
 func (h signedHead) asEvidence() Evidence {

@@ -20,8 +20,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// history is a log in memory: what an honest operator holds, or two of them what
-// a dishonest one does.
+// history is a log in memory. An honest operator has one, a dishonest operator two of the same log.
 type history struct {
 	signer tlog.SignerKey
 	texts  [][]byte
@@ -32,7 +31,7 @@ type history struct {
 
 func newHistory(t testing.TB, name string) *history {
 	t.Helper()
-	signer, err := tlog.NewSignerKey("log.example/o/"+name, privateOf(t, name))
+	signer, err := tlog.NewSignerKey("log.example/o/"+name, privateKey(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +40,8 @@ func newHistory(t testing.TB, name string) *history {
 	return h
 }
 
-// privateOf is the private key of a name's first letter.
-func privateOf(t testing.TB, name string) edkey.Private {
+// privateKey returns the private key for the first letter of a name.
+func privateKey(t testing.TB, name string) edkey.Private {
 	t.Helper()
 	private, err := edkey.PrivateFromSeed(bytes.Repeat([]byte(name)[:1], edkey.SeedSize))
 	if err != nil {
@@ -53,7 +52,7 @@ func privateOf(t testing.TB, name string) edkey.Private {
 
 func (h *history) origin() id.Origin { return id.Origin(h.signer.Verifier().Name()) }
 
-// grow adds n events; other salts give other events.
+// grow adds n events; another salt gives other events.
 func (h *history) grow(n int, salt byte) *history {
 	for range n {
 		seq := uint64(h.tree.Size()) + 1
@@ -62,7 +61,7 @@ func (h *history) grow(n int, salt byte) *history {
 	return h
 }
 
-// put adds an entry, whatever it says.
+// put adds an entry with any text.
 func (h *history) put(text []byte) {
 	h.texts, h.last = append(h.texts, text), tlog.LeafHash(text)
 	for _, f := range h.tree.Append(nil, h.last) {
@@ -70,7 +69,7 @@ func (h *history) put(text []byte) {
 	}
 }
 
-// copy returns the same log, which grows by itself.
+// copy returns the same log, which grows independently.
 func (h *history) copy() *history {
 	return &history{signer: h.signer, texts: slices.Clone(h.texts), last: h.last, tree: h.tree.Clone(), full: maps.Clone(h.full)}
 }
@@ -84,8 +83,7 @@ func (h *history) note(t testing.TB) []byte {
 	return note
 }
 
-// content returns what lies at a path below the prefix but checkpoint, nil for
-// nothing.
+// content returns the content at a path below the prefix, except checkpoint, or nil.
 func (h *history) content(path string) []byte {
 	if b, err := tlog.ParseBundlePath(path); err == nil && b.Within(h.tree.Size()) {
 		begin := int(b.Index) * tlog.TileWidth
@@ -106,15 +104,15 @@ func (h *history) content(path string) []byte {
 
 const hashSize = len(id.Hash{})
 
-// site serves a history, and what a test wants it to serve in its place.
+// site serves a history, and replacements that a test sets.
 type site struct {
 	t   testing.TB
 	url string
 
-	mu       sync.Mutex
-	history  *history
-	handlers map[string]http.HandlerFunc // by path
-	asked    []string
+	mu        sync.Mutex
+	history   *history
+	handlers  map[string]http.HandlerFunc // by path
+	requested []string
 }
 
 func serve(t testing.TB, h *history) *site {
@@ -130,7 +128,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/")
 	s.mu.Lock()
 	h, instead := s.history, s.handlers[path]
-	s.asked = append(s.asked, path)
+	s.requested = append(s.requested, path)
 	s.mu.Unlock()
 	var content []byte
 	switch {
@@ -149,7 +147,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content)
 }
 
-// show replaces what is served.
+// show replaces the served history.
 func (s *site) show(h *history) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +161,7 @@ func (s *site) answer(path string, h http.HandlerFunc) {
 	s.handlers[path] = h
 }
 
-// bend serves a resource changed.
+// bend changes a served resource.
 func (s *site) bend(path string, change func([]byte) []byte) {
 	s.t.Helper()
 	content := s.history.content(path)
@@ -171,19 +169,19 @@ func (s *site) bend(path string, change func([]byte) []byte) {
 		content = s.history.note(s.t)
 	}
 	if content == nil {
-		s.t.Fatalf("there is no %s to bend", path)
+		s.t.Fatalf("there is no %s to change", path)
 	}
 	changed := change(bytes.Clone(content))
 	s.answer(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(changed) })
 }
 
-// requests returns the paths asked for since the last call.
+// requests returns the paths requested since the last call.
 func (s *site) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked := s.asked
-	s.asked = nil
-	return asked
+	requested := s.requested
+	s.requested = nil
+	return requested
 }
 
 func (s *site) tiles() *client.Tiles {
@@ -196,7 +194,7 @@ func (s *site) tiles() *client.Tiles {
 	return log
 }
 
-// follow returns a monitor of a site with a state file of its own.
+// follow returns a monitor of a site with its own state file.
 func follow(t testing.TB, s *site, others ...*site) *Monitor {
 	t.Helper()
 	o := Options{
@@ -213,7 +211,7 @@ func follow(t testing.TB, s *site, others ...*site) *Monitor {
 	return m
 }
 
-// mustCheck checks, and wants all to be consistent at a size.
+// mustCheck runs a check that must be consistent at a size.
 func mustCheck(t testing.TB, m *Monitor, size, news id.Index) {
 	t.Helper()
 	r, err := m.Check(t.Context())
@@ -222,7 +220,7 @@ func mustCheck(t testing.TB, m *Monitor, size, news id.Index) {
 	}
 }
 
-// stateText returns the state file's content, "" when there is none.
+// stateText returns the content of the state file, or "" if there is none.
 func stateText(t testing.TB, m *Monitor) string {
 	t.Helper()
 	text, err := os.ReadFile(m.State)

@@ -19,22 +19,22 @@ import (
 type FleetOptions struct {
 	Service *client.Client
 	Keys    []tlog.VerifierKey // of the directory's log and of the frozen logs before it
-	Folder  string             // holds all states and the evidence; made when missing
+	Folder  string             // for all states and the evidence; created if missing
 
 	Witnesses []tlog.WitnessKey // of the directory
 	MaxLag    time.Duration
 	MaxAge    time.Duration // of the directory's view
-	Policy    *trust.Policy // of the directory, in place of Witnesses
+	Policy    *trust.Policy // of the directory, instead of Witnesses
 
 	Logs    int // logs checked at a time; default 4
-	Readers int // as in Options; likewise those below
+	Readers int // this and the following as in Options
 	Looks   int
 	Pause   time.Duration
 	Clock   func() time.Time
 }
 
-// ErrHidden is returned when the directory has new entries whose content the service does
-// not show. The verified head is kept all the same.
+// ErrHidden is returned if the directory has new entries whose content the service does not show.
+// The verified head is stored nevertheless.
 var ErrHidden = errors.New("entries of the directory whose content is not shown")
 
 // Fleet follows a service's directory and every log that the directory lists. The
@@ -42,7 +42,7 @@ var ErrHidden = errors.New("entries of the directory whose content is not shown"
 // Fleet is not safe for concurrent use.
 type Fleet struct {
 	FleetOptions
-	origin id.Origin // of the directory: the newest of its line that a key is of
+	origin id.Origin // of the directory: the last in its line that one of the keys belongs to
 }
 
 // NewFleet checks options and returns a fleet. It does no I/O.
@@ -67,10 +67,10 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	return f, nil
 }
 
-// Check checks the directory and then each log once. It calls each with the result of
-// every log, one call at a time. Its error joins all errors; a finding in one log does
-// not stop the checks of the others. No log is checked when the directory's new entries
-// can't be read or are wrong. Errors of a log are those of Monitor.Check, and ErrHidden.
+// Check checks the directory and then each log once. It calls each with the result of every log,
+// one call at a time. Its error joins all errors; a finding in one log does not stop the checks of
+// the others. If the directory's new entries cannot be read or are wrong, no log is checked. Errors
+// of a log are those of Monitor.Check, and ErrHidden.
 func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 	if err := os.MkdirAll(f.Folder, 0o700); err != nil {
 		return fmt.Errorf("state folder: %w", err)
@@ -100,7 +100,7 @@ func (f *Fleet) Check(ctx context.Context, each func(Report, error)) error {
 	return errors.Join(append(all, f.markChecked(register, held))...)
 }
 
-// markChecked notes that logs were compared with all of their listed trees.
+// markChecked records that logs were compared with all of their listed trees.
 func (f *Fleet) markChecked(r *register, logs []int) error {
 	news := false
 	for _, i := range logs {
@@ -120,8 +120,8 @@ func (f *Fleet) registerFile() string {
 	return filepath.Join(f.Folder, numberedName("register", f.origin))
 }
 
-// checkDirectory follows the directory's log and returns its register, nil when the
-// register is unreliable.
+// checkDirectory follows the directory's log and returns its register, or nil if the register is
+// unreliable.
 func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*register, error) {
 	named, err := f.Service.Directory(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 		err = fmt.Errorf("%s: %w: %d more", f.origin, ErrHidden, read.Hidden-hidden)
 	}
 	each(report, err)
-	if report.TreeSize < read.ReadTo { // an error lies behind the entries that were read last
+	if report.TreeSize < read.ReadTo { // the error concerns earlier entries than the last ones read
 		return nil, err
 	}
 	return read, err
@@ -205,7 +205,7 @@ func (f *Fleet) checkListedLog(ctx context.Context, r *register, l registeredLog
 	}
 	m.listed, m.attach = l.uncheckedHeads(), attachListing(f.Service, l)
 	report, err := m.Check(ctx)
-	report.OtherSigners = nil // the directory lists a new key once that key signs alone
+	report.OtherSigners = nil // the directory lists a new key as soon as that key signs alone
 	if report.Successor = f.findSuccessor(r, l.Origin); report.Successor != nil {
 		if f := (*Finding)(nil); err != nil && !errors.As(err, &f) && ctx.Err() == nil {
 			// The ended log may be gone. The successor's first event was compared with

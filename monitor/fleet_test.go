@@ -27,22 +27,22 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// The organizations of a test service.
+// Organizations of a test service.
 const (
 	redID       = "11111111-0000-4000-8000-000000000001"
 	blueID      = "22222222-0000-4000-8000-000000000002"
 	directoryID = "33333333-0000-4000-8000-000000000003"
 )
 
-// service is a service with a directory: what an operator shows.
+// service is a service with a directory.
 type service struct {
 	t  testing.TB
 	mu sync.Mutex
 
-	logs       map[string]*history                 // by organization, with /2 behind it for a successor
-	successors map[string][]byte                   // what is said to go on in place of one
-	frozen     map[string]bool                     // logs that show their checkpoint alone
-	lines      map[string]func(note []byte) []byte // what a log's checkpoint gets beside its signature
+	logs       map[string]*history                 // by organization, followed by /2 for a successor
+	successors map[string][]byte                   // the named successor of a log
+	frozen     map[string]bool                     // logs that show only their checkpoint
+	lines      map[string]func(note []byte) []byte // adds lines to a log's checkpoint
 	events     []client.DirectoryEvent
 	bend       func(*client.DirectoryPage)
 	url        string
@@ -102,7 +102,7 @@ func (s *service) getTile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content)
 }
 
-// getEvents answers pages of three entries.
+// getEvents returns pages of three entries.
 func (s *service) getEvents(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *service) show(organization string, h *history) {
 	s.logs[organization] = h
 }
 
-// list makes the directory list the logs as they are now.
+// list makes the directory list the current logs.
 func (s *service) list(organizations ...string) {
 	s.t.Helper()
 	var l verify.Listing
@@ -195,7 +195,7 @@ func (s *service) fleet() *Fleet {
 	return f
 }
 
-// round is what one check has told: sizes and errors by organization.
+// round is the result of one check: sizes and errors by organization.
 type round struct {
 	sizes map[string]id.Index
 	errs  map[string]error
@@ -219,7 +219,7 @@ func TestFleet(t *testing.T) {
 	}
 	s.show(redID, s.logs[redID].copy().grow(300, 1))
 	s.list(redID)
-	s.state("ledger_settings_changed", map[string]any{"n": 1}) // of which nothing is shown
+	s.state("ledger_settings_changed", map[string]any{"n": 1}) // not shown
 	for n := range 5 {
 		s.show(blueID, s.logs[blueID].copy().grow(10, byte(n)))
 		s.list(blueID)
@@ -237,13 +237,12 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := s.round(f); !errors.Is(r.err, ErrState) {
-		t.Errorf("a register that is lost: got %v", r.err)
+		t.Errorf("a lost register: got %v", r.err)
 	}
 }
 
-// A monitor that never saw red before knows from the directory what was shown.
-// The policy is the directory's: its quorum is asked of the directory's log alone. That a
-// log which is listed gets another key is nothing that anybody has to act on.
+// A monitor that has never seen red knows from the directory what was shown. The policy applies to the
+// directory: only its log must reach the quorum. A new key of a listed log requires no action.
 func TestFleetByPolicy(t *testing.T) {
 	x := witness(t, "x.example", 1)
 	policy, err := trust.Parse([]byte("witness x " + x.Key().String() + "\nquorum x\n"))
@@ -256,7 +255,7 @@ func TestFleetByPolicy(t *testing.T) {
 	s.list(redID, blueID)
 	now := time.UnixMilli(1_795_176_000_000)
 	s.lines[directoryID] = func(note []byte) []byte { return cosign(t, note, id.InstantOf(now), 0, x) }
-	other, err := tlog.NewSignerKey(string(s.logs[redID].origin()), privateOf(t, "another"))
+	other, err := tlog.NewSignerKey(string(s.logs[redID].origin()), privateKey(t, "another"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,19 +316,19 @@ func TestFleetFindsFork(t *testing.T) {
 			if r.errs[blueID] != nil || r.sizes[blueID] != 10 {
 				t.Errorf("blue: got %v", r.errs[blueID])
 			}
-			if got := kept(t, found, "envelope.json"); !bytes.Equal(got, []byte(s.events[0].Envelope)) {
-				t.Error("the listing is not kept")
+			if got := evidence(t, found, "envelope.json"); !bytes.Equal(got, []byte(s.events[0].Envelope)) {
+				t.Error("the listing is not stored")
 			}
-			if got := kept(t, found, "shown.note"); !bytes.Equal(got, c.shown.note(t)) {
-				t.Error("the signed head is not kept")
+			if got := evidence(t, found, "shown.note"); !bytes.Equal(got, c.shown.note(t)) {
+				t.Error("the signed head is not stored")
 			}
 		})
 	}
 }
 
-// A tree that was listed for somebody and outgrown by another one before anybody
-// looked is found, whether what lies at its size is read then or was read before.
-func TestFleetHoldsEveryListing(t *testing.T) {
+// A tree that was listed for some readers and outgrown by another one before the monitor looked is
+// found, whether the entries at its size are read then or were read before.
+func TestFleetChecksEveryListing(t *testing.T) {
 	base := newHistory(t, redID).grow(300, 1)
 	fork, real := base.copy().grow(10, 2), base.copy().grow(50, 1)
 	for name, read := range map[string]*history{"never read": nil, "read to below": base, "read beyond": real} {
@@ -348,25 +347,25 @@ func TestFleetHoldsEveryListing(t *testing.T) {
 			s.list(redID)
 			s.show(redID, real)
 			s.list(redID)
-			for range 2 { // it is found again
+			for range 2 { // the finding is repeated
 				r := s.round(f)
 				var found *Finding
 				if !errors.As(r.errs[redID], &found) || found.Kind != Fork || found.Known.TreeSize != 310 {
 					t.Fatalf("got %v", r.err)
 				}
-				if found.Proof == nil || kept(t, found, "proof.json") == nil {
-					t.Error("no proof of the tree that is shown")
+				if found.Proof == nil || evidence(t, found, "proof.json") == nil {
+					t.Error("no proof of the shown tree")
 				}
-				if got := kept(t, found, "envelope.json"); !bytes.Equal(got, []byte(s.events[1].Envelope)) {
-					t.Error("the listing is not kept")
+				if got := evidence(t, found, "envelope.json"); !bytes.Equal(got, []byte(s.events[1].Envelope)) {
+					t.Error("the listing is not stored")
 				}
 			}
 		})
 	}
 }
 
-// All that an honest directory lists between two looks holds, and is held once.
-func TestFleetHoldsManyListings(t *testing.T) {
+// Everything that an honest directory lists between two checks is accepted, and is checked once.
+func TestFleetChecksManyListings(t *testing.T) {
 	s := newService(t)
 	f := s.fleet()
 	sizes := []int{1, 2, 255, 256, 257, 300, 512, 513, 700}
@@ -377,7 +376,7 @@ func TestFleetHoldsManyListings(t *testing.T) {
 		if i != 5 {
 			continue
 		}
-		s.show(redID, s.logs[redID].copy().grow(1, 1)) // beyond what is listed
+		s.show(redID, s.logs[redID].copy().grow(1, 1)) // larger than what is listed
 		if r := s.round(f); r.err != nil || r.sizes[redID] != 301 {
 			t.Fatalf("got %+v", r)
 		}
@@ -391,12 +390,12 @@ func TestFleetHoldsManyListings(t *testing.T) {
 	}
 }
 
-// An entry of the directory that is kept from monitors is told of; what else there is
-// is checked all the same.
-func TestFleetTellsOfHiddenEntries(t *testing.T) {
+// An entry of the directory that is hidden from monitors is reported; everything else is checked
+// nevertheless.
+func TestFleetReportsHiddenEntries(t *testing.T) {
 	s := newService(t)
 	f := s.fleet()
-	s.state("ledger_settings_changed", map[string]any{"n": 1}) // as each organization begins
+	s.state("ledger_settings_changed", map[string]any{"n": 1}) // every organization begins with such events
 	s.show(redID, s.logs[redID].copy().grow(9, 1))
 	s.list(redID)
 	if r := s.round(f); r.err != nil || r.sizes[redID] != 9 {
@@ -404,7 +403,7 @@ func TestFleetTellsOfHiddenEntries(t *testing.T) {
 	}
 	s.show(blueID, s.logs[blueID].copy().grow(3, 1))
 	s.list(blueID)
-	s.events = s.events[:1] // kept back
+	s.events = s.events[:1] // hidden
 	for _, want := range []error{ErrHidden, nil} {
 		r := s.round(f)
 		if !errors.Is(r.err, want) || !errors.Is(r.errs[directoryID], want) || r.sizes[directoryID] != 3 || r.sizes[redID] != 9 {
@@ -413,7 +412,7 @@ func TestFleetTellsOfHiddenEntries(t *testing.T) {
 	}
 }
 
-// A directory that takes back what it has listed.
+// A directory that withdraws what it has listed.
 func TestFleetFindsListing(t *testing.T) {
 	base := newHistory(t, redID).grow(20, 1)
 	for name, c := range map[string]struct {
@@ -432,7 +431,7 @@ func TestFleetFindsListing(t *testing.T) {
 		s.show(redID, c.second)
 		s.list(redID)
 		s.show(redID, base)
-		for range 2 { // it is found again
+		for range 2 { // the finding is repeated
 			r := s.round(f)
 			var found *Finding
 			if !errors.As(r.errs[directoryID], &found) || found.Kind != c.kind || r.sizes[directoryID] != 1 {
@@ -442,7 +441,7 @@ func TestFleetFindsListing(t *testing.T) {
 	}
 }
 
-// What the service says of its directory beside the entries.
+// Wrong answers of the service about its directory, with correct entries.
 func TestFleetPagesBent(t *testing.T) {
 	for name, c := range map[string]struct {
 		bend  func(*client.DirectoryPage)
@@ -475,13 +474,13 @@ func TestFleetPagesBent(t *testing.T) {
 		}
 		s.bend = nil
 		if r := s.round(f); r.err != nil || len(r.sizes) != 3 {
-			t.Errorf("%s: mended: got %+v", name, r)
+			t.Errorf("%s: after the repair: got %+v", name, r)
 		}
 	}
 }
 
-// A service without a directory, one with another, and a log that is gone.
-func TestFleetCannotTell(t *testing.T) {
+// A service without a directory, a service with another directory, and a log that is gone.
+func TestFleetUnableToCheck(t *testing.T) {
 	s := newService(t)
 	s.show(redID, s.logs[redID].copy().grow(9, 1))
 	s.show(blueID, s.logs[blueID].copy().grow(9, 1))

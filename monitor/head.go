@@ -13,11 +13,11 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// signedHead is a checkpoint that one of the log's keys has signed.
+// signedHead is a checkpoint that one of the log's keys signed.
 type signedHead struct {
 	tlog.Checkpoint
 	note []byte
-	from string // name of the source, for people
+	from string // display name of the source
 }
 
 // openCheckpoint checks the signature of a checkpoint under the known keys.
@@ -39,7 +39,8 @@ func (m *Monitor) openCheckpoint(note []byte, from string) (signedHead, error) {
 	return signedHead{}, m.explainUnopened(note, from, first)
 }
 
-// openShownCheckpoint is openCheckpoint after the log's rotations were followed, with an error that names the source.
+// openShownCheckpoint is openCheckpoint after following the log's rotations. Its error names the
+// source.
 func (m *Monitor) openShownCheckpoint(ctx context.Context, s *state, note []byte, from, what string) (signedHead, error) {
 	unstated := m.followKeys(ctx, s, note)
 	if err := findingIn(unstated); err != nil {
@@ -53,12 +54,12 @@ func (m *Monitor) openShownCheckpoint(ctx context.Context, s *state, note []byte
 	case err == nil:
 		return h, nil
 	case errors.As(err, new(*UnknownKeyError)), errors.As(err, new(*AnotherLogError)):
-		return h, err // they say it
+		return h, err // the error names the source itself
 	}
 	return h, fmt.Errorf("%s: %s%w", from, what, err)
 }
 
-// fetchHead reads the newest checkpoint of a source.
+// fetchHead fetches and opens the latest checkpoint of a source.
 func (m *Monitor) fetchHead(ctx context.Context, s *state, source *client.Tiles) (signedHead, error) {
 	note, err := source.Checkpoint(ctx)
 	if err != nil {
@@ -67,15 +68,15 @@ func (m *Monitor) fetchHead(ctx context.Context, s *state, source *client.Tiles)
 	return m.openShownCheckpoint(ctx, s, note, source.Prefix(), "")
 }
 
-// fetchOtherHeads reads the heads of all other sources at once. That happens before the
-// log's own head is read, so the log must know every other head by then.
+// fetchOtherHeads fetches the heads of all other sources concurrently. This must happen before the
+// log's own head is fetched, so that the log knows every other head by then.
 func (m *Monitor) fetchOtherHeads(ctx context.Context, s *state, r *Report) (heads []signedHead, unread error) {
 	notes, errs := make([][]byte, len(m.Others)), make([]error, len(m.Others))
-	var asked sync.WaitGroup
+	var wg sync.WaitGroup
 	for i, other := range m.Others {
-		asked.Go(func() { notes[i], errs[i] = other.Checkpoint(ctx) })
+		wg.Go(func() { notes[i], errs[i] = other.Checkpoint(ctx) })
 	}
-	asked.Wait()
+	wg.Wait()
 	answers := make([]signedHead, len(m.Others))
 	for i, other := range m.Others {
 		if errs[i] != nil {
@@ -97,9 +98,9 @@ func (m *Monitor) fetchOtherHeads(ctx context.Context, s *state, r *Report) (hea
 	return heads, nil
 }
 
-// fetchNewestHead reads the log's head. One that is smaller than a head that is known is
-// looked at again a few times: the nodes of a service, or a cache, may be a moment
-// apart. Then it is a finding, since a log never becomes smaller.
+// fetchNewestHead fetches the log's head. If it is smaller than a known head, it fetches again a
+// few times, because nodes of a service or a cache may lag behind. After that it is a finding,
+// because a log never shrinks.
 func (m *Monitor) fetchNewestHead(ctx context.Context, s *state, known []signedHead) (signedHead, error) {
 	for look := 1; ; look++ {
 		shown, err := m.fetchHead(ctx, s, m.Log)
@@ -124,8 +125,8 @@ func (m *Monitor) fetchNewestHead(ctx context.Context, s *state, known []signedH
 	}
 }
 
-// checkExtends checks that the tree of shown extends that of known, which is not
-// larger. The proof is made from the log's own tiles.
+// checkExtends checks that the tree of shown extends the tree of known, which must not be larger.
+// The proof is computed from the log's own tiles.
 func (m *Monitor) checkExtends(ctx context.Context, known, shown signedHead) error {
 	if known.Size == shown.Size && known.Root != shown.Root {
 		return &Finding{Kind: Fork, Known: known.asEvidence(), Shown: shown.asEvidence(),
@@ -146,9 +147,9 @@ func (m *Monitor) checkExtends(ctx context.Context, known, shown signedHead) err
 		verify.Consistency{From: known.Size, To: shown.Size, ToRoot: shown.Root, Hashes: proof})
 }
 
-// contradiction tells why there is no proof: either the tiles are those of the
-// shown head, and show another tree below it than the known one (then the two heads
-// and a proof of that tree are all that anyone needs), or they are of neither.
+// contradiction returns why there is no proof. Either the tiles belong to the shown head and
+// contain another tree of the known size (then the two heads and a proof of that tree are
+// sufficient evidence), or they belong to neither head.
 func (m *Monitor) contradiction(ctx context.Context, p *tlog.Prover, known, shown signedHead,
 	proof verify.Consistency) error {
 	root, err := p.Root(ctx, known.Size)

@@ -12,12 +12,12 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// ErrLag is wrapped when the view is older than MaxAge or MaxLag allow, or when its age is
-// unknown because no witness, or no quorum of the policy, has cosigned.
+// ErrLag is wrapped if the view is older than MaxAge or MaxLag allow, or if its age is unknown
+// because no witness, or no quorum of the policy, has cosigned.
 var ErrLag = errors.New("no recent cosignature of a witness")
 
-// askCosigned adds the log's newest head with cosignatures, when there are witnesses. The
-// newest head of all may have no cosignature yet.
+// askCosigned adds the log's latest head with cosignatures, if there are witnesses. The latest head
+// of all may have no cosignature yet.
 func (m *Monitor) askCosigned(ctx context.Context, s *state, heads []signedHead) ([]signedHead, error) {
 	if len(m.Witnesses) == 0 {
 		return heads, nil
@@ -34,13 +34,12 @@ func (m *Monitor) askCosigned(ctx context.Context, s *state, heads []signedHead)
 	return append(heads, h), nil
 }
 
-// DefaultMaxAge is the default of Options.MaxAge. A service asks the witnesses of a log
-// that does not grow once an hour.
+// DefaultMaxAge is the default of Options.MaxAge. A service asks the witnesses of a log that does
+// not grow once an hour.
 const DefaultMaxAge = 3 * time.Hour
 
-// checkAge reports the newest cosignature of each witness on heads of one history, and
-// the time since which the witnesses have confirmed this view. It checks that this was not
-// too long ago.
+// checkAge reports the latest cosignature by each witness on heads of one history, and the time
+// since which the witnesses have confirmed this view. It returns an error if that was too long ago.
 func (m *Monitor) checkAge(s *state, r *Report, heads []signedHead) error {
 	var usable []trust.Cosignature
 	for _, w := range m.Witnesses {
@@ -57,7 +56,7 @@ func (m *Monitor) checkAge(s *state, r *Report, heads []signedHead) error {
 		r.AsOf = &since
 	}
 	if m.Policy != nil && s.proven.note == nil {
-		return nil // checkQuorum bounds how long entries may wait for their first quorum
+		return nil // checkQuorum limits how long entries may wait for their first quorum
 	}
 	if limit := m.maxAge(); limit <= 0 || r.AsOf != nil && r.CheckedAt.Time().Sub(r.AsOf.Time()) <= limit {
 		return nil
@@ -85,7 +84,7 @@ func (m *Monitor) confirmedSince(newest []trust.Cosignature, now id.Instant) (si
 	return since
 }
 
-// maxAge returns the bound of the view's age; without one it is not positive.
+// maxAge returns the maximum age of the view. It is not positive if there is no maximum.
 func (m *Monitor) maxAge() time.Duration {
 	if m.Policy == nil && m.MaxLag > 0 && (m.MaxAge <= 0 || m.MaxLag < m.MaxAge) {
 		return m.MaxLag
@@ -93,13 +92,13 @@ func (m *Monitor) maxAge() time.Duration {
 	return m.MaxAge
 }
 
-// newestCosignatures returns the time of a witness's newest cosignature that is not from
-// the future, and of the newest one that is; each is 0 if there is none.
+// newestCosignatures returns the time of a witness's latest cosignature that is not from the
+// future, and the time of the latest one that is; each is 0 if there is none.
 func newestCosignatures(w tlog.WitnessKey, heads []signedHead, now id.Instant) (newest, future id.Instant) {
 	for _, h := range heads {
 		note, err := tlog.ParseNote(h.note)
 		if err != nil {
-			continue // there is no proven head yet; all other notes were opened before
+			continue // only if there is no proven head yet: all other notes were parsed before
 		}
 		at, err := w.Cosigned(note)
 		switch {

@@ -25,7 +25,7 @@ func witness(t *testing.T, name string, seed byte) tlog.WitnessSigner {
 	return w
 }
 
-// cosign returns a log's note with cosignatures that are so old.
+// cosign returns a log's note with cosignatures of the given age.
 func cosign(t *testing.T, note []byte, now id.Instant, age time.Duration, by ...tlog.WitnessSigner) []byte {
 	t.Helper()
 	n, err := tlog.ParseNote(note)
@@ -40,7 +40,7 @@ func cosign(t *testing.T, note []byte, now id.Instant, age time.Duration, by ...
 	return n.Bytes()
 }
 
-// The newest head has no cosignatures yet; the one that has is asked for.
+// The latest head has no cosignatures yet, so the monitor asks for the latest cosigned one.
 func TestWitnessLag(t *testing.T) {
 	now := id.Instant(1_795_176_000_000)
 	w1, w2, stranger := witness(t, "w1.example", 1), witness(t, "w2.example", 2), witness(t, "stranger.example", 3)
@@ -75,7 +75,7 @@ func TestWitnessLag(t *testing.T) {
 				t.Errorf("got %v, %v", r.Cosignatures, err)
 			}
 			if r.TreeSize != 300 || stateText(t, m) == "" {
-				t.Error("the head was verified and is not kept")
+				t.Error("the head was verified but not stored")
 			}
 			m.MaxLag = 0
 			mustCheck(t, m, 300, 0)
@@ -83,7 +83,7 @@ func TestWitnessLag(t *testing.T) {
 	}
 }
 
-// What witnesses have seen is another history.
+// The witnesses have seen another history.
 func TestCosignedFork(t *testing.T) {
 	w := witness(t, "w1.example", 1)
 	newer := newHistory(t, "red").grow(300, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// A frozen log may have a successor of the same organization, and so may the directory's
-// own log. A log and its successors are a line. This file follows such lines.
+// A frozen log may have a successor of the same organization, and so may the directory's own log. A
+// log and its successors form a line. This file follows such lines.
 
 // ofDirectory reports whether a log is in the directory's line.
 func (f *Fleet) ofDirectory(origin id.Origin) bool {
@@ -30,8 +30,7 @@ func (f *Fleet) directoryKeys(origin id.Origin) (keys []tlog.VerifierKey) {
 	return keys
 }
 
-// previousInLine returns the predecessor of a log; ok is false for the first log of a
-// line.
+// previousInLine returns the predecessor of a log. ok is false for the first log of a line.
 func previousInLine(origin id.Origin) (before id.Origin, ok bool) {
 	before, n := origin.Split()
 	for range n - 2 {
@@ -40,7 +39,7 @@ func previousInLine(origin id.Origin) (before id.Origin, ok bool) {
 	return before, n > 1
 }
 
-// numberedName is the base name of a file of a log in the directory's line.
+// numberedName returns the base name of a file of a log in the directory's line.
 func numberedName(name string, origin id.Origin) string {
 	if _, n := origin.Split(); n > 1 {
 		return fmt.Sprintf("%s-%d", name, n)
@@ -48,8 +47,8 @@ func numberedName(name string, origin id.Origin) string {
 	return name
 }
 
-// directoryBefore returns the predecessor of the directory's log, nil when there is none
-// or when it was never followed. A predecessor that was followed needs its key.
+// directoryBefore returns the predecessor of the directory's log, or nil if there is none or it was
+// never followed. If it was followed, its key is required.
 func (f *Fleet) directoryBefore() (*Predecessor, error) {
 	origin, ok := previousInLine(f.origin)
 	if !ok {
@@ -68,8 +67,8 @@ func (f *Fleet) directoryBefore() (*Predecessor, error) {
 	return nil, nil
 }
 
-// findSuccessor returns the successor of a log, nil when none is known. The directory
-// does not list itself.
+// findSuccessor returns the successor of a log, or nil if none is known. The directory does not
+// list itself.
 func (f *Fleet) findSuccessor(r *register, origin id.Origin) *SuccessorReport {
 	if origin.Next() == f.origin {
 		keys := f.directoryKeys(f.origin)
@@ -82,8 +81,7 @@ func (f *Fleet) findSuccessor(r *register, origin id.Origin) *SuccessorReport {
 	return &SuccessorReport{Origin: next.Origin, LogKey: next.LogKeys[len(next.LogKeys)-1]}
 }
 
-// findPredecessor returns the predecessor of a log, nil when the directory has never
-// listed one.
+// findPredecessor returns the predecessor of a log, or nil if the directory has never listed one.
 func (f *Fleet) findPredecessor(r *register, origin id.Origin) (*Predecessor, error) {
 	before, ok := previousInLine(origin)
 	l, listed := r.findLog(before)
@@ -105,8 +103,8 @@ func (f *Fleet) stateFilePath(origin id.Origin) string { return f.folderFile(f.l
 
 func (f *Fleet) folderFile(name string) string { return filepath.Join(f.Folder, name+".state") }
 
-// logFileName is the base name of a log's files. A frozen log of the directory's line
-// keeps its name, so its state stays in use.
+// logFileName returns the base name of a log's files. A frozen log of the directory's line keeps
+// its name, so its state remains in use.
 func (f *Fleet) logFileName(origin id.Origin) string {
 	if f.ofDirectory(origin) {
 		return numberedName("directory", origin)
@@ -114,8 +112,8 @@ func (f *Fleet) logFileName(origin id.Origin) string {
 	return organizationFileName(origin)
 }
 
-// organizationFileName is the base name of any other log's files: the organization's id,
-// and from the second log of its line on the number.
+// organizationFileName returns the base name of any other log's files: the organization ID,
+// followed by the number of the log if it is not the first of its line.
 func organizationFileName(origin id.Origin) string {
 	organization, err := origin.Organization()
 	if err != nil {

@@ -42,8 +42,7 @@ func (l *listings) visitEntries(ctx context.Context, begin id.Index, entries []e
 	return nil
 }
 
-// shownEvent returns the shown event of the entry at an index, nil when the content is
-// hidden.
+// shownEvent returns the shown event of the entry at an index, or nil if the content is hidden.
 func (l *listings) shownEvent(ctx context.Context, index id.Index) (*client.DirectoryEvent, error) {
 	if index < l.page.From || index >= l.page.Next {
 		p, err := l.service.DirectoryPage(ctx, index)
@@ -82,7 +81,7 @@ func (l *listings) registerEvent(entry event.Entry, shown client.DirectoryEvent)
 	return nil
 }
 
-// readListing reads an event of the directory and checks it against its entry.
+// readListing parses an event of the directory and checks it against its entry.
 func readListing(entry event.Entry, shown client.DirectoryEvent) (verify.Listing, error) {
 	if event.RecordHash([]byte(shown.Record)) != entry.Record {
 		return verify.Listing{}, fmt.Errorf("record and what the entry commits to: %w", verify.ErrMismatch)
@@ -101,8 +100,8 @@ func readListing(entry event.Entry, shown client.DirectoryEvent) (verify.Listing
 	return verify.ParseListing(e)
 }
 
-// newFinding returns a finding about the directory itself. heads are the two conflicting
-// heads, if any.
+// newFinding returns a finding about the directory itself. heads are the two conflicting heads, if
+// any.
 func (l *listings) newFinding(kind Kind, shown client.DirectoryEvent, what string, heads []Evidence) error {
 	f := &Finding{Kind: kind, What: what, Content: eventContent(shown)}
 	if len(heads) == 2 {
@@ -115,8 +114,8 @@ func eventContent(e client.DirectoryEvent) map[string][]byte {
 	return map[string][]byte{"record.json": []byte(e.Record), "envelope.json": []byte(e.Envelope)}
 }
 
-// attachListing returns a function that fetches the directory's event for a listed tree
-// again. The event is kept as evidence of a finding about that tree.
+// attachListing returns a function that fetches the directory's event for a listed tree again, as
+// evidence of a finding about that tree.
 func attachListing(service *client.Client, l registeredLog) func(context.Context, Evidence) (map[string][]byte, error) {
 	return func(ctx context.Context, known Evidence) (map[string][]byte, error) {
 		index, files := l.findListing(known), map[string][]byte{}

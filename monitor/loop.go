@@ -12,15 +12,14 @@ import (
 // Loop repeats checks.
 type Loop struct {
 	Interval time.Duration // between two successful checks; required
-	Backoff  time.Duration // after the first failed check, doubled by each further one up to Interval; default 1 s
+	Backoff  time.Duration // after the first failed check, doubled after each further one up to Interval; default 1 s
 
 	// pause waits, or returns the context's error. Tests replace it.
 	pause func(context.Context, time.Duration) error
 }
 
-// Run calls check until ctx ends, which is no error, or until check returns a *Finding,
-// which Run returns. Other errors are for check to report; the next check follows after a
-// back-off.
+// Run calls check until ctx ends, and then returns nil, or until check returns a *Finding, which
+// Run returns. check must report other errors itself; the next check follows after a back-off.
 func (l Loop) Run(ctx context.Context, check func(context.Context) error) error {
 	if l.Backoff <= 0 {
 		l.Backoff = time.Second
@@ -45,9 +44,9 @@ func (l Loop) Run(ctx context.Context, check func(context.Context) error) error 
 	}
 }
 
-// pauseAfter returns the time to the next check after a number of failed checks in a row.
-// It is random, between half of the back-off and all of the back-off, so that the
-// monitors of one log spread out.
+// pauseAfter returns the time until the next check after a number of consecutive failed checks. It
+// is random, between half of the back-off and the whole back-off, so that the monitors of one log
+// spread out.
 func (l Loop) pauseAfter(failed int) time.Duration {
 	d := l.Interval
 	if shift := failed - 1; failed > 0 && shift < 32 && l.Backoff <= l.Interval>>shift {

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Checks that can't tell come sooner, and ever later up to the interval.
+// Failed checks are repeated sooner, and then at growing intervals up to Interval.
 func TestLoop(t *testing.T) {
 	broken, finding := errors.New("unreachable"), error(&Finding{Kind: Fork})
 	results := []error{nil, broken, broken, broken, broken, broken, nil, broken, fmt.Errorf("wrapped: %w", finding), nil}
@@ -92,14 +92,13 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("no cosignature in\n%s", got)
 	}
 	checkAlerts(t, got)
-	problems, err := promlint.New(bytes.NewReader(m.Text())).Lint() // reads it as Prometheus does
+	problems, err := promlint.New(bytes.NewReader(m.Text())).Lint() // parses it as Prometheus does
 	if err != nil || len(problems) > 0 {
 		t.Errorf("got %v, %v", problems, err)
 	}
 }
 
-// checkAlerts checks that every metric of ours that the alert rules ask for, and the
-// manual tells of, is there.
+// checkAlerts checks that every metric of ours in the alert rules and the manual exists.
 func checkAlerts(t *testing.T, figures string) {
 	t.Helper()
 	for _, name := range []string{"../deploy/monitor-alerts.yaml", "../docs/monitoring.md"} {
@@ -107,11 +106,11 @@ func checkAlerts(t *testing.T, figures string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked := regexp.MustCompile(`\bagentledger_monitor_[a-z_]+`).FindAllString(string(text), -1)
-		if len(asked) == 0 {
+		names := regexp.MustCompile(`\bagentledger_monitor_[a-z_]+`).FindAllString(string(text), -1)
+		if len(names) == 0 {
 			t.Errorf("%s names no metric", name)
 		}
-		for _, metric := range asked {
+		for _, metric := range names {
 			if !strings.Contains(figures, "# TYPE "+metric+" ") {
 				t.Errorf("%s: there is no metric %s", name, metric)
 			}

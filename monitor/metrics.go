@@ -12,15 +12,15 @@ import (
 	"sync"
 )
 
-// Metrics are the figures of all logs that a process follows, in the text format 0.0.4 of
-// Prometheus. No metrics library is used, because auditors' programs must stay small.
-// Metrics are safe for concurrent use; the zero value has no figures.
+// Metrics contains the metrics of all logs that a process follows, in the Prometheus text format
+// 0.0.4. It uses no metrics library, because auditors' programs should stay small. Metrics is safe
+// for concurrent use; the zero value is empty.
 type Metrics struct {
 	mu      sync.Mutex
 	figures map[string]*family
 }
 
-// family is one metric: its value by its labels.
+// family is one metric: its values by labels.
 type family struct {
 	help, kind string
 	values     map[string]float64
@@ -111,7 +111,7 @@ func (m *Metrics) findFamily(name, help, kind string) *family {
 	return m.figures[name]
 }
 
-// formatLabels renders names and values, alternating.
+// formatLabels renders alternating names and values.
 func formatLabels(pairs []string) string {
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 	var parts []string
@@ -121,7 +121,7 @@ func formatLabels(pairs []string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// Text returns all figures, in a fixed order.
+// Text returns all metrics in a fixed order.
 func (m *Metrics) Text() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,5 +139,5 @@ func (m *Metrics) Text() []byte {
 // ServeHTTP implements http.Handler.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(m.Text()) // a scraper that is gone reads nothing
+	_, _ = w.Write(m.Text()) // fails only if the scraper has disconnected
 }

@@ -1,30 +1,28 @@
-// Package monitor follows a public log from outside. It keeps the newest verified head,
-// reads every new entry, and finds out when the log shows another history than before, or
-// another history to others.
+// Package monitor follows a public log from outside. It stores the latest verified head, reads
+// every new entry, and detects if the log shows another history than before, or another history to
+// others.
 //
 // Invariants:
 //
-//   - A head is kept only after complete verification. One of the caller's keys signed
-//     it, or a key that the log stated under one of them. It extends the kept head and each
-//     head of other sources. Every new entry was read, hash chain and numbers are unbroken,
-//     and the entries lead to the signed root.
-//   - The log's next key is accepted if a known key signed the tree with the event that
-//     states it, and that tree is in the history of all other trees. The key before it then
-//     signs no tree of that size or larger, and states no other key.
-//   - A Finding rests on signatures of the log's key, or on content that contradicts the
-//     log's own signed tree. Content that is unreadable or malformed is an ordinary error
-//     and proves nothing.
-//   - A Finding leaves the state file unchanged, and its evidence is kept.
-//   - A view has an age only if there are witnesses. It is then part of the check: a view
-//     that no witnesses have confirmed lately is an error, so nobody can freeze a monitor
-//     unnoticed.
-//   - With a trust policy a head counts as proved only with the policy's quorum.
-//     Report.Quorum names the entries that still wait, with their time.
-//   - Files are replaced whole: a crash leaves the old state or the new one.
+//   - A head is stored only after complete verification. One of the caller's keys signed it, or a
+//     key that the log stated under one of them. It extends the stored head and each head of other
+//     sources. Every new entry was read, hash chain and numbers are unbroken, and the entries lead
+//     to the signed root.
+//   - The log's next key is accepted if a known key signed the tree with the event that states it,
+//     and that tree is in the history of all other trees. The previous key then signs no tree of
+//     that size or larger, and cannot state another key.
+//   - A Finding is proved by signatures of the log's key, or by content that contradicts the log's
+//     own signed tree. Unreadable or malformed content is an ordinary error and proves nothing.
+//   - A Finding leaves the state file unchanged, and its evidence is stored.
+//   - A view has an age only if there are witnesses. The age is then part of the check: a view that
+//     no witness has confirmed recently is an error, so nobody can freeze a monitor unnoticed.
+//   - With a trust policy, a head counts as proved only with the policy's quorum. Report.Quorum
+//     reports the entries that still wait and since when.
+//   - Files are replaced atomically: a crash leaves the old state or the new one.
 //   - Memory is bounded by Options.Readers, however much there is to read.
 //
-// Sources: RFC 6962 (tree), C2SP tlog-tiles and tlog-checkpoint. A monitor needs only the
-// tiles of a service, so it can follow a mirror.
+// Sources: RFC 6962 (tree), C2SP tlog-tiles and tlog-checkpoint. A monitor needs only the tiles of
+// a service, so it can follow a mirror.
 //
 // The package is stable in the sense of README, section Stability.
 package monitor
@@ -48,41 +46,38 @@ import (
 // Options configure New. Log, Keys and State are required.
 type Options struct {
 	Log   *client.Tiles
-	Keys  []tlog.VerifierKey // of one origin; a head counts when one of these keys signed it
-	State string             // file of the newest verified head
+	Keys  []tlog.VerifierKey // of one origin; a head counts if one of these keys signed it
+	State string             // file with the latest verified head
 
 	// Others serve checkpoints of the same log, for example mirrors and witnesses.
 	Others []*client.Tiles
-	// Predecessor is the log that this log succeeds; nil when there is none or when it is
-	// unknown.
+	// Predecessor is the log that this log succeeds; nil if there is none or it is unknown.
 	Predecessor *Predecessor
-	// AskSuccessor asks for the log's successor after a check.
+	// AskSuccessor makes Check ask for the log's successor after a check.
 	AskSuccessor bool
-	// Witnesses are the witnesses whose cosignatures count. MaxLag bounds the age of the
-	// newest cosignature; 0 allows any age and no cosignature.
+	// Witnesses are the witnesses whose cosignatures count. MaxLag is the maximum age of the latest
+	// cosignature; 0 allows any age and no cosignature.
 	Witnesses []tlog.WitnessKey
 	MaxLag    time.Duration
-	// MaxAge bounds the age of the view. Without it, whoever stands between the monitor and
-	// the log can answer with one old state permanently. With a Policy the age is counted
-	// from the time since which a quorum has cosigned; default 3 hours unless the quorum is
-	// trust.None, and a negative value allows any age. Without a Policy, MaxLag and MaxAge
-	// both bound the age of the newest cosignature. Cosignatures from the future
-	// (trust.IsAhead) do not count.
+	// MaxAge is the maximum age of the view. Without it, anyone between the monitor and the log
+	// could answer with one old state permanently. With a Policy the age counts from the time since
+	// which a quorum has cosigned; the default is 3 hours unless the quorum is trust.None, and a
+	// negative value allows any age. Without a Policy, MaxLag and MaxAge both limit the age of the
+	// latest cosignature. Cosignatures from the future (trust.IsAhead) do not count.
 	MaxAge time.Duration
-	// Policy replaces Witnesses: each head must reach its quorum. MaxLag then bounds how
-	// long a verified head may wait for the quorum; default 10 minutes. The policy's log
-	// lines are ignored.
+	// Policy replaces Witnesses: each head must reach its quorum. MaxLag then limits how long a
+	// verified head may wait for the quorum; the default is 10 minutes. The policy's log lines are
+	// ignored.
 	Policy *trust.Policy
-	// Evidence is the folder for the evidence of findings; "" means State + ".evidence".
+	// Evidence is the folder for the evidence of findings. If "", it is State + ".evidence".
 	Evidence string
 
-	Readers int           // bundles read at a time; default 8
-	Looks   int           // how often a head that is too small is fetched before it counts; default 3
+	Readers int           // number of bundles read concurrently; default 8
+	Looks   int           // how often a head that is too small is fetched before it is a finding; default 3
 	Pause   time.Duration // between two such fetches; default 2 s
 	Clock   func() time.Time
 
-	// Progress, when set, is called in the goroutine of Check with the number of entries
-	// read.
+	// Progress, if set, is called in the goroutine of Check with the number of entries read so far.
 	Progress func(read, size id.Index)
 }
 
@@ -120,14 +115,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Monitor follows one log. It is not safe for concurrent use, and one process at a
-// time works on a state file.
+// Monitor follows one log. It is not safe for concurrent use, and only one process at a time may
+// use a state file.
 type Monitor struct {
 	Options
 	origin   id.Origin
 	accepted []verify.AcceptedKey // stated by the log under a known key, oldest first
 
-	// Additions of a Fleet; each may be nil.
+	// Set by a Fleet; each may be nil.
 	listed []signedHead // the log's trees in the directory, ascending; without notes
 	attach func(ctx context.Context, known Evidence) (map[string][]byte, error)
 	visit  func(ctx context.Context, begin id.Index, entries []event.Entry) error // every new entry, in order
@@ -146,14 +141,14 @@ func New(o Options) (*Monitor, error) {
 	return &Monitor{Options: o.withDefaults(), origin: id.Origin(name)}, nil
 }
 
-// Check checks the log once. A *Finding proves misbehaviour of the log; every other error
-// proves nothing. An error about other sources or witnesses alone is returned after the
-// head was verified and kept. Errors are *Finding, *UnknownKeyError, *AnotherLogError,
-// ErrState, ErrLag, ErrQuorum, and those of client, tlog and verify.
+// Check checks the log once. A *Finding proves misbehaviour of the log; any other error proves
+// nothing. An error that concerns only other sources or witnesses is returned after the head was
+// verified and stored. Errors are *Finding, *UnknownKeyError, *AnotherLogError, ErrState, ErrLag,
+// ErrQuorum, and those of client, tlog and verify.
 func (m *Monitor) Check(ctx context.Context) (Report, error) {
 	r, err := m.checkOnce(ctx)
 	if m.AskSuccessor && ctx.Err() == nil {
-		if next, asked := m.Log.Successor(ctx); asked == nil && next.Origin == m.origin.Next() {
+		if next, err := m.Log.Successor(ctx); err == nil && next.Origin == m.origin.Next() {
 			r.Successor = &SuccessorReport{Origin: next.Origin, LogKey: next.LogKey}
 		}
 	}
@@ -203,8 +198,7 @@ func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 	return r, errors.Join(unread, lost, succession, old, unproved)
 }
 
-// advanceState advances the state to the log's newest head, which must extend every known
-// head.
+// advanceState advances the state to the log's latest head, which must extend every known head.
 func (m *Monitor) advanceState(ctx context.Context, s *state, others []signedHead) error {
 	known := others
 	if s.head.note != nil {
@@ -228,8 +222,8 @@ func (m *Monitor) advanceState(ctx context.Context, s *state, others []signedHea
 	return nil
 }
 
-// listedBeside splits the listed trees: trees up to the read size, and larger trees,
-// which reading will reach.
+// listedBeside splits the listed trees into trees up to the read size and larger trees, which
+// reading will reach.
 func (m *Monitor) listedBeside(read id.Index) (below, above []signedHead) {
 	at := slices.IndexFunc(m.listed, func(h signedHead) bool { return h.Size > read })
 	if at < 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// One log grows past every kind of border, and is followed by one monitor all the
-// way and by a new one from each size.
+// One log grows across every kind of boundary. One monitor follows it all the way, and a new one from
+// each size.
 func TestFollows(t *testing.T) {
 	h := newHistory(t, "red")
 	s := serve(t, h)
@@ -35,7 +35,7 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// A log whose upper tiles are full, and one that stands at their borders.
+// A log with full upper tiles, and one at their boundaries.
 func TestFollowsLarge(t *testing.T) {
 	h := newHistory(t, "red").grow(65_535, 1)
 	s := serve(t, h)
@@ -50,8 +50,8 @@ func TestFollowsLarge(t *testing.T) {
 	mustCheck(t, follow(t, s), 66_000, 66_000)
 }
 
-// What was read is not read again.
-func TestReadsWhatIsNew(t *testing.T) {
+// Entries that were read before are not read again.
+func TestReadsOnlyNewEntries(t *testing.T) {
 	h := newHistory(t, "red").grow(1000, 1)
 	s := serve(t, h)
 	m := follow(t, s)
@@ -66,8 +66,8 @@ func TestReadsWhatIsNew(t *testing.T) {
 	}
 }
 
-// A mirror drops partial tiles once there are full ones.
-func TestReadsFullTilesWherePartialOnesWent(t *testing.T) {
+// A mirror deletes partial tiles once full ones exist.
+func TestReadsFullTilesInsteadOfDeletedPartials(t *testing.T) {
 	h := newHistory(t, "red").grow(300, 1)
 	s := serve(t, h.copy())
 	for _, path := range []string{"tile/0/001.p/44", "tile/entries/001.p/44"} {
@@ -78,7 +78,7 @@ func TestReadsFullTilesWherePartialOnesWent(t *testing.T) {
 	mustCheck(t, follow(t, s), 300, 300)
 }
 
-// found checks, wants a finding and nothing changed in the state, and returns it.
+// found runs a check that must return a finding and leave the state unchanged, and returns the finding.
 func found(t *testing.T, m *Monitor, kind Kind, what string) *Finding {
 	t.Helper()
 	before := stateText(t, m)
@@ -99,8 +99,8 @@ func found(t *testing.T, m *Monitor, kind Kind, what string) *Finding {
 	return f
 }
 
-// kept returns a file of a finding.
-func kept(t *testing.T, f *Finding, name string) []byte {
+// evidence returns a file of a finding.
+func evidence(t *testing.T, f *Finding, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(f.Folder, name))
 	if err != nil {
@@ -109,7 +109,7 @@ func kept(t *testing.T, f *Finding, name string) []byte {
 	return content
 }
 
-// A log restored to an older state goes on with other events.
+// A log that was restored to an older state continues with other events.
 func TestFork(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	first := base.copy().grow(100, 1)
@@ -133,34 +133,33 @@ func TestFork(t *testing.T) {
 				kind = Rollback
 			}
 			f := found(t, m, kind, "signed head")
-			if !bytes.Equal(kept(t, f, "known.note"), first.note(t)) || !bytes.Equal(kept(t, f, "shown.note"), second.note(t)) {
-				t.Error("the notes are not the two that were signed")
+			if !bytes.Equal(evidence(t, f, "known.note"), first.note(t)) || !bytes.Equal(evidence(t, f, "shown.note"), second.note(t)) {
+				t.Error("the notes are not the two signed ones")
 			}
 			again := found(t, m, kind, "signed head")
 			if folders, _ := os.ReadDir(m.Evidence); len(folders) != 1 || again.Folder != f.Folder {
-				t.Errorf("kept twice: %v", folders)
+				t.Errorf("stored twice: %v", folders)
 			}
 			if len(second.texts) > 400 {
 				checkForkProof(t, f, first, second)
 			}
-			s.show(first) // what was known is still good
+			s.show(first) // the known history is still accepted
 			mustCheck(t, m, 400, 0)
 		})
 	}
 }
 
-// checkForkProof checks, as a stranger would, that the evidence of a fork stands by
-// itself: both heads are signed, and under the second lies another tree of the
-// first one's size.
+// checkForkProof checks, as a third party would, that the evidence of a fork is self-contained: both heads
+// are signed, and the second contains another tree of the first one's size.
 func checkForkProof(t *testing.T, f *Finding, first, second *history) {
 	t.Helper()
 	var proof verify.Consistency
-	if err := json.Unmarshal(kept(t, f, "proof.json"), &proof); err != nil {
+	if err := json.Unmarshal(evidence(t, f, "proof.json"), &proof); err != nil {
 		t.Fatal(err)
 	}
 	key := first.signer.Verifier()
-	known, errKnown := tlog.OpenCheckpoint(kept(t, f, "known.note"), key)
-	shown, errShown := tlog.OpenCheckpoint(kept(t, f, "shown.note"), key)
+	known, errKnown := tlog.OpenCheckpoint(evidence(t, f, "known.note"), key)
+	shown, errShown := tlog.OpenCheckpoint(evidence(t, f, "shown.note"), key)
 	if err := errors.Join(errKnown, errShown); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +168,7 @@ func checkForkProof(t *testing.T, f *Finding, first, second *history) {
 	}
 }
 
-// A smaller head counts when it stays; one node of a service may be a moment behind.
+// A smaller head counts if it persists; one node of a service may lag for a moment.
 func TestSmallerHeadOnce(t *testing.T) {
 	h := newHistory(t, "red").grow(10, 1)
 	s := serve(t, h)
@@ -190,10 +189,10 @@ func TestSmallerHeadOnce(t *testing.T) {
 	}
 }
 
-// Every resource that a check reads is bent in the middle.
+// Every resource that a check reads is changed in the middle.
 func TestTampered(t *testing.T) {
 	base := newHistory(t, "red").grow(600, 1)
-	flip := func(b []byte) []byte { b[len(b)/2/hashSize*hashSize+20] ^= 1; return b } // no length of an entry stands there
+	flip := func(b []byte) []byte { b[len(b)/2/hashSize*hashSize+20] ^= 1; return b } // not within the length of an entry
 	reorder := func(b []byte) []byte { copy(b, append(bytes.Clone(b[len(b)/2:]), b[:len(b)/2]...)); return b }
 	for path, what := range map[string]string{
 		"tile/entries/000":      "entry ",
@@ -208,12 +207,12 @@ func TestTampered(t *testing.T) {
 			m := follow(t, s)
 			s.bend(path, flip)
 			f := found(t, m, Tampering, what)
-			if !bytes.Equal(kept(t, f, "shown.note"), base.note(t)) {
-				t.Error("the signed head is not kept")
+			if !bytes.Equal(evidence(t, f, "shown.note"), base.note(t)) {
+				t.Error("the signed head is not stored")
 			}
 			if strings.Contains(path, "entries") {
-				if got, want := kept(t, f, "entries"), flip(base.content(path)); !bytes.Equal(got, want) {
-					t.Error("the bundle is not kept as it was served")
+				if got, want := evidence(t, f, "entries"), flip(base.content(path)); !bytes.Equal(got, want) {
+					t.Error("the bundle is not stored as it was served")
 				}
 			}
 			if strings.HasPrefix(path, "tile/0") {
@@ -227,7 +226,7 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// An operator who signs whatever he has: the tree is right, the chain is not.
+// An operator who signs anything: the tree is right, the chain is not.
 func TestSignedButBroken(t *testing.T) {
 	entry := func(h *history, change func(*event.Entry)) []byte {
 		e := event.Entry{Prev: h.last, Record: id.Hash{9}, Seq: uint64(len(h.texts)) + 1}
@@ -246,7 +245,7 @@ func TestSignedButBroken(t *testing.T) {
 	} {
 		for _, size := range []int{0, 10, 255, 256, 300} {
 			if name == "number twice" && size == 0 {
-				continue // the first has none before it
+				continue // nothing precedes the first entry
 			}
 			h := newHistory(t, "red").grow(size, 1)
 			h.put(bad.put(h))
@@ -284,15 +283,15 @@ func TestCompare(t *testing.T) {
 			if f.Known.From != other.url || f.Shown.From != own.url {
 				t.Errorf("known from %s, shown from %s", f.Known.From, f.Shown.From)
 			}
-			if !bytes.Equal(kept(t, f, "known.note"), c.other.note(t)) || !bytes.Equal(kept(t, f, "shown.note"), c.own.note(t)) {
-				t.Error("the notes are not the two that were signed")
+			if !bytes.Equal(evidence(t, f, "known.note"), c.other.note(t)) || !bytes.Equal(evidence(t, f, "shown.note"), c.own.note(t)) {
+				t.Error("the notes are not the two signed ones")
 			}
 		})
 	}
 }
 
-// What another source can't show is no finding, and stops nothing.
-func TestCompareCannotTell(t *testing.T) {
+// A failure of another source is no finding and does not stop the check.
+func TestCompareUnable(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	for name, other := range map[string]*site{"another log": serve(t, newHistory(t, "blue").grow(300, 1)), "nothing": serve(t, base)} {
 		if name == "nothing" {
@@ -305,12 +304,12 @@ func TestCompareCannotTell(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, r, err)
 		}
 		if stateText(t, m) == "" {
-			t.Errorf("%s: the head was verified and is not kept", name)
+			t.Errorf("%s: the head was verified but not stored", name)
 		}
 	}
 }
 
-// Two organizations: neither's state, key nor site is good for the other.
+// Two organizations: state, key and site of one are rejected for the other.
 func TestOrganizationsApart(t *testing.T) {
 	red, blue := serve(t, newHistory(t, "red").grow(20, 1)), serve(t, newHistory(t, "blue").grow(30, 1))
 	mRed, mBlue := follow(t, red), follow(t, blue)

@@ -11,27 +11,25 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// With a policy a head is proved when the policy's quorum of witnesses has cosigned it. A
-// growing log is always a little ahead of its witnesses. A verified head without a quorum
-// may therefore wait for MaxLag. Until then callers can rely on the newest head with a
-// quorum.
+// With a policy, a head is proved if the policy's quorum of witnesses has cosigned it. A growing
+// log is always a little ahead of its witnesses, so a verified head without a quorum may wait for
+// MaxLag. Until then callers can rely on the latest head with a quorum.
 
-// ErrQuorum is wrapped when entries have waited for their quorum longer than MaxLag. It
-// is no proof of misbehaviour: witnesses may be down, or the log may withhold
-// cosignatures.
+// ErrQuorum is wrapped if entries have waited for their quorum longer than MaxLag. It is no proof
+// of misbehaviour: witnesses may be down, or the log may withhold cosignatures.
 var ErrQuorum = errors.New("no quorum of the policy's witnesses")
 
 const (
 	defaultQuorumLag = 10 * time.Minute
-	maxWaiting       = 64 // largest number of kept sightings; with more, the reported lag may be too short
+	maxWaiting       = 64 // maximum number of stored sightings; beyond it, the reported lag may be too short
 )
 
-// QuorumReport says how far the policy's quorum has followed a log.
+// QuorumReport is how far the policy's quorum has followed a log.
 type QuorumReport struct {
-	TreeSize id.Index `json:"tree_size"` // of the newest head with the quorum; 0 without one
+	TreeSize id.Index `json:"tree_size"` // of the latest head with the quorum; 0 if there is none
 	RootHash id.Hash  `json:"root_hash"`
-	// Waiting is the number of verified entries that no head with the quorum covers.
-	// WaitingSince is the time when the first such entry was seen; nil when none waits.
+	// Waiting is the number of verified entries that no head with the quorum covers. WaitingSince
+	// is when the first such entry was seen; nil if none waits.
 	Waiting      id.Index    `json:"waiting_entries"`
 	WaitingSince *id.Instant `json:"waiting_since"`
 }
@@ -42,9 +40,9 @@ type sighting struct {
 	At   id.Instant `json:"at"`
 }
 
-// checkQuorum notes in s the newest head with the quorum, and reports how long the other
-// entries have waited. All heads are of one history. unread is the error of reading the
-// cosigned checkpoint; it may be nil. The result wraps ErrQuorum.
+// checkQuorum records in s the latest head with the quorum, and reports how long the other entries
+// have waited. All heads must be of one history. unread is the error of fetching the cosigned
+// checkpoint; it may be nil. The error wraps ErrQuorum.
 func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread error) error {
 	if m.Policy == nil {
 		return nil
@@ -70,8 +68,8 @@ func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread er
 	return err
 }
 
-// noteSighting notes a verified head without a quorum, and forgets sightings that have
-// one by now.
+// noteSighting records a verified head without a quorum, and removes sightings that have one by
+// now.
 func (s *state) noteSighting(now id.Instant) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w sighting) bool { return w.Size <= s.proven.Size })
 	n := len(s.waiting)
@@ -80,8 +78,8 @@ func (s *state) noteSighting(now id.Instant) {
 	}
 }
 
-// newestProven returns the largest head with the quorum, with the cosignatures of all
-// notes of its tree. The result has no note when no head has the quorum.
+// newestProven returns the largest head with the quorum, with the cosignatures of all notes of its
+// tree. The result has no note if no head has the quorum.
 func (m *Monitor) newestProven(heads []signedHead) (newest signedHead) {
 	for _, h := range heads {
 		if h.note == nil || newest.note != nil && h.Size <= newest.Size {
@@ -94,12 +92,12 @@ func (m *Monitor) newestProven(heads []signedHead) (newest signedHead) {
 	return newest
 }
 
-// hasQuorum reports whether a head has the quorum by the notes of all heads of the same
+// hasQuorum reports whether a head has the quorum, counting the notes of all heads of the same
 // tree. The returned head has one note with all of these cosignatures.
 func (m *Monitor) hasQuorum(h signedHead, others []signedHead) (signedHead, bool) {
 	note, err := tlog.ParseNote(h.note)
 	if err != nil {
-		return h, false // cannot happen: the head's note was opened before
+		return h, false // cannot happen: the head's note was parsed before
 	}
 	for _, other := range others {
 		if other.Checkpoint != h.Checkpoint || other.note == nil {
@@ -124,7 +122,7 @@ func (m *Monitor) withCosignatures(note, other tlog.Note) tlog.Note {
 			continue
 		}
 		at := slices.IndexFunc(other.Signatures, w.Key.Matches)
-		// fails when an invalid line of the key is there already
+		// Add fails if the note already has an invalid line of the key.
 		if more, err := note.Add(other.Signatures[at]); err == nil {
 			note = more
 		}

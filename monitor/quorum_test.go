@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// two is a policy with a quorum of both witnesses.
+// two returns a policy with a quorum of both witnesses.
 func two(t *testing.T, a, b tlog.WitnessSigner) *trust.Policy {
 	t.Helper()
 	p, err := trust.Parse([]byte("witness a " + a.Key().String() + "\nwitness b " + b.Key().String() + "\ngroup both all a b\nquorum both\n"))
@@ -23,7 +23,7 @@ func two(t *testing.T, a, b tlog.WitnessSigner) *trust.Policy {
 	return p
 }
 
-// shown is a site that serves a head, and another one as the newest cosigned.
+// shown makes a site serve a head, and another one as the latest cosigned head.
 func (s *site) shown(h *history, newest, cosigned []byte) {
 	s.show(h)
 	s.answer("checkpoint", func(w http.ResponseWriter, r *http.Request) {
@@ -38,8 +38,8 @@ func (s *site) shown(h *history, newest, cosigned []byte) {
 	})
 }
 
-// A log goes ahead of its witnesses and is followed by them: what has the quorum is
-// told apart from what waits for it, and only what has waited for too long is an error.
+// A log is ahead of its witnesses, which follow it. Entries with the quorum are distinguished from entries
+// that wait for it, and only a wait that is too long is an error.
 func TestQuorum(t *testing.T) {
 	a, b, stranger := witness(t, "a.example", 1), witness(t, "b.example", 2), witness(t, "stranger.example", 3)
 	now := id.Instant(1_795_176_000_000)
@@ -103,7 +103,7 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// What has the quorum is another history than what is shown.
+// The quorum cosigned another history than the shown one.
 func TestQuorumOfAFork(t *testing.T) {
 	a, b := witness(t, "a.example", 1), witness(t, "b.example", 2)
 	h := newHistory(t, "red").grow(300, 1)
@@ -119,12 +119,12 @@ func TestQuorumOfAFork(t *testing.T) {
 	found(t, m, Fork, "another tree below it")
 }
 
-// A log whose key was rotated: in the overlap the other key is told of, and when the
-// key given no longer signs the error says who does, and what there is to do.
+// A log whose key was rotated: during the overlap the other key is reported, and when the given key no
+// longer signs, the error names who does and what to do.
 func TestRotatedKey(t *testing.T) {
 	h := newHistory(t, "red").grow(3, 1)
 	other := newHistory(t, "red")
-	signer, err := tlog.NewSignerKey(string(h.origin()), privateOf(t, "green"))
+	signer, err := tlog.NewSignerKey(string(h.origin()), privateKey(t, "green"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,16 +165,16 @@ func TestRotatedKey(t *testing.T) {
 	m.Keys = m.Keys[:1]
 	wrong := withLine(t, other.note(t), tlog.Signature{Name: string(h.origin()), KeyHash: h.signer.Verifier().Hash(), Value: make([]byte, 64)})
 	if _, err := m.openCheckpoint(wrong, "x"); err == nil || errors.As(err, &unknown) {
-		t.Errorf("a line of the key given that is wrong: got %v", err)
+		t.Errorf("a wrong line of the given key: got %v", err)
 	}
 }
 
-// The keys given are of another log than the one that is shown.
+// The given keys are of another log than the shown one.
 func TestAnotherLog(t *testing.T) {
 	first, second, blue := newHistory(t, "red").grow(3, 1), newHistory(t, "red/2").grow(2, 1), newHistory(t, "blue").grow(1, 1)
 	for name, c := range map[string]struct {
 		shown, given *history
-		says         string
+		want         string
 	}{
 		"the successor's key, the old prefix": {first, second, "that one succeeds it"},
 		"the old key, the successor's prefix": {second, first, "it succeeds that one"},
@@ -186,7 +186,7 @@ func TestAnotherLog(t *testing.T) {
 			m.Keys, m.origin = []tlog.VerifierKey{c.given.signer.Verifier()}, c.given.origin()
 			err := unable(t, m)
 			var another *AnotherLogError
-			if !errors.As(err, &another) || !strings.Contains(err.Error(), c.says) {
+			if !errors.As(err, &another) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -10,18 +10,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// chunk is one entry bundle that was read and checked by itself.
+// chunk is one entry bundle that was fetched and checked on its own.
 type chunk struct {
 	bundle tlog.Bundle
 	prev   id.Hash   // prev value of the first entry
-	hashes []id.Hash // leaf hashes, equal to those of the tile
+	hashes []id.Hash // leaf hashes, equal to those in the tile
 	parsed []event.Entry
 	err    error
 }
 
-// readEntries extends the tree of s to the size of a head. It checks entries, chain,
-// numbers, every new tile, and at the end the root. On the way it checks the roots of
-// listed trees, which ascend from beyond the size of s.
+// readEntries extends the tree of s to the size of a head. It checks entries, chain, numbers, every
+// new tile, and finally the root. On the way it checks the roots of listed trees, which are larger
+// than s and in ascending order.
 func (m *Monitor) readEntries(ctx context.Context, s *state, to signedHead, listed []signedHead) error {
 	r := &readRun{monitor: m, known: s.head.asEvidence(), to: to, tree: s.tree.Clone(), last: s.last, listed: listed}
 	if err := r.readChunks(ctx); err != nil {
@@ -37,7 +37,7 @@ type readRun struct {
 	known   Evidence
 	to      signedHead
 	tree    *tlog.Builder
-	last    id.Hash // event hash of the last entry, the genesis value without one
+	last    id.Hash // event hash of the last entry, or the genesis value
 	full    []tlog.FullTile
 	listed  []signedHead // expected trees at larger sizes, ascending
 }
@@ -47,7 +47,7 @@ func (r *readRun) readChunks(ctx context.Context) error {
 	queue := r.fetchChunks(ctx)
 	defer func() {
 		cancel()
-		for pending := range queue { // until all fetches have ended
+		for pending := range queue { // drain, until all fetches have ended
 			<-pending
 		}
 	}()
@@ -73,8 +73,8 @@ func (r *readRun) readChunks(ctx context.Context) error {
 	return nil
 }
 
-// fetchChunks reads the bundles from the tree's size on, several at a time. They come out
-// in order; at most Readers bundles wait.
+// fetchChunks fetches the bundles from the tree's size on, several concurrently. It returns them in
+// order; at most Readers bundles are pending.
 func (r *readRun) fetchChunks(ctx context.Context) <-chan chan chunk {
 	queue := make(chan chan chunk, r.monitor.Readers-1)
 	begin, size := uint64(r.tree.Size()), uint64(r.to.Size)
@@ -94,8 +94,7 @@ func (r *readRun) fetchChunks(ctx context.Context) <-chan chan chunk {
 	return queue
 }
 
-// fetchChunk fetches a bundle and its tile. It makes all checks that do not need earlier
-// entries.
+// fetchChunk fetches a bundle and its tile. It makes all checks that do not need earlier entries.
 func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 	entries, err := r.monitor.Log.Entries(ctx, b, event.MaxEntryLen)
 	if err != nil {
@@ -109,7 +108,7 @@ func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 	c := chunk{bundle: b, hashes: make([]id.Hash, 0, len(entries)), parsed: make([]event.Entry, 0, len(entries))}
 	for i, text := range entries {
 		if what := c.checkEntry(text, id.Hash(tile[i*len(id.Hash{}):])); what != "" {
-			content, _ := tlog.EntryBundle(entries...) // the same entries encode without an error
+			content, _ := tlog.EntryBundle(entries...) // cannot fail: the entries come from a bundle
 			what = fmt.Sprintf("entry %d: %s", b.Index*tlog.TileWidth+uint64(i), what)
 			return chunk{err: r.newTampering(what, map[string][]byte{"entries": content, "tile": tile})}
 		}
@@ -117,8 +116,8 @@ func (r *readRun) fetchChunk(ctx context.Context, b tlog.Bundle) chunk {
 	return c
 }
 
-// checkEntry checks an entry against its leaf hash in the tile, its number and the entry
-// before it in the bundle. It returns the error as text.
+// checkEntry checks an entry against its leaf hash in the tile, its number and the previous entry
+// in the bundle. It returns the error as text.
 func (c *chunk) checkEntry(text []byte, leaf id.Hash) (what string) {
 	index := c.bundle.Index*tlog.TileWidth + uint64(len(c.hashes))
 	hash := tlog.LeafHash(text)
@@ -172,12 +171,12 @@ func (r *readRun) appendChunk(ctx context.Context, c chunk) error {
 	return nil
 }
 
-// appendLeaves adds leaves up to the size of the next listed tree at most.
+// appendLeaves adds leaves, at most up to the size of the next listed tree.
 func (r *readRun) appendLeaves(ctx context.Context, leaves []id.Hash) error {
 	r.full = r.tree.Append(r.full[:0], leaves...)
 	for _, t := range r.full {
 		if t.Level == 0 {
-			continue // compared when it was fetched
+			continue // compared when fetched
 		}
 		if err := r.compareTile(ctx, tlog.Tile{Level: t.Level, Index: t.Index, Width: tlog.TileWidth},
 			t.Hashes); err != nil {
@@ -199,7 +198,7 @@ func (r *readRun) appendLeaves(ctx context.Context, leaves []id.Hash) error {
 		nil)
 }
 
-// checkPartials compares the partial tiles above level 0 of the whole tree.
+// checkPartials compares the partial tiles above level 0 of the final tree.
 func (r *readRun) checkPartials(ctx context.Context) error {
 	for _, t := range tlog.Partials(r.tree.Size()) {
 		if t.Level == 0 {
@@ -212,7 +211,7 @@ func (r *readRun) checkPartials(ctx context.Context) error {
 	return nil
 }
 
-// compareTile reads a tile and compares it with the hashes of the entries.
+// compareTile fetches a tile and compares it with the hashes computed from the entries.
 func (r *readRun) compareTile(ctx context.Context, t tlog.Tile, want []byte) error {
 	got, err := r.monitor.Log.Tile(ctx, t)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// register holds the logs that a directory has listed, up to an entry of its log.
+// register contains the logs that a directory has listed, up to an entry of its log.
 type register struct {
 	Version int             `json:"version"`
 	Origin  id.Origin       `json:"origin"`          // of the directory
-	ReadTo  id.Index        `json:"read_to"`         // the entries [0, ReadTo) were read
-	Hidden  id.Index        `json:"hidden,omitzero"` // number of these whose content was not shown
+	ReadTo  id.Index        `json:"read_to"`         // entries [0, ReadTo) were read
+	Hidden  id.Index        `json:"hidden,omitzero"` // number of read entries whose content was not shown
 	Logs    []registeredLog `json:"logs"`            // ascending by origin
 }
 
@@ -28,10 +28,10 @@ type registeredLog struct {
 	TreeSize id.Index  `json:"tree_size"`
 	RootHash id.Hash   `json:"root_hash"`
 	LogIndex id.Index  `json:"log_index"` // of the directory's entry that lists this tree
-	LogKeys  []string  `json:"log_keys"`  // every key ever listed, newest last
+	LogKeys  []string  `json:"log_keys"`  // every key ever listed, latest last
 
-	// Unchecked are the trees, ascending by size, that were listed since the last check
-	// in which the log extended all listed trees.
+	// Unchecked are the trees, in ascending order of size, that were listed since the last check in
+	// which the log extended all listed trees.
 	Unchecked []listedTree `json:"unchecked,omitzero"`
 }
 
@@ -44,10 +44,10 @@ type listedTree struct {
 
 const (
 	registerVersion = 1
-	maxRegister     = 1 << 30 // bytes: some two million logs
+	maxRegister     = 1 << 30 // bytes: about two million logs
 )
 
-// loadRegister reads a register, an empty one when there is no file yet.
+// loadRegister reads a register. It returns an empty one if there is no file yet.
 func loadRegister(file string, directory id.Origin) (*register, error) {
 	text, err := readBounded(file, maxRegister)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +74,8 @@ func (r *register) saveTo(file string) error {
 	return durable.ReplaceFile(file, text)
 }
 
-// addListing adds a tree from an entry of the directory. The result has a kind of finding
-// when the tree can't follow the tree listed before.
+// addListing adds a tree from an entry of the directory. It returns a kind of finding if the tree
+// cannot follow the tree listed before.
 func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog) {
 	i, known := slices.BinarySearchFunc(r.Logs, l.Origin,
 		func(a registeredLog, b id.Origin) int { return cmp.Compare(a.Origin, b) })
@@ -102,7 +102,7 @@ func (r *register) addListing(l verify.Listed, at id.Index) (Kind, registeredLog
 	return "", before
 }
 
-// findLog returns the registered log of an origin.
+// findLog returns the registered log with an origin.
 func (r *register) findLog(origin id.Origin) (registeredLog, bool) {
 	i, known := slices.BinarySearchFunc(r.Logs, origin,
 		func(a registeredLog, b id.Origin) int { return cmp.Compare(a.Origin, b) })
@@ -112,7 +112,7 @@ func (r *register) findLog(origin id.Origin) (registeredLog, bool) {
 	return r.Logs[i], true
 }
 
-// newestHead returns the newest listed tree as a head that the log must extend.
+// newestHead returns the latest listed tree as a head that the log must extend.
 func (l registeredLog) newestHead() signedHead {
 	return listedTree{TreeSize: l.TreeSize, RootHash: l.RootHash, LogIndex: l.LogIndex}.asHead(l.Origin)
 }
@@ -124,8 +124,8 @@ func (t listedTree) asHead(origin id.Origin) signedHead {
 	}
 }
 
-// uncheckedHeads returns the trees that the log must extend: the unchecked trees and the
-// newest, ascending by size.
+// uncheckedHeads returns the trees that the log must extend: the unchecked trees and the latest
+// tree, in ascending order of size.
 func (l registeredLog) uncheckedHeads() (all []signedHead) {
 	for _, t := range l.Unchecked {
 		if t.TreeSize < l.TreeSize {
@@ -135,8 +135,8 @@ func (l registeredLog) uncheckedHeads() (all []signedHead) {
 	return append(all, l.newestHead())
 }
 
-// findListing returns the index of the directory's entry that lists a tree. For an
-// unknown tree it is the index of the newest.
+// findListing returns the index of the directory's entry that lists a tree. If the tree is unknown,
+// it returns the index for the latest tree.
 func (l registeredLog) findListing(of Evidence) id.Index {
 	for _, t := range l.Unchecked {
 		if t.TreeSize == of.TreeSize && t.RootHash == of.RootHash {
@@ -146,7 +146,7 @@ func (l registeredLog) findListing(of Evidence) id.Index {
 	return l.LogIndex
 }
 
-// parseKeys returns the keys that were listed for the log.
+// parseKeys returns the keys that the directory listed for the log.
 func (l registeredLog) parseKeys() (keys []tlog.VerifierKey, err error) {
 	for _, text := range l.LogKeys {
 		key, err := tlog.ParseVerifierKey(text)

@@ -12,15 +12,15 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// UnknownKeyError is returned when only unknown keys signed a checkpoint of the log. It
-// is no proof of misbehaviour, because a log may get another key. errors.Is(err,
-// tlog.ErrSignature) holds.
+// UnknownKeyError is returned if only unknown keys signed a checkpoint of the log. It is no proof
+// of misbehaviour, because a log may get another key. errors.Is(err, tlog.ErrSignature) reports
+// true.
 type UnknownKeyError struct {
 	From    string    // source of the checkpoint
 	Origin  id.Origin // of the log
-	Size    id.Index  // of its tree, as the checkpoint says
-	Signers []string  // signers with the log's name, as name and key id; unverified
-	Given   []string  // the known keys, likewise
+	Size    id.Index  // of its tree, according to the checkpoint
+	Signers []string  // name and key ID of the signers with the log's name; unverified
+	Given   []string  // name and key ID of the known keys
 	// Unstated is why no event of the log vouches for a signer under a known key.
 	Unstated error
 }
@@ -42,14 +42,14 @@ func (e *UnknownKeyError) Error() string {
 // Unwrap returns tlog.ErrSignature.
 func (e *UnknownKeyError) Unwrap() error { return tlog.ErrSignature }
 
-// AnotherLogError is returned when a source shows the checkpoint of another log than that
-// of the given keys.
+// AnotherLogError is returned if a source shows the checkpoint of a log other than the log of the
+// given keys.
 type AnotherLogError struct {
 	From         string
 	Shown, Given id.Origin
 }
 
-// Error says how the two logs are related.
+// Error describes how the two logs are related.
 func (e *AnotherLogError) Error() string {
 	text := fmt.Sprintf("%s shows the log %s, and the keys given are of %s", e.From, e.Shown, e.Given)
 	shown, n := e.Shown.Split()
@@ -68,8 +68,7 @@ func (e *AnotherLogError) Error() string {
 // Unwrap returns tlog.ErrSignature.
 func (e *AnotherLogError) Unwrap() error { return tlog.ErrSignature }
 
-// explainUnopened returns a more specific error for a checkpoint that no key opens, or
-// err.
+// explainUnopened returns a more specific error for a checkpoint that no key opens, or err itself.
 func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 	c, unreadable := tlog.ReadCheckpoint(note)
 	if unreadable != nil || !errors.Is(err, tlog.ErrSignature) {
@@ -83,7 +82,7 @@ func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 		known = append(known, k.Key)
 	}
 	signers := verify.UnknownSigners(note, known)
-	if len(signers) == 0 { // an invalid line of a given key, or no line of the log
+	if len(signers) == 0 { // an invalid line of a given key, or no line with the log's name
 		return err
 	}
 	e := &UnknownKeyError{From: from, Origin: m.origin, Size: c.Size, Signers: signers}
@@ -93,9 +92,9 @@ func (m *Monitor) explainUnopened(note []byte, from string, err error) error {
 	return e
 }
 
-// knownKeys returns the given keys, and those that the log stated under one of them.
+// knownKeys returns the given keys and the keys that the log stated under one of them.
 func (m *Monitor) knownKeys() []verify.LogKey {
-	keys, _ := m.addAccepted() // accepted keys were read before
+	keys, _ := m.addAccepted() // cannot fail: the accepted keys were added before
 	return keys
 }
 
@@ -111,9 +110,9 @@ func (m *Monitor) addAccepted() (keys []verify.LogKey, err error) {
 	return keys, nil
 }
 
-// followKeys accepts the unknown keys that signed a checkpoint of the log, if the log stated them under a known key in a
-// tree that is of one history with the kept head. The error, a Finding or why a key was not accepted, may be nil although
-// a key was not accepted.
+// followKeys accepts the unknown keys that signed a checkpoint of the log, if the log stated them
+// under a known key in a tree that is of one history with the stored head. The error is a Finding
+// or why a key was not accepted; it may be nil although a key was not accepted.
 func (m *Monitor) followKeys(ctx context.Context, s *state, note []byte) error {
 	statements, unstated := verify.FindKeyStatements(note, m.knownKeys(),
 		func(key tlog.KeyHash) (*verify.Bundle, error) { return m.keyStatement(ctx, s, key) })
@@ -131,7 +130,7 @@ func (m *Monitor) followKeys(ctx context.Context, s *state, note []byte) error {
 	return unstated
 }
 
-// keyStatement fetches the statement of a key, once in a check.
+// keyStatement fetches the statement of a key, once per check.
 func (m *Monitor) keyStatement(ctx context.Context, s *state, key tlog.KeyHash) (*verify.Bundle, error) {
 	if a, fetched := s.statements[key]; fetched {
 		return a.bundle, a.err
@@ -149,7 +148,7 @@ type statementAnswer struct {
 	err    error
 }
 
-// findingIn returns err if it is a Finding, and nil otherwise.
+// findingIn returns err if it is a Finding, or nil.
 func findingIn(err error) error {
 	if f := (*Finding)(nil); errors.As(err, &f) {
 		return f
@@ -157,12 +156,11 @@ func findingIn(err error) error {
 	return nil
 }
 
-// otherSigners returns the signature lines of a head that have the log's name and an
-// unknown key.
+// otherSigners returns the signature lines of a head with the log's name and an unknown key.
 func (m *Monitor) otherSigners(h signedHead) (signers []string) {
 	note, err := tlog.ParseNote(h.note)
 	if err != nil {
-		return nil // cannot happen: the head's note was opened before
+		return nil // cannot happen: the head's note was parsed before
 	}
 	for _, line := range note.Signatures {
 		known := slices.ContainsFunc(m.knownKeys(), func(k verify.LogKey) bool { return k.Key.Hash() == line.KeyHash })

@@ -19,33 +19,33 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// ErrState is wrapped when the state file is malformed, damaged, or of another log.
+// ErrState is wrapped if the state file is malformed, damaged, or of another log.
 var ErrState = errors.New("state file can't be used")
 
-// state is a monitor's knowledge: the newest verified head and the data for the next
+// state is what a monitor stores between checks: the latest verified head and the data for the next
 // check.
 type state struct {
 	head signedHead // no note before the first check
 	tree *tlog.Builder
-	last id.Hash // event hash of the last entry, the genesis value without one
+	last id.Hash // event hash of the last entry, or the genesis value
 
 	// With a policy: the newest head with the quorum and its cosignatures, and the larger
 	// verified heads, ascending.
-	proven  signedHead // no note for none
+	proven  signedHead // without a note if there is none
 	waiting []sighting
 
-	// Of this check, not stored: trees whose last entry states a key that it has accepted, and fetched statements.
+	// Not stored: trees whose last entry states a key that this check accepted, and fetched statements.
 	stated     []signedHead
 	statements map[tlog.KeyHash]statementAnswer
 }
 
-// document is a stored state: one line of JSON, and a line with the SHA-256 of the first
-// in hex. The sum finds damage and not forgery, because a writer of the file can also
-// write the sum.
+// document is a stored state: one line of JSON, and a line with the SHA-256 of the first in hex.
+// The sum detects damage but not forgery, because anyone who can write the file can also write the
+// sum.
 type document struct {
 	Version    int      `json:"version"`
 	Checkpoint string   `json:"checkpoint"`    // signed note
-	LastLeaf   id.Hash  `json:"last_leaf"`     // event hash of the last entry, the genesis value when empty
+	LastLeaf   id.Hash  `json:"last_leaf"`     // event hash of the last entry, or the genesis value
 	Tiles      [][]byte `json:"partial_tiles"` // base64, as tlog.Partials names them
 
 	Proven  string     `json:"cosigned_checkpoint,omitzero"` // signed note with its cosignatures
@@ -59,9 +59,9 @@ const (
 	maxState     = 1 << 20 // bytes
 )
 
-// loadState reads the state. Without a file it is the state of an empty log.
+// loadState reads the state. If there is no file, it returns the state of an empty log.
 func (m *Monitor) loadState() (*state, error) {
-	m.accepted = nil // a key that an earlier check accepted counts if its state was written
+	m.accepted = nil // keys accepted by an earlier check count only if its state was written
 	text, err := readBounded(m.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder), last: event.Genesis(m.origin)}, nil
@@ -85,7 +85,7 @@ func readBounded(name string, max int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, max+1))
 }
 
-// parseState reads the form of formatState for a log with one of the keys.
+// parseState parses the output of formatState for a log with one of the keys.
 func (m *Monitor) parseState(text []byte) (*state, error) {
 	var d document
 	if err := readSummed(text, &d); err != nil {
@@ -110,7 +110,7 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 		return nil, errors.New("its tiles do not lead to its root")
 	}
 	s := &state{head: head, tree: tree, last: d.LastLeaf, waiting: d.Waiting}
-	if d.Proven != "" { // a head under a key that is no longer given is forgotten
+	if d.Proven != "" { // forgotten if its key is no longer given
 		if proven, err := m.openCheckpoint([]byte(d.Proven), m.State); err == nil && proven.Size <= head.Size {
 			s.proven = proven
 		}
@@ -118,7 +118,7 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 	return s, nil
 }
 
-// restoreTree makes the builder of a tree from its partial tiles.
+// restoreTree returns the builder of a tree from its partial tiles.
 func restoreTree(size id.Index, tiles [][]byte) (*tlog.Builder, error) {
 	hashes := make([][]id.Hash, len(tiles))
 	for i, tile := range tiles {
@@ -160,7 +160,7 @@ func formatSummed(d any) ([]byte, error) {
 	return fmt.Appendf(line, "\n%x\n", sum), nil
 }
 
-// readSummed reads exactly the form that summed writes.
+// readSummed parses exactly the form that formatSummed writes.
 func readSummed(text []byte, d any) error {
 	line, sum, ok := bytes.Cut(text, []byte("\n"))
 	want := sha256.Sum256(line)

@@ -14,26 +14,26 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Predecessor is a frozen log that another log succeeds. The first event of the successor
-// names the last checkpoint of the predecessor. The two logs are one history only if this
-// checkpoint and the kept head of the predecessor are equal, or one extends the other.
+// Predecessor is a frozen log that another log succeeds. The first event of the successor names the
+// last checkpoint of the predecessor. The two logs are one history only if this checkpoint and the
+// stored head of the predecessor are equal, or one extends the other.
 type Predecessor struct {
 	Log   *client.Tiles
 	Keys  []tlog.VerifierKey
-	State string // file of its kept head; it is only read
+	State string // file with its stored head; it is only read
 }
 
-// SuccessionReport is the first event's statement about the predecessor, with the kept
-// head that it was compared with.
+// SuccessionReport is the first event's statement about the predecessor, with the stored head that
+// it was compared with.
 type SuccessionReport struct {
 	Predecessor id.Origin `json:"predecessor"`
 	LastSize    id.Index  `json:"last_size"` // of the last checkpoint that the log's first event names
-	KeptSize    id.Index  `json:"kept_size"` // of the predecessor's kept head; 0 without one
+	KeptSize    id.Index  `json:"kept_size"` // of the predecessor's stored head; 0 if there is none
 	Reason      string    `json:"reason"`
 }
 
-// checkSuccession checks the first event of a verified log against the predecessor's kept
-// head. Its error is a Finding, or says why the comparison was impossible.
+// checkSuccession checks the first event of a verified log against the predecessor's stored head.
+// The error is a Finding, or the reason why they could not be compared.
 func (m *Monitor) checkSuccession(ctx context.Context, s *state, r *Report) error {
 	if m.Predecessor == nil {
 		return nil
@@ -55,7 +55,7 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 	if s.head.Size == 0 {
 		return errors.New("the log is empty: it does not say yet what it succeeds")
 	}
-	said, err := m.readFirstEvent(ctx, s)
+	statement, err := m.readFirstEvent(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 	if err != nil {
 		return err
 	}
-	note := []byte(said.Checkpoint)
+	note := []byte(statement.Checkpoint)
 	if err := findingIn(before.followKeys(ctx, kept, note)); err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 		return fmt.Errorf("the last checkpoint that it names of %s: %w", before.origin, err)
 	}
 	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size,
-		Reason: said.Reason}
+		Reason: statement.Reason}
 	return before.checkOneHistory(ctx, kept, last)
 }
 
-// loadKeptState reads the state; without a file it has no head.
+// loadKeptState reads the state. Without a file it has no head.
 func (m *Monitor) loadKeptState() (*state, error) {
 	if _, err := os.Stat(m.State); errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder)}, nil
@@ -88,8 +88,7 @@ func (m *Monitor) loadKeptState() (*state, error) {
 	return s, nil
 }
 
-// readFirstEvent reads the first event of the log and checks it against the verified
-// head.
+// readFirstEvent fetches the first event of the log and checks it against the verified head.
 func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Succession, error) {
 	shown, err := m.Predecessor.Log.Successor(ctx)
 	if err != nil {
@@ -120,14 +119,14 @@ func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Successi
 	if err != nil {
 		return verify.Succession{}, tampered("its first entry is not in the form of one")
 	}
-	said, err := verify.ReadSuccession(m.origin, entry, []byte(shown.Record), []byte(shown.Envelope))
+	statement, err := verify.ReadSuccession(m.origin, entry, []byte(shown.Record), []byte(shown.Envelope))
 	if err != nil {
-		return said, tampered("its first event does not say which log it succeeds: " + err.Error())
+		return statement, tampered("its first event does not say which log it succeeds: " + err.Error())
 	}
-	return said, nil
+	return statement, nil
 }
 
-// checkOneHistory checks that the kept head and the last checkpoint are of one history.
+// checkOneHistory checks that the stored head and the last checkpoint are of one history.
 func (m *Monitor) checkOneHistory(ctx context.Context, kept *state, last signedHead) error {
 	switch {
 	case kept.head.note == nil:
@@ -145,7 +144,7 @@ func (m *Monitor) checkOneHistory(ctx context.Context, kept *state, last signedH
 	return m.explainUnread(m.checkExtends(ctx, last, kept.head))
 }
 
-// explainUnread adds the purpose of the comparison to an error that is no Finding.
+// explainUnread adds the purpose of the comparison to an error that is not a Finding.
 func (m *Monitor) explainUnread(err error) error {
 	var f *Finding
 	if err == nil || errors.As(err, &f) {
@@ -156,8 +155,8 @@ func (m *Monitor) explainUnread(err error) error {
 		m.origin, err)
 }
 
-// rootAtSize returns the root of a tree at a smaller size; ok is false when the partial
-// tiles are not enough.
+// rootAtSize returns the root of a tree at a smaller size. ok is false if the partial tiles do not
+// suffice.
 func rootAtSize(tree *tlog.Builder, size id.Index) (root id.Hash, ok bool) {
 	if size == 0 {
 		return tlog.EmptyRoot(), true

@@ -19,8 +19,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// succeed returns a log that goes on in place of red's, and what the service says of
-// it: its first event names note as the last checkpoint.
+// succeed returns a log that succeeds red's, and the service's statement about it. Its first event names
+// note as the last checkpoint.
 func succeed(t testing.TB, note []byte) (h *history, next []byte) {
 	t.Helper()
 	h = newHistory(t, redID+"/2")
@@ -58,8 +58,8 @@ func succeed(t testing.TB, note []byte) (h *history, next []byte) {
 	return h, next
 }
 
-// heir returns a monitor of the log that succeeds the one of old, which was followed by m.
-func heir(t testing.TB, old *site, m *Monitor, h *history, next []byte) *Monitor {
+// followSuccessor returns a monitor of the log that succeeds the log of old, which m followed.
+func followSuccessor(t testing.TB, old *site, m *Monitor, h *history, next []byte) *Monitor {
 	t.Helper()
 	old.answer("successor", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(next) })
 	now := follow(t, serve(t, h))
@@ -67,8 +67,8 @@ func heir(t testing.TB, old *site, m *Monitor, h *history, next []byte) *Monitor
 	return now
 }
 
-// The first event of a successor has to name a last checkpoint of the one history
-// that the monitor has kept of the log before it.
+// The first event of a successor must name a last checkpoint in the history that the monitor has stored
+// of the predecessor.
 func TestSuccession(t *testing.T) {
 	whole := newHistory(t, redID).grow(600, 1)
 	at := func(n int) *history {
@@ -80,10 +80,10 @@ func TestSuccession(t *testing.T) {
 	}
 	tests := map[string]struct {
 		kept, last int  // sizes of the head that was kept, and of the last checkpoint that is named
-		gone       bool // the old log shows no tiles any more
+		gone       bool // the old log no longer shows tiles
 		fork       bool // the named checkpoint is of another history
 		finding    Kind // "" for none
-		unknown    bool // can't be told
+		unknown    bool // can't be reports
 	}{
 		"the very head":                     {kept: 300, last: 300, gone: true},
 		"an extension":                      {kept: 300, last: 600},
@@ -112,7 +112,7 @@ func TestSuccession(t *testing.T) {
 			}
 			h, next := succeed(t, last.note(t))
 			h.grow(4, 5)
-			now := heir(t, old, m, h, next)
+			now := followSuccessor(t, old, m, h, next)
 			if tt.gone {
 				old.show(newHistory(t, redID))
 				old.answer("successor", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(next) })
@@ -136,8 +136,8 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// What does not belong to the first entry of the new log proves that it lies; what is
-// not there, or is about another log, tells nothing.
+// Content that contradicts the first entry of the new log proves misbehaviour; content that is missing, or is
+// about another log, proves nothing.
 func TestSuccessionBent(t *testing.T) {
 	first := newHistory(t, redID).grow(3, 1)
 	other := newHistory(t, blueID).grow(3, 1)
@@ -145,7 +145,7 @@ func TestSuccessionBent(t *testing.T) {
 		note    []byte
 		bend    func(*client.Successor, *history)
 		finding Kind
-		says    string
+		want    string
 	}{
 		"another record": {first.note(t), func(s *client.Successor, _ *history) { s.Record = strings.Replace(s.Record, "operator", "x", 1) + " " }, Tampering, "does not say which log"},
 		"another envelope": {first.note(t), func(s *client.Successor, _ *history) {
@@ -170,21 +170,21 @@ func TestSuccessionBent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			now := heir(t, old, m, h, next)
+			now := followSuccessor(t, old, m, h, next)
 			if tt.finding != "" {
-				found(t, now, tt.finding, tt.says)
+				found(t, now, tt.finding, tt.want)
 				return
 			}
 			var f *Finding
-			if _, err := now.Check(t.Context()); err == nil || errors.As(err, &f) || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got %v, want it to say %s", err, tt.says)
+			if _, err := now.Check(t.Context()); err == nil || errors.As(err, &f) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
 	}
 }
 
-// A monitor of a log that has ended says what goes on in its place, if asked to.
-func TestSuccessorIsTold(t *testing.T) {
+// A monitor of a log that has ended reports the successor, if asked to.
+func TestSuccessorIsReported(t *testing.T) {
 	old := serve(t, newHistory(t, redID).grow(3, 1))
 	m := follow(t, old)
 	m.AskSuccessor = true
@@ -200,8 +200,8 @@ func TestSuccessorIsTold(t *testing.T) {
 	}
 }
 
-// A fleet follows a log to its successor, and checks how the one goes on from the
-// other, whatever the old one can still show.
+// A fleet follows a log to its successor, and checks that the successor continues it, whatever the old log can
+// still show.
 func TestFleetFollowsSuccessor(t *testing.T) {
 	s := newService(t)
 	s.show(redID, newHistory(t, redID).grow(300, 1))
@@ -216,17 +216,17 @@ func TestFleetFollowsSuccessor(t *testing.T) {
 	s.successors[redID], s.frozen[redID] = next, true
 	s.list(redID + "/2")
 	for range 2 {
-		told := map[id.Origin]Report{}
-		if err := f.Check(t.Context(), func(r Report, _ error) { told[r.Origin] = r }); err != nil {
+		reports := map[id.Origin]Report{}
+		if err := f.Check(t.Context(), func(r Report, _ error) { reports[r.Origin] = r }); err != nil {
 			t.Fatal(err)
 		}
-		if old := told[s.logs[redID].origin()]; old.Successor == nil || old.Successor.Origin != h.origin() || old.Successor.LogKey != h.signer.Verifier().String() || old.Successor.Unread == "" {
+		if old := reports[s.logs[redID].origin()]; old.Successor == nil || old.Successor.Origin != h.origin() || old.Successor.LogKey != h.signer.Verifier().String() || old.Successor.Unread == "" {
 			t.Errorf("the old log: got %+v, %+v", old, old.Successor)
 		}
-		if now := told[h.origin()]; now.Succession == nil || now.Succession.KeptSize != 300 || now.Succession.LastSize != 300 || now.TreeSize != 3 {
+		if now := reports[h.origin()]; now.Succession == nil || now.Succession.KeptSize != 300 || now.Succession.LastSize != 300 || now.TreeSize != 3 {
 			t.Errorf("the new log: got %+v, %+v", now, now.Succession)
 		}
-		if blue := told[s.logs[blueID].origin()]; blue.Successor != nil || blue.Succession != nil {
+		if blue := reports[s.logs[blueID].origin()]; blue.Successor != nil || blue.Succession != nil {
 			t.Errorf("the other organization: got %+v", blue)
 		}
 	}
@@ -235,7 +235,7 @@ func TestFleetFollowsSuccessor(t *testing.T) {
 	}
 }
 
-// The successor of a log that others were shown more of is found by who kept that.
+// If others were shown more of a log than its successor continues, a monitor that stored more detects it.
 func TestFleetFindsForkInSuccession(t *testing.T) {
 	s := newService(t)
 	s.show(redID, newHistory(t, redID).grow(10, 1))

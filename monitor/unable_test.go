@@ -14,25 +14,25 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// unable checks, and wants an error from which nothing follows.
+// unable runs a check that must return an error that proves nothing.
 func unable(t *testing.T, m *Monitor) error {
 	t.Helper()
 	before := stateText(t, m)
 	_, err := m.Check(t.Context())
 	var f *Finding
 	if err == nil || errors.As(err, &f) {
-		t.Errorf("got %v, want an error that is no finding", err)
+		t.Errorf("got %v, want an error that is not a finding", err)
 	}
 	if stateText(t, m) != before {
 		t.Error("the state file has changed")
 	}
 	if _, err := os.Stat(m.Evidence); !os.IsNotExist(err) {
-		t.Errorf("there is evidence of something: %v", err)
+		t.Errorf("evidence was stored: %v", err)
 	}
 	return err
 }
 
-// Whatever a server says that is no log, at each resource that a check reads.
+// Answers that are not from a log, for each resource that a check reads.
 func TestRubbish(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	answers := map[string]http.HandlerFunc{
@@ -63,7 +63,7 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
-// endless writes more than anything has, until the reader has had enough.
+// endless writes until the reader stops.
 func endless(w http.ResponseWriter, _ *http.Request) {
 	block := make([]byte, 64<<10)
 	for range 4 << 10 {
@@ -73,7 +73,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// A server that takes the request and says nothing, and one that goes on for ever.
+// A server that accepts the request but does not answer, and one that never ends its answer.
 func TestHangs(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	for _, path := range []string{"checkpoint", "tile/0/000", "tile/entries/001.p/44"} {
@@ -96,7 +96,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// Checkpoints that are not one of this log's key.
+// Checkpoints that this log's key did not sign.
 func TestForeignCheckpoint(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	other := newHistory(t, "blue").grow(300, 1)
@@ -126,7 +126,7 @@ func TestForeignCheckpoint(t *testing.T) {
 	}
 }
 
-// A state file that was damaged in any place, or is none.
+// A state file that is damaged anywhere, or is something else.
 func TestStateDamaged(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	s := serve(t, base)
@@ -153,7 +153,7 @@ func TestStateDamaged(t *testing.T) {
 	mustCheck(t, m, 300, 0)
 }
 
-// What a document says is held against the head that it carries, sum or not.
+// The contents of a state file are checked against its head, whether or not the sum is correct.
 func TestStateContradictsItself(t *testing.T) {
 	base := newHistory(t, "red").grow(300, 1)
 	m := follow(t, serve(t, base))
@@ -176,7 +176,7 @@ func TestStateContradictsItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := m.parseState(text); err == nil {
-			t.Errorf("%s: is read", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }
