@@ -12,13 +12,13 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
 // admitCaller returns for whom a request is made, and the public name of its token, if the role has a
 // permission. A request with a token needs no look at the site that it comes from, because no browser
 // adds a token by itself.
-func (s *surface) admitCaller(r *http.Request, right account.Permission) (*account.Session, consoletoken.ID, error) {
+func (s *surface) admitCaller(r *http.Request, right account.Permission) (*account.Session, apitoken.ID, error) {
 	if token := bearerToken(r); token != "" {
 		return s.admitToken(r, token, right)
 	}
@@ -80,7 +80,7 @@ func errNoSession(cause error) error {
 // bearerToken returns the console token of a request, "" when it has none.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, consoletoken.Prefix) {
+	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, apitoken.Prefix) {
 		return ""
 	}
 	return token
@@ -89,7 +89,7 @@ func bearerToken(r *http.Request) string {
 // admitToken returns for whom a token acts if its role and its kind have a permission.
 func (s *surface) admitToken(
 	r *http.Request, token string, right account.Permission,
-) (*account.Session, consoletoken.ID, error) {
+) (*account.Session, apitoken.ID, error) {
 	who, name, err := s.Tokens.Authenticate(r.Context(), token)
 	if err != nil {
 		return nil, "", err
@@ -108,7 +108,7 @@ type exchange struct {
 	request
 	surface *surface
 	right   account.Permission
-	token   consoletoken.ID // "" for a session
+	token   apitoken.ID // "" for a session
 	handle  handler
 	w       http.ResponseWriter
 	answer  answer

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
 // Sessions finds the session of a token; fault.Unauthorized when there is none, or when it
@@ -23,9 +23,9 @@ type Sessions interface {
 	Session(ctx context.Context, token string) (*account.Session, error)
 }
 
-// tokenFinder finds for whom a console token acts (package consoletoken).
+// tokenFinder finds for whom a console token acts (package apitoken).
 type tokenFinder interface {
-	Authenticate(ctx context.Context, token string) (*account.Session, consoletoken.ID, error)
+	Authenticate(ctx context.Context, token string) (*account.Session, apitoken.ID, error)
 }
 
 // organizations tells what an organization allows (package org).

@@ -51,7 +51,7 @@ import (
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
@@ -72,7 +72,7 @@ type Options struct {
 	StreamExports *streamexport.Exporter
 	Simulator     *simulate.Simulator
 	Witnesses     *witness.Witnesses
-	Tokens        *consoletoken.Tokens
+	Tokens        *apitoken.Tokens
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
 	Evidence      *evidence.Exporter

@@ -32,7 +32,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -78,7 +78,7 @@ type world struct {
 	webhooks  *webhook.Sender
 	exporter  *streamexport.Exporter
 	erasures  *erasure.Erasures
-	tokens    *consoletoken.Tokens
+	tokens    *apitoken.Tokens
 	roles     roles
 	house     *witnesstest.Witness // the service's
 	witnesses *witness.Witnesses
@@ -121,7 +121,7 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
 	})
 	w.roles = roles{}
-	w.tokens = consoletoken.New(consoletoken.Options{Records: w.Engine, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
+	w.tokens = apitoken.New(apitoken.Options{Records: w.Engine, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
 	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
 	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: events,
 		Eraser: &erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,

@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
 // streamPeople have sessions "1" and "2", auditors of tenants 1 and 2.
@@ -30,7 +30,7 @@ func (streamPeople) Session(_ context.Context, token string) (*account.Session, 
 	return &account.Session{Account: "acc_" + account.ID(token), Tenant: id.Tenant(token[0] - '0'), Role: account.Auditor}, nil
 }
 
-func (streamPeople) Authenticate(context.Context, string) (*account.Session, consoletoken.ID, error) {
+func (streamPeople) Authenticate(context.Context, string) (*account.Session, apitoken.ID, error) {
 	return nil, "", fault.New(fault.Unauthorized, "no")
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-func describeToken(k consoletoken.Token) wire.Token {
+func describeToken(k apitoken.Token) wire.Token {
 	return wire.Token{TokenID: string(k.ID), Name: k.Name, Role: string(k.Role), CreatedAt: k.CreatedAt,
 		ExpiresAt: k.ExpiresAt}
 }
@@ -28,12 +28,12 @@ func (s *Server) listTokens(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	begin := 1 + slices.IndexFunc(all, func(k consoletoken.Token) bool { return string(k.ID) == p.After })
+	begin := 1 + slices.IndexFunc(all, func(k apitoken.Token) bool { return string(k.ID) == p.After })
 	if begin == 0 && p.After != "" {
 		return answer{}, fault.New(fault.Invalid, "after is not a token of yours")
 	}
 	var body wire.Tokens
-	body.Tokens, body.Next = edge.CutPage(p, all[begin:], func(k consoletoken.Token) string { return string(k.ID) },
+	body.Tokens, body.Next = edge.CutPage(p, all[begin:], func(k apitoken.Token) string { return string(k.ID) },
 		describeToken)
 	return jsonAnswer(http.StatusOK, body), nil
 }
@@ -47,7 +47,7 @@ func (s *Server) createToken(r *request) (answer, error) {
 	if err := r.DecodeBody(&body); err != nil {
 		return answer{}, err
 	}
-	wanted := consoletoken.Wanted{Name: body.Name, Role: body.Role, ExpiresAt: id.InstantOf(body.ExpiresAt)}
+	wanted := apitoken.Wanted{Name: body.Name, Role: body.Role, ExpiresAt: id.InstantOf(body.ExpiresAt)}
 	made, secret, err := s.Tokens.Create(r.Context(), r.Who.Tenant, r.Who.Account, wanted)
 	if err != nil {
 		return answer{}, err
@@ -56,6 +56,6 @@ func (s *Server) createToken(r *request) (answer, error) {
 }
 
 func (s *Server) deleteToken(r *request) (answer, error) {
-	name := consoletoken.ID(r.PathParameter("token"))
+	name := apitoken.ID(r.PathParameter("token"))
 	return noContent(s.Tokens.Delete(r.Context(), r.Who.Tenant, r.Who.Account, name))
 }

@@ -19,7 +19,7 @@ import (
 // roles are members' roles with changes; "" is the role of one who is no member any more.
 type roles map[account.ID]account.Role
 
-// TakenOverAt implements consoletoken.Members.
+// TakenOverAt implements apitoken.Members.
 func (r roles) TakenOverAt(context.Context, account.ID) (id.Instant, error) { return 0, nil }
 
 func (r roles) Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error) {

@@ -43,7 +43,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -81,7 +81,7 @@ type service struct {
 	members   *member.Members
 	factors   *factor.Factors
 	voterKeys *voterkey.Keys
-	tokens    *consoletoken.Tokens
+	tokens    *apitoken.Tokens
 
 	approvals *approval.Approvals
 	voterMail *notify.Voters
@@ -223,7 +223,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Accounts: s.accounts, Factors: s.factors, Clock: s.clock.Now, Mail: letters})
 	s.members = member.New(member.Options{Records: records, Events: s.events, Accounts: s.accounts, Quota: bounds,
 		Clock: s.clock.Now, Mail: letters, VoterKeys: s.voterKeys, Held: s.clock.Check})
-	s.tokens = consoletoken.New(consoletoken.Options{Records: records, Events: s.events, Members: s.accounts,
+	s.tokens = apitoken.New(apitoken.Options{Records: records, Events: s.events, Members: s.accounts,
 		Pace: bounds, Clock: s.clock.Now})
 
 	// Decisions, and what is sent about them.

@@ -34,7 +34,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
@@ -53,7 +53,7 @@ var checks = sync.OnceValue(func() map[storage.Kind]Check {
 	for _, owned := range []func() map[storage.Kind]Check{
 		approval.RecordChecks, notify.RecordChecks, workflow.RecordChecks,
 		mail.RecordChecks, directory.RecordChecks, erasure.RecordChecks, witness.RecordChecks, streamexport.RecordChecks,
-		sysevent.RecordChecks, account.RecordChecks, agent.RecordChecks, consoletoken.RecordChecks, member.RecordChecks,
+		sysevent.RecordChecks, account.RecordChecks, agent.RecordChecks, apitoken.RecordChecks, member.RecordChecks,
 		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, voterkey.RecordChecks, webhook.RecordChecks, log.RecordChecks,
 	} {
 		maps.Copy(all, owned())

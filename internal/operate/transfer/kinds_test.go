@@ -26,7 +26,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -359,7 +359,7 @@ func (r *resident) furnish(t *testing.T, c *collected) {
 	if _, err := r.members().Invite(t.Context(), r.Tenant, &account.Session{Account: owner}, "joe@example.com", account.Auditor); err != nil {
 		t.Fatal(err)
 	}
-	wanted := consoletoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(r.now.Add(time.Hour))}
+	wanted := apitoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(r.now.Add(time.Hour))}
 	if _, _, err := r.tokens().Create(t.Context(), r.Tenant, owner, wanted); err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-func (h *house) tokens() *consoletoken.Tokens {
-	return consoletoken.New(consoletoken.Options{
+func (h *house) tokens() *apitoken.Tokens {
+	return apitoken.New(apitoken.Options{
 		Records: h.engine, Events: h.systemEvents, Members: h.accounts, Clock: h.clock, Pace: &quota.Quota{Records: h.engine, Clock: h.clock},
 	})
 }
@@ -31,7 +31,7 @@ func TestTokensMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wanted := consoletoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(here.now.Add(time.Hour))}
+		wanted := apitoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(here.now.Add(time.Hour))}
 		if _, secrets[tenant], err = here.tokens().Create(t.Context(), tenant, who.ID, wanted); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestTokensSucceed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := consoletoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(h.now.Add(time.Hour))}
+	wanted := apitoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(h.now.Add(time.Hour))}
 	_, secret, err := h.tokens().Create(t.Context(), red.Tenant, who.ID, wanted)
 	if err != nil {
 		t.Fatal(err)

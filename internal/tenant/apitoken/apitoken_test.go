@@ -1,4 +1,4 @@
-package consoletoken_test
+package apitoken_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
@@ -32,7 +32,7 @@ type world struct {
 	*ledgertest.Service
 	t        *testing.T
 	accounts *account.Accounts
-	tokens   *consoletoken.Tokens
+	tokens   *apitoken.Tokens
 }
 
 func newWorld(t *testing.T, engine storage.Engine) *world {
@@ -46,7 +46,7 @@ func newWorld(t *testing.T, engine storage.Engine) *world {
 // open begins anew on what is stored.
 func (w *world) open() {
 	w.accounts = account.New(account.Options{Records: w.Engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
-	w.tokens = consoletoken.New(consoletoken.Options{
+	w.tokens = apitoken.New(apitoken.Options{
 		Records: w.Engine, Events: w.SystemEvents, Members: w.accounts, Clock: w.Clock, Pace: &quota.Quota{Records: w.Engine, Clock: w.Clock},
 	})
 }
@@ -88,11 +88,11 @@ func (w *world) change(t id.Tenant, who account.ID, change func(*account.Members
 	}
 }
 
-func (w *world) wanted(role account.Role) consoletoken.Wanted {
-	return consoletoken.Wanted{Name: "ci", Role: role, ExpiresAt: id.InstantOf(w.Clock().Add(24 * time.Hour))}
+func (w *world) wanted(role account.Role) apitoken.Wanted {
+	return apitoken.Wanted{Name: "ci", Role: role, ExpiresAt: id.InstantOf(w.Clock().Add(24 * time.Hour))}
 }
 
-func (w *world) create(t id.Tenant, who account.ID, role account.Role) (consoletoken.ID, string) {
+func (w *world) create(t id.Tenant, who account.ID, role account.Role) (apitoken.ID, string) {
 	w.t.Helper()
 	made, secret, err := w.tokens.Create(w.t.Context(), t, who, w.wanted(role))
 	if err != nil {
@@ -211,7 +211,7 @@ func TestManyTokensAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if made.Load() != consoletoken.MaxTokens || refused.Load() != 10 {
+	if made.Load() != apitoken.MaxTokens || refused.Load() != 10 {
 		t.Errorf("got %d made and %d refused", made.Load(), refused.Load())
 	}
 	for _, said := range w.Audit(t, red) {
@@ -231,7 +231,7 @@ func TestServiceRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := consoletoken.ServiceRecords(red, held)
+	claims, err := apitoken.ServiceRecords(red, held)
 	if err != nil || len(claims) != 2 {
 		t.Fatal(claims, err)
 	}
@@ -242,7 +242,7 @@ func TestServiceRecords(t *testing.T) {
 		}
 	}
 	held.Kind = "policy"
-	if claims, err := consoletoken.ServiceRecords(red, held); err != nil || claims != nil {
+	if claims, err := apitoken.ServiceRecords(red, held); err != nil || claims != nil {
 		t.Errorf("of another kind: got %v, %v", claims, err)
 	}
 }

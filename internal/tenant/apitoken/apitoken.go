@@ -1,11 +1,10 @@
-// Package consoletoken is the bearer tokens by which programs use the console for a member, for
+// Package apitoken is the bearer tokens by which programs use the console for a member, for
 // example to activate policies that come from a repository.
 //
 // Invariants:
 //
-//   - A token acts for its maker, in one organization, with a role that the maker's role covers at
-//     each use. It is over with its time, with its deletion, and with the membership that it was
-//     made under; while the membership is suspended, it rests.
+//   - A token acts for its maker, in one organization, with a role that the maker's role covers at each use. It is valid
+//     until it expires, is deleted, or its owner's membership ends. It is inactive while the membership is suspended.
 //   - No token has the role owner. Votes, members, tokens and the owner's rights need a person
 //     (account.Permission.ForTokens).
 //   - Tokens are 256 random bits. The store has their SHA-256. A token is in the answer that made it
@@ -13,7 +12,7 @@
 //   - All unknown tokens have the same answer, for each reason.
 //   - A member has MaxTokens at most. Making and deleting one is an event.
 //   - Nothing is cached: a token that was deleted is refused at the next call.
-package consoletoken
+package apitoken
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package consoletoken
+package apitoken
 
 import (
 	"context"
