@@ -87,14 +87,14 @@ test-pages: programs
 	./scripts/chromium
 	./scripts/node
 	./scripts/npm web
-	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '$(PAGES)' -timeout 60m
+	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/page -run '$(PAGES)' -timeout 60m
 
 pictures: programs
 	./scripts/chromium
 	./scripts/node
 	./scripts/npm web
 	mkdir -p bin/pages
-	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '$(PAGES)' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
+	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/page -run '$(PAGES)' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
 
 # The Go tests under the race detector (needs a C compiler), of the packages that have anything to race (scripts/racepackages).
 # The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.

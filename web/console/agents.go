@@ -6,7 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // Script of the pages on which keys are made, and the modules that it imports.
@@ -14,16 +14,16 @@ const keyScript = "newkey.js"
 
 func keyModules() []string { return []string{keyScript, "edkey.js", "passkey.js", "times.js"} }
 
-func (p *pages) agentScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) agentScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: agentsPage, Query: []string{"after"}, Views: p.views, Name: "agents", Title: "Agents", Script: keyScript,
-			Modules: keyModules(), Show: p.listAgents, Forms: map[string]screen.Form{
+			Modules: keyModules(), Show: p.listAgents, Forms: map[string]page.Form{
 				"create": p.createAgent, "create-with-key": p.createAgentWithKey}},
 		{Pattern: agentsPage + "/{agent}", Query: []string{"after"}, Views: p.views, Name: "agent", Script: keyScript,
-			Modules: keyModules(), Show: p.showAgent, Forms: map[string]screen.Form{
+			Modules: keyModules(), Show: p.showAgent, Forms: map[string]page.Form{
 				"change": p.changeAgent, "register": p.registerKey}},
 		{Pattern: agentsPage + "/{agent}/keys/{key}", Views: p.views, Name: "key", Show: p.showKey,
-			Forms: map[string]screen.Form{"retire": p.retireKey, "revoke": p.revokeKey}},
+			Forms: map[string]page.Form{"retire": p.retireKey, "revoke": p.revokeKey}},
 	}
 }
 
@@ -40,7 +40,7 @@ type agentsView struct {
 	MayManage    bool
 }
 
-func (p *pages) listAgents(r *screen.Request) (any, error) {
+func (p *pages) listAgents(r *page.Request) (any, error) {
 	var found wire.Agents
 	if err := r.Read(agentCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ type environment struct {
 	Key               id.Key
 }
 
-func newEnvironment(r *screen.Request, agent id.Agent, key id.Key) environment {
+func newEnvironment(r *page.Request, agent id.Agent, key id.Key) environment {
 	return environment{URL: r.Kit.Public, Organization: r.Person.Organization.ID.String(), Agent: agent, Key: key}
 }
 
@@ -68,23 +68,23 @@ type newAgentView struct {
 }
 
 // createAgent makes an agent whose first key the service makes.
-func (p *pages) createAgent(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) createAgent(r *page.Request) (page.Outcome, error) {
 	var made wire.CreatedAgent
 	if err := r.Change(http.MethodPost, agentCalls, newAgentBody(r), &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newagent", "The new agent", newAgentView{made.Agent, made.Credentials.PrivateB64,
+	return page.ShowOnce(p.views, "newagent", "The new agent", newAgentView{made.Agent, made.Credentials.PrivateB64,
 		newEnvironment(r, made.Agent.AgentID, made.Credentials.KeyID)}), nil
 }
 
 // newAgentBody returns the fields of a new agent that are filled in.
-func newAgentBody(r *screen.Request) map[string]any {
+func newAgentBody(r *page.Request) map[string]any {
 	body := map[string]any{}
 	addFilled(r, body, "agent_id", "display_name")
 	return body
 }
 
-func addFilled(r *screen.Request, body map[string]any, names ...string) {
+func addFilled(r *page.Request, body map[string]any, names ...string) {
 	for _, name := range names {
 		if value := r.Value(name); value != "" {
 			body[name] = value
@@ -93,15 +93,15 @@ func addFilled(r *screen.Request, body map[string]any, names ...string) {
 }
 
 // createAgentWithKey makes an agent that brings its own key.
-func (p *pages) createAgentWithKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) createAgentWithKey(r *page.Request) (page.Outcome, error) {
 	body := newAgentBody(r)
 	body["public_key_b64"], body["proof_b64"] = r.Value("public_key_b64"), r.Value("proof_b64")
 	addFilled(r, body, "key_id")
 	var made wire.CreatedAgentWithKey
 	if err := r.Change(http.MethodPost, agentCalls, body, &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newagent", "The new agent",
+	return page.ShowOnce(p.views, "newagent", "The new agent",
 		newAgentView{made.Agent, "", newEnvironment(r, made.Agent.AgentID, made.Key.KeyID)}), nil
 }
 
@@ -116,7 +116,7 @@ type agentView struct {
 	MayManage    bool
 }
 
-func (p *pages) showAgent(r *screen.Request) (any, error) {
+func (p *pages) showAgent(r *page.Request) (any, error) {
 	v := agentView{Organization: r.Person.Organization.ID.String(), MayManage: r.Person.May("manage")}
 	if err := r.Read(agentCall(r), nil, &v.Agent); err != nil {
 		return nil, err
@@ -132,13 +132,13 @@ func (p *pages) showAgent(r *screen.Request) (any, error) {
 	return v, nil
 }
 
-func agentCall(r *screen.Request) string {
+func agentCall(r *page.Request) string {
 	return agentCalls + "/" + url.PathEscape(r.PathParameter("agent"))
 }
 
-func (p *pages) changeAgent(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeAgent(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"display_name": r.Value("display_name"), "bridge": r.Checked("bridge"),
 		"active": r.Checked("active")}
 	err := r.Change(http.MethodPatch, agentCall(r), body, nil)
-	return screen.GoTo(r.Address(agentsPage, r.PathParameter("agent")), "saved"), err
+	return page.GoTo(r.Address(agentsPage, r.PathParameter("agent")), "saved"), err
 }

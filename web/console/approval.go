@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // approvalView is the content of the page of an approval.
@@ -48,7 +47,7 @@ type appliedRule struct {
 // maxHistory is how many events of the agent and of the trace are shown.
 const maxHistory = "8"
 
-func (p *pages) showApproval(r *screen.Request) (any, error) {
+func (p *pages) showApproval(r *page.Request) (any, error) {
 	v := &approvalView{}
 	var err error
 	if v.Live, err = follow(r); err != nil {
@@ -84,19 +83,19 @@ func (p *pages) showApproval(r *screen.Request) (any, error) {
 	return v, v.readHistory(r)
 }
 
-func approvalCall(r *screen.Request) string {
+func approvalCall(r *page.Request) string {
 	return approvalCalls + "/" + url.PathEscape(r.PathParameter("approval"))
 }
 
 // readRule returns the rule of the policy's version that asks for the approval, nil when it is gone.
-func readRule(r *screen.Request, p wire.AppliedPolicy) (*appliedRule, error) {
+func readRule(r *page.Request, p wire.AppliedPolicy) (*appliedRule, error) {
 	var document struct {
 		Name  string        `json:"name"`
 		Rules []appliedRule `json:"rules"`
 	}
 	query := url.Values{"version": {strconv.FormatUint(p.Version, 10)}}
 	err := r.Read("/v1/console/policies/"+url.PathEscape(p.ID), query, &document)
-	var refused *screen.Refusal
+	var refused *page.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, nil
 	}
@@ -110,7 +109,7 @@ func readRule(r *screen.Request, p wire.AppliedPolicy) (*appliedRule, error) {
 }
 
 // readHistory reads the newest events of the agent and of the trace.
-func (v *approvalView) readHistory(r *screen.Request) (err error) {
+func (v *approvalView) readHistory(r *page.Request) (err error) {
 	own := url.Values{"q": {v.ID}, "action_kind": {"ledger_approval"}, "from": {v.CreatedAt.String()}}
 	v.OwnURL = r.Address("/console/events") + "?" + own.Encode()
 	v.AgentURL = eventsOf(r, "agent_id", string(v.Agent))
@@ -123,38 +122,38 @@ func (v *approvalView) readHistory(r *screen.Request) (err error) {
 	return err
 }
 
-func readEvents(r *screen.Request, name, value string) ([]wire.Event, error) {
+func readEvents(r *page.Request, name, value string) ([]wire.Event, error) {
 	var list wire.Events
 	err := r.Read("/v1/console/events", url.Values{name: {value}, "limit": {maxHistory}}, &list)
 	return list.Events, err
 }
 
 // vote sends an unsigned vote. The name of the button is the vote.
-func (p *pages) vote(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) vote(r *page.Request) (page.Outcome, error) {
 	return sendVote(r, map[string]any{"vote": r.Value("do")})
 }
 
 // signVote sends an approving vote with the signature that the page's script put into the form.
-func (p *pages) signVote(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) signVote(r *page.Request) (page.Outcome, error) {
 	signed := jsontext.Value(r.Value("assertion"))
 	if len(signed) == 0 {
-		return screen.Outcome{}, fault.New(fault.Invalid, "Your vote was not sent, because no passkey signed it. "+
+		return page.Outcome{}, fault.New(fault.Invalid, "Your vote was not sent, because no passkey signed it. "+
 			"That needs JavaScript and a browser with passkeys")
 	}
 	if !signed.IsValid() {
-		return screen.Outcome{}, fault.New(fault.Invalid, "The signature can't be read")
+		return page.Outcome{}, fault.New(fault.Invalid, "The signature can't be read")
 	}
 	return sendVote(r, map[string]any{"vote": "approve", "assertion": signed})
 }
 
-func sendVote(r *screen.Request, body map[string]any) (screen.Outcome, error) {
+func sendVote(r *page.Request, body map[string]any) (page.Outcome, error) {
 	body["action_digest"], body["comment"], body["reason_code"] = r.Value("action_digest"), r.Value("comment"), r.Value("reason_code")
 	err := r.Change(http.MethodPost, approvalCall(r)+"/votes", body, nil)
-	return screen.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "voted"), err
+	return page.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "voted"), err
 }
 
-func (p *pages) revoke(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) revoke(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"reason": r.Value("reason"), "reason_code": r.Value("revoke_code")}
 	err := r.Change(http.MethodPost, approvalCall(r)+"/revoke", body, nil)
-	return screen.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "approval-revoked"), err
+	return page.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "approval-revoked"), err
 }

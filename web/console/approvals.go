@@ -5,17 +5,16 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 	"time"
 )
 
-func (p *pages) approvalScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) approvalScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: "/console/approvals", Query: []string{"mine", "status", "agent_id", "tool", "after"},
 			Views: p.views, Name: "inbox", Title: "Approvals", Show: p.showInbox,
 			Script: page.LiveScript, Modules: page.LiveModules()},
 		{Pattern: "/console/approvals/{approval}", Views: p.views, Name: "approval", Show: p.showApproval,
-			Script: "approvalpage.js", Modules: []string{"approvalpage.js", "live.js", "passkey.js", "signing.js", "times.js"}, Forms: map[string]screen.Form{
+			Script: "approvalpage.js", Modules: []string{"approvalpage.js", "live.js", "passkey.js", "signing.js", "times.js"}, Forms: map[string]page.Form{
 				"approve": p.vote, "sign": p.signVote, "deny": p.vote, "revoke": p.revoke}},
 	}
 }
@@ -61,7 +60,7 @@ func (v vote) Registered() string {
 }
 
 // findNewest returns the log index of the newest event, "" for a log without events.
-func findNewest(r *screen.Request) (string, error) {
+func findNewest(r *page.Request) (string, error) {
 	var reach wire.Events
 	query := r.ListQuery()
 	query.Del("after")
@@ -74,7 +73,7 @@ func findNewest(r *screen.Request) (string, error) {
 
 // follow returns the rules by which a page follows the events about approvals. It looks for the newest event before the
 // page reads anything else, so that no change is missed. Times that are left are told anew each minute.
-func follow(r *screen.Request) (*page.Live, error) {
+func follow(r *page.Request) (*page.Live, error) {
 	newest, err := findNewest(r)
 	return &page.Live{Follow: r.Address("/v1/console/events?signer=system&action_kind=ledger_approval"), After: newest,
 		Every: 60}, err

@@ -2,7 +2,7 @@ package console
 
 import (
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const auditCalls = "/v1/console/audit"
@@ -16,7 +16,7 @@ type auditView struct {
 	Files    streams
 }
 
-func (p *pages) listActs(r *screen.Request) (any, error) {
+func (p *pages) listActs(r *page.Request) (any, error) {
 	names := []string{"actor", "kind", "from", "to", "order"}
 	var found wire.Acts
 	query := listQuery(r, names...)

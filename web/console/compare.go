@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // Bounds of a comparison.
@@ -39,7 +39,7 @@ type hunk struct {
 type line struct{ Mark, Text string }
 
 // showComparison compares two versions. Without numbers these are the one that is shown and the one before.
-func (p *pages) showComparison(r *screen.Request) (any, error) {
+func (p *pages) showComparison(r *page.Request) (any, error) {
 	after, err := readVersion(r, r.Query("to"))
 	if err != nil {
 		return nil, err

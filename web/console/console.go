@@ -26,7 +26,6 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 //go:embed templates
@@ -39,7 +38,7 @@ type pages struct {
 }
 
 // Screens returns the pages. It panics when a template can't be parsed.
-func Screens(k *page.Kit) []screen.Screen {
+func Screens(k *page.Kit) []page.Screen {
 	p := &pages{kit: k, views: k.Parse(templates,
 		[]string{"accountparts", "agentparts", "approvallist", "token", "roles", "policyparts", "shared", "endpointform"},
 		[]string{

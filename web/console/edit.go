@@ -13,7 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // editView is the content of the editor.
@@ -37,14 +37,14 @@ func (v *version) base() base {
 }
 
 // baseOf returns the base that a form names.
-func baseOf(r *screen.Request) base {
+func baseOf(r *page.Request) base {
 	return base{r.Value("base_version"), r.Value("base_digest"), r.Value("base_written_at")}
 }
 
-func (p *pages) showEditor(r *screen.Request) (any, error) { return p.readEditor(r) }
+func (p *pages) showEditor(r *page.Request) (any, error) { return p.readEditor(r) }
 
 // readEditor returns the editor with the newest version, or with the text of the form.
-func (p *pages) readEditor(r *screen.Request) (*editView, error) {
+func (p *pages) readEditor(r *page.Request) (*editView, error) {
 	v := &editView{CheckURL: r.Kit.Base + policyCalls + "/check", MayEvent: r.Person.May("read payloads")}
 	var err error
 	if v.version, err = readVersion(r, ""); err != nil {
@@ -67,31 +67,31 @@ func (p *pages) readEditor(r *screen.Request) (*editView, error) {
 }
 
 // saveDraft makes the text the newest version of the policy, if that is still the version that the text was made from.
-func (p *pages) saveDraft(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) saveDraft(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	draft, err := draftOf(document)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	newest, err := readVersion(r, "")
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if newest.base() != baseOf(r) && !r.Checked("overwrite") {
-		return screen.Outcome{}, refuseConflict("The policy was changed meanwhile: your text is not saved")
+		return page.Outcome{}, refuseConflict("The policy was changed meanwhile: your text is not saved")
 	}
 	for name, value := range map[string]any{"version": newest.Version, "policy_digest": newest.Digest} {
 		if draft[name], err = json.Marshal(value); err != nil {
-			return screen.Outcome{}, err
+			return page.Outcome{}, err
 		}
 	}
 	if err := r.Change(http.MethodPatch, policyCall(r, ""), draft, nil); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.GoTo(policyAddress(r, ""), "draft-saved"), nil
+	return page.GoTo(policyAddress(r, ""), "draft-saved"), nil
 }
 
 // checked is the answer of the interface to a document that is a policy.
@@ -108,7 +108,7 @@ type result struct {
 }
 
 // checkDocument asks the interface about a document.
-func checkDocument(r *screen.Request, document jsontext.Value) (*checked, error) {
+func checkDocument(r *page.Request, document jsontext.Value) (*checked, error) {
 	var found checked
 	if err := r.Change(http.MethodPost, policyCalls+"/check", document, &found.CheckedPolicy); err != nil {
 		return nil, err
@@ -131,42 +131,42 @@ func checkDocument(r *screen.Request, document jsontext.Value) (*checked, error)
 }
 
 // checkText shows the editor with the answer of the interface to the text.
-func (p *pages) checkText(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) checkText(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	found, err := checkDocument(r, document)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	v, err := p.readEditor(r)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	v.Checked = found
-	return screen.ShowAgain(v), nil
+	return page.ShowAgain(v), nil
 }
 
 // addTest adds a test to the text that wants the decision of a stored event again.
-func (p *pages) addTest(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) addTest(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	e, err := readEvent(r, r.Value("event"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	text, err := withTest(document, map[string]any{"name": "event " + e.Envelope.EventID, "input": e.input(),
 		"now": e.At, "expect": map[string]string{"decision": e.Effective}})
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	r.Form.Set("document", text)
 	r.Form.Del("event")
 	v, err := p.readEditor(r)
-	return screen.ShowAgain(v), err
+	return page.ShowAgain(v), err
 }
 
 // storedEvent is a stored event with its payload.
@@ -186,13 +186,13 @@ type envelope struct {
 }
 
 // readEvent reads an event with its payload.
-func readEvent(r *screen.Request, name string) (e storedEvent, err error) {
+func readEvent(r *page.Request, name string) (e storedEvent, err error) {
 	var found wire.EventDetail
 	if name == "" {
 		return e, fault.New(fault.Invalid, "Name an event by its id")
 	}
 	err = r.Read("/v1/console/events/"+url.PathEscape(name), nil, &found)
-	var refused *screen.Refusal
+	var refused *page.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
 		return e, fault.New(fault.Invalid, "The organization has no such event")

@@ -7,7 +7,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const erasureCalls = "/v1/console/erasures"
@@ -32,7 +31,7 @@ type erasuresView struct {
 	Filter   filters // values by which another page fills in the form
 }
 
-func (p *pages) listErasures(r *screen.Request) (any, error) {
+func (p *pages) listErasures(r *page.Request) (any, error) {
 	var found wire.Erasures
 	if err := r.Read(erasureCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
@@ -44,20 +43,20 @@ func (p *pages) listErasures(r *screen.Request) (any, error) {
 }
 
 // checkSure refuses an erasure that the person did not confirm.
-func checkSure(r *screen.Request) error {
+func checkSure(r *page.Request) error {
 	if !r.Checked("sure") {
 		return fault.New(fault.Invalid, "Confirm that the payloads are to be taken away for good")
 	}
 	return nil
 }
 
-func (p *pages) eraseMany(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) eraseMany(r *page.Request) (page.Outcome, error) {
 	body := map[string]string{"reason": r.Value("reason")}
 	switch by := r.Value("by"); by {
 	case "agent_id", "trace_id", "principal":
 		body[by] = r.Value("name")
 	default:
-		return screen.Outcome{}, fault.New(fault.Invalid, "The form can't be read")
+		return page.Outcome{}, fault.New(fault.Invalid, "The form can't be read")
 	}
 	for _, name := range []string{"from", "to"} {
 		if text := r.Value(name); text != "" {
@@ -73,7 +72,7 @@ type erasureView struct {
 	Live *page.Live
 }
 
-func (p *pages) showErasure(r *screen.Request) (any, error) {
+func (p *pages) showErasure(r *page.Request) (any, error) {
 	v := &erasureView{Live: &page.Live{}}
 	err := r.Read(erasureCalls+"/"+url.PathEscape(r.PathParameter("erasure")), nil, &v.Erasure)
 	switch v.State {

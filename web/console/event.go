@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // eventView is the content of the page of an event.
@@ -52,7 +51,7 @@ func (v *eventView) Verdicts() []verdict {
 		line("Checkpoint of the log's key", &r.CheckpointOK)}
 }
 
-func (p *pages) showEvent(r *screen.Request) (any, error) {
+func (p *pages) showEvent(r *page.Request) (any, error) {
 	var found wire.EventDetail
 	if err := r.Read(eventCall(r), r.ListQuery("log"), &found); err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func newDocument(of, text string) *page.Payload {
 	return p
 }
 
-func eventCall(r *screen.Request) string {
+func eventCall(r *page.Request) string {
 	return eventCalls + "/" + url.PathEscape(r.PathParameter("event"))
 }
 
@@ -121,7 +120,7 @@ func (v *eventView) readNames(record string, envelope *string) {
 }
 
 // readVote finds the vote that an event of the service states. When its passkey was registered is known from the approval.
-func (v *eventView) readVote(r *screen.Request, envelope *string) error {
+func (v *eventView) readVote(r *page.Request, envelope *string) error {
 	if envelope == nil || v.Signer != "system" || v.Kind != "ledger_approval" {
 		return nil
 	}
@@ -143,7 +142,7 @@ func (v *eventView) readVote(r *screen.Request, envelope *string) error {
 	}
 	var about wire.ApprovalDetail
 	err := r.Read(approvalCalls+"/"+url.PathEscape(v.Approval), nil, &about)
-	var refused *screen.Refusal
+	var refused *page.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		err = nil
 	}
@@ -158,16 +157,16 @@ func (v *eventView) readVote(r *screen.Request, envelope *string) error {
 	return err
 }
 
-func (p *pages) eraseEvent(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) eraseEvent(r *page.Request) (page.Outcome, error) {
 	return beginErasure(r, eventCall(r)+"/erase", map[string]string{"reason": r.Value("reason")})
 }
 
 // beginErasure begins an erasure and leads to its page.
-func beginErasure(r *screen.Request, call string, body map[string]string) (screen.Outcome, error) {
+func beginErasure(r *page.Request, call string, body map[string]string) (page.Outcome, error) {
 	if err := checkSure(r); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	var begun wire.StartedErasure
 	err := r.Change(http.MethodPost, call, body, &begun)
-	return screen.GoTo(r.Address("/console/erasures", begun.ID), "erasure-begun"), err
+	return page.GoTo(r.Address("/console/erasures", begun.ID), "erasure-begun"), err
 }

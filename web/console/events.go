@@ -7,7 +7,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const eventCalls = "/v1/console/events"
@@ -32,7 +31,7 @@ type eventsView struct {
 	LogQuery    string // of links to events of a former log
 }
 
-func (p *pages) listEvents(r *screen.Request) (any, error) {
+func (p *pages) listEvents(r *page.Request) (any, error) {
 	names := append(eventFilters(), "q", "order", "limit")
 	var found wire.Events
 	query := listQuery(r, names...)
@@ -53,7 +52,7 @@ func (p *pages) listEvents(r *screen.Request) (any, error) {
 }
 
 // followEvents returns the rules by which a list that reaches up to an index follows its events.
-func followEvents(r *screen.Request, query url.Values, indexedTo id.Index) *page.Live {
+func followEvents(r *page.Request, query url.Values, indexedTo id.Index) *page.Live {
 	wanted := url.Values{}
 	for name, values := range query {
 		if name != "order" && name != "limit" {
@@ -68,7 +67,7 @@ func followEvents(r *screen.Request, query url.Values, indexedTo id.Index) *page
 }
 
 // logQuery returns the query of addresses about the log that the address names, "" for the one that is written now.
-func logQuery(r *screen.Request) string {
+func logQuery(r *page.Request) string {
 	if log := r.Query("log"); log != "" {
 		return "?" + url.Values{"log": {log}}.Encode()
 	}

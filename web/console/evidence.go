@@ -3,7 +3,7 @@ package console
 import (
 	"net/url"
 
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // evidenceView is the content of the page of evidence packs.
@@ -14,7 +14,7 @@ type evidenceView struct {
 	VKeyURL  string // of the log's key
 }
 
-func (p *pages) showEvidence(r *screen.Request) (any, error) {
+func (p *pages) showEvidence(r *page.Request) (any, error) {
 	return &evidenceView{MayMake: r.Person.May("read payloads"), CheckURL: r.Address("/check"),
 		VKeyURL: r.Address("/log", string(r.Person.Organization.Slug)),
 		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id")}, nil
@@ -22,7 +22,7 @@ func (p *pages) showEvidence(r *screen.Request) (any, error) {
 
 // makePack leads to the pack. The parameters are tried by a list of events first, because the interface refuses a pack
 // with a text for programs.
-func (p *pages) makePack(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) makePack(r *page.Request) (page.Outcome, error) {
 	query := url.Values{}
 	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id"} {
 		if text := r.Value(name); text != "" {
@@ -39,10 +39,10 @@ func (p *pages) makePack(r *screen.Request) (screen.Outcome, error) {
 		tried[name] = values
 	}
 	if err := r.Read(eventCalls, tried, nil); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if r.Checked("envelopes") {
 		query.Set("envelopes", "1")
 	}
-	return screen.GoTo(r.Address("/v1/console/evidence.zip")+"?"+query.Encode(), ""), nil
+	return page.GoTo(r.Address("/v1/console/evidence.zip")+"?"+query.Encode(), ""), nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const (
@@ -31,7 +31,7 @@ type passkey struct {
 	VotesSince wire.Time // when it was registered to sign votes in the organization; 0 if it does not sign votes
 }
 
-func (p *pages) showFactors(r *screen.Request) (any, error) {
+func (p *pages) showFactors(r *page.Request) (any, error) {
 	var found wire.Passkeys
 	if err := r.Read(passkeyCalls, nil, &found); err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func (p *pages) showFactors(r *screen.Request) (any, error) {
 }
 
 // retireVoter lets a passkey sign no more votes in the organization.
-func (p *pages) retireVoter(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) retireVoter(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
-	return screen.GoTo(r.Address(factorsPath), "saved"), err
+	return page.GoTo(r.Address(factorsPath), "saved"), err
 }
 
 // newPasskeyView is the content of the page on which the browser makes a passkey.
@@ -72,42 +72,42 @@ type newPasskeyView struct {
 }
 
 // preparePasskey asks for a challenge, which needs a fresh proof. The browser answers it on the page that is shown.
-func (p *pages) preparePasskey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) preparePasskey(r *page.Request) (page.Outcome, error) {
 	name := r.Value("passkey_name")
 	if name == "" {
-		return screen.Outcome{}, fault.New(fault.Invalid, "Give the passkey a name")
+		return page.Outcome{}, fault.New(fault.Invalid, "Give the passkey a name")
 	}
 	var options jsontext.Value
 	if err := r.Change(http.MethodPost, passkeyCalls+"/begin", nil, &options); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	v := newPasskeyView{Name: name, Options: string(options), Action: r.Address(factorsPath)}
-	return screen.ShowOnce(p.views, "newpasskey", "A new passkey", v).
+	return page.ShowOnce(p.views, "newpasskey", "A new passkey", v).
 		WithScript("newpasskey.js", "passkeyform.js", "passkey.js"), nil
 }
 
-func (p *pages) addPasskey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) addPasskey(r *page.Request) (page.Outcome, error) {
 	made, err := r.Passkey("Passkey")
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if made == nil {
-		return screen.Outcome{}, fault.New(fault.Invalid, "The browser has made no passkey")
+		return page.Outcome{}, fault.New(fault.Invalid, "The browser has made no passkey")
 	}
 	err = r.Change(http.MethodPost, passkeyCalls+"/finish", made, nil)
-	return screen.GoTo(r.Address(factorsPath), "passkey-added"), err
+	return page.GoTo(r.Address(factorsPath), "passkey-added"), err
 }
 
-func (p *pages) removePasskey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) removePasskey(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, passkeyCalls+"/"+url.PathEscape(r.Value("passkey_id")), nil, nil)
-	return screen.GoTo(r.Address(factorsPath), "passkey-removed"), err
+	return page.GoTo(r.Address(factorsPath), "passkey-removed"), err
 }
 
 // makeCodes shows new recovery codes this once.
-func (p *pages) makeCodes(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) makeCodes(r *page.Request) (page.Outcome, error) {
 	var made wire.RecoveryCodes
 	if err := r.Change(http.MethodPost, "/v1/id/account/recovery-codes", nil, &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "recoverycodes", "Your recovery codes", made.Codes), nil
+	return page.ShowOnce(p.views, "recoverycodes", "Your recovery codes", made.Codes), nil
 }

@@ -5,14 +5,14 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // openFault is something that people have to look at. URL is "" where no page helps.
 type openFault struct{ Text, Name, URL string }
 
 // readFaults reads the faults of the ledger, of receivers, and bounds that are nearly reached.
-func (v *view) readFaults(r *screen.Request) error {
+func (v *view) readFaults(r *page.Request) error {
 	if !v.Organization.Active {
 		v.Faults = append(v.Faults, openFault{Text: "The operator has made the organization inactive: everything can be " +
 			"read, and only keys can be revoked"})
@@ -37,7 +37,7 @@ func (v *view) readFaults(r *screen.Request) error {
 }
 
 // readEndpoints adds the webhook endpoints that are off or fail.
-func (v *view) readEndpoints(r *screen.Request) error {
+func (v *view) readEndpoints(r *page.Request) error {
 	var found wire.Webhooks
 	if err := r.Read("/v1/console/webhooks", nil, &found); err != nil {
 		return err
@@ -61,10 +61,10 @@ func (v *view) readEndpoints(r *screen.Request) error {
 }
 
 // readStreamExport adds a stream export that fails. Most organizations have none.
-func (v *view) readStreamExport(r *screen.Request) error {
+func (v *view) readStreamExport(r *page.Request) error {
 	var export wire.StreamExport
 	err := r.Read("/v1/console/stream-export", nil, &export)
-	var refused *screen.Refusal
+	var refused *page.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil
 	}

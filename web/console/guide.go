@@ -6,7 +6,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // Script is the module of a page with the guide.
@@ -50,10 +49,10 @@ type foundedView struct {
 }
 
 // showFounded shows a new organization with its secrets, this once.
-func (p *pages) showFounded(a wire.Founded) screen.Outcome {
+func (p *pages) showFounded(a wire.Founded) page.Outcome {
 	v := foundedView{a, Describe(p.kit, Values{OrganizationID: a.Organization.ID, Slug: a.Organization.Slug,
 		Origin: a.Origin, LogKey: a.LogKey, AgentID: a.Agent.AgentID, KeyID: a.Agent.KeyID,
 		PrivateKey: a.Agent.PrivateB64, Token: a.IngestKey.Secret})}
-	return screen.ShowOnce(p.views, "founded", "Your organization", v).
+	return page.ShowOnce(p.views, "founded", "Your organization", v).
 		WithScript(Script, "times.js")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // inboxView is the content of the list: those that wait for the reader, then the others.
@@ -30,7 +29,7 @@ type inboxView struct {
 // maxMine is how many approvals that wait for the reader stand before the others.
 const maxMine = "100"
 
-func (p *pages) showInbox(r *screen.Request) (any, error) {
+func (p *pages) showInbox(r *page.Request) (any, error) {
 	v := &inboxView{Voter: r.Person.May("vote"), OnlyMine: r.Query("mine") != "", Status: r.Query("status"),
 		Agent: r.Query("agent_id"), Tool: r.Query("tool"), Statuses: statuses()}
 	v.Filtered = v.Status+v.Agent+v.Tool != ""
@@ -55,7 +54,7 @@ func (p *pages) showInbox(r *screen.Request) (any, error) {
 }
 
 // readMine reads the approvals on which the reader may vote: before the first page of all, or as a list of their own.
-func (v *inboxView) readMine(r *screen.Request, first bool) error {
+func (v *inboxView) readMine(r *page.Request, first bool) error {
 	if !v.Voter || v.Status != "" && v.Status != "pending" || !v.OnlyMine && !first {
 		return nil
 	}
@@ -103,6 +102,6 @@ func (a *approval) Words() string { return statusWords(a.Status) }
 func (a *approval) Refusal() string { return obstacleWords(string(a.WhyNot)) }
 
 // eventsOf returns the address of the page of an agent's or a trace's events.
-func eventsOf(r *screen.Request, name, value string) string {
+func eventsOf(r *page.Request, name, value string) string {
 	return r.Address("/console/events") + "?" + url.Values{name: {value}}.Encode()
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
-func (p *pages) ingestKeyScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) ingestKeyScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: "/console/ingest-keys", Query: []string{"after"}, Views: p.views, Name: "ingestkeys", Title: "Ingest keys",
-			Show: p.listIngestKeys, Forms: map[string]screen.Form{"create": p.createIngestKey}},
+			Show: p.listIngestKeys, Forms: map[string]page.Form{"create": p.createIngestKey}},
 		{Pattern: "/console/ingest-keys/{key}", Views: p.views, Name: "ingestkey", Show: p.showIngestKey,
-			Forms: map[string]screen.Form{"change": p.changeIngestKey, "revoke": p.revokeIngestKey}},
+			Forms: map[string]page.Form{"change": p.changeIngestKey, "revoke": p.revokeIngestKey}},
 	}
 }
 
@@ -28,7 +28,7 @@ type ingestKeysView struct {
 	MayAdd bool
 }
 
-func (p *pages) listIngestKeys(r *screen.Request) (any, error) {
+func (p *pages) listIngestKeys(r *page.Request) (any, error) {
 	var found wire.IngestKeys
 	if err := r.Read(ingestKeyCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (p *pages) listIngestKeys(r *screen.Request) (any, error) {
 		Scopes: []string{"events", "evaluate", "approvals", "workflows"}}, nil
 }
 
-func (p *pages) createIngestKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) createIngestKey(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"name": r.Value("name"), "asks": r.Checked("asks")}
 	if scopes := r.Form["scopes"]; len(scopes) > 0 {
 		body["scopes"] = scopes
@@ -50,9 +50,9 @@ func (p *pages) createIngestKey(r *screen.Request) (screen.Outcome, error) {
 	}
 	var made wire.CreatedIngestKey
 	if err := r.Change(http.MethodPost, ingestKeyCalls, body, &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newingestkey", "The new ingest key", made), nil
+	return page.ShowOnce(p.views, "newingestkey", "The new ingest key", made), nil
 }
 
 // ingestKeyView is the content of the page of a key.
@@ -61,24 +61,24 @@ type ingestKeyView struct {
 	MayChange, MayRevoke bool
 }
 
-func (p *pages) showIngestKey(r *screen.Request) (any, error) {
+func (p *pages) showIngestKey(r *page.Request) (any, error) {
 	v := ingestKeyView{MayChange: r.Person.May("manage"), MayRevoke: r.Person.May("revoke keys")}
 	err := r.Read(ingestKeyCall(r), nil, &v.IngestKey)
 	r.Title = "Ingest key " + v.Name
 	return v, err
 }
 
-func ingestKeyCall(r *screen.Request) string {
+func ingestKeyCall(r *page.Request) string {
 	return ingestKeyCalls + "/" + url.PathEscape(r.PathParameter("key"))
 }
 
-func (p *pages) changeIngestKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeIngestKey(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"name": r.Value("name"), "asks": r.Checked("asks")}
 	err := r.Change(http.MethodPatch, ingestKeyCall(r), body, nil)
-	return screen.GoTo(r.Address("/console/ingest-keys", r.PathParameter("key")), "saved"), err
+	return page.GoTo(r.Address("/console/ingest-keys", r.PathParameter("key")), "saved"), err
 }
 
-func (p *pages) revokeIngestKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) revokeIngestKey(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, ingestKeyCall(r), nil, nil)
-	return screen.GoTo(r.Address("/console/ingest-keys"), "key-revoked"), err
+	return page.GoTo(r.Address("/console/ingest-keys"), "key-revoked"), err
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // invitationView is the content of the page of an invitation. Without a preview it asks for the token.
@@ -21,7 +21,7 @@ type invitationView struct {
 func (v invitationView) MayAccept() bool { return v.IsInvited && v.Invitation.AccountExists }
 
 // showInvitation shows the invitation of a refused form again, and asks strangers for a token.
-func (p *pages) showInvitation(r *screen.Request) (any, error) {
+func (p *pages) showInvitation(r *page.Request) (any, error) {
 	v := invitationView{Token: r.Value("token")}
 	if r.Form.Get("do") != "accept" {
 		return v, nil
@@ -34,16 +34,16 @@ func (p *pages) showInvitation(r *screen.Request) (any, error) {
 }
 
 // openInvitation shows the invitation of a token. It changes nothing.
-func (p *pages) openInvitation(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) openInvitation(r *page.Request) (page.Outcome, error) {
 	v, err := p.previewInvitation(r)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "invitation", "Invitation", v).
+	return page.ShowOnce(p.views, "invitation", "Invitation", v).
 		WithScript("token.js", "passkeyform.js", "passkey.js", "times.js"), nil
 }
 
-func (p *pages) previewInvitation(r *screen.Request) (invitationView, error) {
+func (p *pages) previewInvitation(r *page.Request) (invitationView, error) {
 	v := invitationView{Token: r.Value("token"), Invitation: new(wire.HeldInvitation)}
 	err := r.ReadWithHeader("/v1/id/invitations/preview", "X-Invitation-Token", v.Token, v.Invitation)
 	if r.Person != nil {
@@ -54,17 +54,17 @@ func (p *pages) previewInvitation(r *screen.Request) (invitationView, error) {
 }
 
 // acceptInvitation makes the holder of a token a member: by the session, a password or a passkey.
-func (p *pages) acceptInvitation(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) acceptInvitation(r *page.Request) (page.Outcome, error) {
 	passkey, err := r.Passkey("First passkey")
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	body := struct {
-		Token       string          `json:"token"`
-		DisplayName string          `json:"display_name,omitzero"`
-		Password    string          `json:"password,omitzero"`
-		Passkey     *screen.Passkey `json:"passkey,omitzero"`
+		Token       string        `json:"token"`
+		DisplayName string        `json:"display_name,omitzero"`
+		Password    string        `json:"password,omitzero"`
+		Passkey     *page.Passkey `json:"passkey,omitzero"`
 	}{r.Value("token"), r.Value("display_name"), r.Form.Get("password"), passkey}
 	err = r.Change(http.MethodPost, "/v1/id/invitations/accept", body, nil)
-	return screen.GoTo(r.Address("/console"), "joined"), err
+	return page.GoTo(r.Address("/console"), "joined"), err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // newKeyView is the content of the page after a new key.
@@ -20,15 +20,15 @@ type newKeyView struct {
 }
 
 // registerKey registers a key whose private part the service never has.
-func (p *pages) registerKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) registerKey(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"public_key_b64": r.Value("public_key_b64"), "proof_b64": r.Value("proof_b64")}
 	addFilled(r, body, "key_id")
 	var made wire.AgentKey
 	if err := r.Change(http.MethodPost, agentCall(r)+"/keys", body, &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	name := r.PathParameter("agent")
-	return screen.ShowOnce(p.views, "newkey", "The new key",
+	return page.ShowOnce(p.views, "newkey", "The new key",
 		newKeyView{made, name, newEnvironment(r, id.Agent(name), made.KeyID)}), nil
 }
 
@@ -43,7 +43,7 @@ type keyView struct {
 const maxKeys = "1000"
 
 // showKey shows a key. The interface has no call for one key, so it is looked for in the list.
-func (p *pages) showKey(r *screen.Request) (any, error) {
+func (p *pages) showKey(r *page.Request) (any, error) {
 	var found wire.AgentKeys
 	if err := r.Read(agentCall(r)+"/keys", url.Values{"limit": {maxKeys}}, &found); err != nil {
 		return nil, err
@@ -60,30 +60,30 @@ func (p *pages) showKey(r *screen.Request) (any, error) {
 	return v, nil
 }
 
-func keyCall(r *screen.Request, change string) string {
+func keyCall(r *page.Request, change string) string {
 	return agentCall(r) + "/keys/" + url.PathEscape(r.PathParameter("key")) + "/" + change
 }
 
-func keyPage(r *screen.Request) string {
+func keyPage(r *page.Request) string {
 	return r.Address(agentsPage, r.PathParameter("agent"), "keys", r.PathParameter("key"))
 }
 
-func (p *pages) retireKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) retireKey(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, keyCall(r, "retire"), nil, nil)
-	return screen.GoTo(keyPage(r), "key-retired"), err
+	return page.GoTo(keyPage(r), "key-retired"), err
 }
 
-func (p *pages) revokeKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) revokeKey(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{}
 	addFilled(r, body, "reason")
 	if from := r.Value("compromised_from"); from != "" {
 		at, err := strconv.ParseUint(from, 10, 63)
 		if err != nil {
-			return screen.Outcome{}, fault.Wrap(fault.Invalid,
+			return page.Outcome{}, fault.Wrap(fault.Invalid,
 				"The first event that may be forged must be a log index: a whole number from 0", err)
 		}
 		body["compromised_from"] = at
 	}
 	err := r.Change(http.MethodPost, keyCall(r, "revoke"), body, nil)
-	return screen.GoTo(keyPage(r), "key-revoked"), err
+	return page.GoTo(keyPage(r), "key-revoked"), err
 }

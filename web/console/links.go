@@ -3,20 +3,20 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // askReset asks for a link to set a new password. The page is the same for every address.
-func (p *pages) askReset(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) askReset(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, "/v1/id/auth/forgot-password", map[string]string{"email": r.Value("email")}, nil)
-	return screen.GoTo(r.Address("/forgot-password"), "reset-asked"), err
+	return page.GoTo(r.Address("/forgot-password"), "reset-asked"), err
 }
 
 // resetPassword sets a new password. The person signs in with it.
-func (p *pages) resetPassword(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) resetPassword(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, "/v1/id/auth/reset-password",
 		map[string]string{"token": r.Value("token"), "password": r.Form.Get("password")}, nil)
-	return screen.GoTo(r.Address("/signin"), "password-set"), err
+	return page.GoTo(r.Address("/signin"), "password-set"), err
 }
 
 // confirmView is the content of the page that confirms an address.
@@ -25,16 +25,16 @@ type confirmView struct {
 	NewPassword bool // the account is taken over, because its address was not proved before
 }
 
-func (p *pages) showConfirmation(r *screen.Request) (any, error) {
+func (p *pages) showConfirmation(r *page.Request) (any, error) {
 	return confirmView{Token: r.Value("token"), NewPassword: !r.Person.Account.EmailProved}, nil
 }
 
 // confirmEmail gives the account of the session the address that a link was mailed to.
-func (p *pages) confirmEmail(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) confirmEmail(r *page.Request) (page.Outcome, error) {
 	body := struct {
 		Token    string `json:"token"`
 		Password string `json:"password,omitzero"`
 	}{r.Value("token"), r.Form.Get("password")}
 	err := r.Change(http.MethodPost, "/v1/id/account/email/confirm", body, nil)
-	return screen.GoTo(r.Address("/account"), "email-changed"), err
+	return page.GoTo(r.Address("/account"), "email-changed"), err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // starts are documents to begin with. They are those of docs/policies, which a test compares.
@@ -41,7 +40,7 @@ type listView struct {
 	Starts   []page.Option
 }
 
-func (p *pages) showList(r *screen.Request) (any, error) {
+func (p *pages) showList(r *page.Request) (any, error) {
 	var found wire.Policies
 	if err := r.Read(policyCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
@@ -52,15 +51,15 @@ func (p *pages) showList(r *screen.Request) (any, error) {
 }
 
 // createPolicy makes a policy from the document that was chosen.
-func (p *pages) createPolicy(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) createPolicy(r *page.Request) (page.Outcome, error) {
 	document := members{"rules": jsontext.Value("[]")}
 	if start := r.Value("start"); start != "" {
 		text, err := starts.ReadFile("starts/" + start + ".json")
 		if err != nil {
-			return screen.Outcome{}, fault.Wrap(fault.Invalid, "There is no such policy to begin with", err)
+			return page.Outcome{}, fault.Wrap(fault.Invalid, "There is no such policy to begin with", err)
 		}
 		if err := json.Unmarshal(text, &document); err != nil {
-			return screen.Outcome{}, err
+			return page.Outcome{}, err
 		}
 	}
 	for name, value := range map[string]string{"name": r.Value("name"), "policy_id": r.Value("policy_id")} {
@@ -69,13 +68,13 @@ func (p *pages) createPolicy(r *screen.Request) (screen.Outcome, error) {
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
-			return screen.Outcome{}, err
+			return page.Outcome{}, err
 		}
 		document[name] = text
 	}
 	var made wire.Policy
 	if err := r.Change(http.MethodPost, policyCalls, document, &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.GoTo(r.Address("/console/policies", made.PolicyID)+"/edit", "policy-made"), nil
+	return page.GoTo(r.Address("/console/policies", made.PolicyID)+"/edit", "policy-made"), nil
 }

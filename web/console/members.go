@@ -8,17 +8,16 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
-func (p *pages) memberScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) memberScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: membersPage, Query: []string{"after"},
 			Views: p.views, Name: "members", Title: "Members", Show: p.listMembers,
-			Forms: map[string]screen.Form{"invite": p.invite, "resend": p.resendInvitation,
+			Forms: map[string]page.Form{"invite": p.invite, "resend": p.resendInvitation,
 				"revoke": p.revokeInvitation}},
 		{Pattern: membersPage + "/{membership}", Views: p.views, Name: "member", Show: p.showMember,
-			Forms: map[string]screen.Form{"role": p.changeRole, "suspend": p.suspend, "resume": p.resume,
+			Forms: map[string]page.Form{"role": p.changeRole, "suspend": p.suspend, "resume": p.resume,
 				"remove": p.remove, "leave": p.leave, "retire-voter": p.retireVoterOfMember}},
 	}
 }
@@ -26,7 +25,7 @@ func (p *pages) memberScreens() []screen.Screen {
 const membersPage = "/console/members"
 
 // memberCalls returns the path of the calls about the organization of the session.
-func memberCalls(r *screen.Request) string {
+func memberCalls(r *page.Request) string {
 	return "/v1/id/orgs/" + r.Person.Organization.ID.String()
 }
 
@@ -62,7 +61,7 @@ type membersView struct {
 	MayInvite   bool
 }
 
-func (p *pages) listMembers(r *screen.Request) (any, error) {
+func (p *pages) listMembers(r *page.Request) (any, error) {
 	v := membersView{Roles: rolesFor(r), MaySee: r.Person.May("change members"), MayInvite: r.Person.May("invite")}
 	var found wire.Members
 	err := r.Read(memberCalls(r)+"/members", r.PageQuery(), &found)
@@ -74,7 +73,7 @@ func (p *pages) listMembers(r *screen.Request) (any, error) {
 }
 
 // rolesFor returns the roles that the person may give. Only owners make owners.
-func rolesFor(r *screen.Request) []page.Option {
+func rolesFor(r *page.Request) []page.Option {
 	all := []page.Option{{Value: "member", Title: "member"}, {Value: "auditor", Title: "auditor"},
 		{Value: "approver", Title: "approver"}, {Value: "policy_editor", Title: "policy editor"},
 		{Value: "admin", Title: "admin"}}
@@ -98,7 +97,7 @@ type memberView struct {
 const mostMembers = "1000"
 
 // showMember shows a member. The interface has no call for one member, so it is looked for in the list.
-func (p *pages) showMember(r *screen.Request) (any, error) {
+func (p *pages) showMember(r *page.Request) (any, error) {
 	var found wire.Members
 	if err := r.Read(memberCalls(r)+"/members", url.Values{"limit": {mostMembers}}, &found); err != nil {
 		return nil, err
@@ -118,43 +117,43 @@ func (p *pages) showMember(r *screen.Request) (any, error) {
 }
 
 // retireVoterOfMember lets a passkey of the member sign no more votes in the organization.
-func (p *pages) retireVoterOfMember(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) retireVoterOfMember(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
-	return screen.GoTo(r.Address(membersPage, r.PathParameter("membership")), "saved"), err
+	return page.GoTo(r.Address(membersPage, r.PathParameter("membership")), "saved"), err
 }
 
 // change changes the member of the page.
-func (p *pages) change(r *screen.Request, notice string, body map[string]any) (screen.Outcome, error) {
+func (p *pages) change(r *page.Request, notice string, body map[string]any) (page.Outcome, error) {
 	name := r.PathParameter("membership")
 	err := r.Change(http.MethodPatch, memberCalls(r)+"/members/"+url.PathEscape(name), body, nil)
-	return screen.GoTo(r.Address(membersPage, name), notice), err
+	return page.GoTo(r.Address(membersPage, name), notice), err
 }
 
-func (p *pages) changeRole(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeRole(r *page.Request) (page.Outcome, error) {
 	return p.change(r, "saved", map[string]any{"role": r.Value("role")})
 }
 
-func (p *pages) suspend(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) suspend(r *page.Request) (page.Outcome, error) {
 	return p.change(r, "member-suspended", map[string]any{"suspended": true})
 }
 
-func (p *pages) resume(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) resume(r *page.Request) (page.Outcome, error) {
 	return p.change(r, "member-resumed", map[string]any{"suspended": false})
 }
 
-func (p *pages) remove(r *screen.Request) (screen.Outcome, error) {
-	return screen.GoTo(r.Address(membersPage), "member-removed"), removeMembership(r)
+func (p *pages) remove(r *page.Request) (page.Outcome, error) {
+	return page.GoTo(r.Address(membersPage), "member-removed"), removeMembership(r)
 }
 
 // leave ends the person's own membership, and with it the session.
-func (p *pages) leave(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) leave(r *page.Request) (page.Outcome, error) {
 	if r.PathParameter("membership") != r.Person.User.MembershipID {
-		return screen.Outcome{}, fault.New(fault.Invalid, "Only a member's own membership can be left")
+		return page.Outcome{}, fault.New(fault.Invalid, "Only a member's own membership can be left")
 	}
-	return screen.GoTo(r.Address("/signin"), "member-left"), removeMembership(r)
+	return page.GoTo(r.Address("/signin"), "member-left"), removeMembership(r)
 }
 
-func removeMembership(r *screen.Request) error {
+func removeMembership(r *page.Request) error {
 	path := memberCalls(r) + "/members/" + url.PathEscape(r.PathParameter("membership"))
 	return r.Change(http.MethodDelete, path, nil, nil)
 }

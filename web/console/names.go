@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // names are the names of accounts for people.
@@ -15,7 +15,7 @@ type names map[string]string
 const maxMembers = "1000"
 
 // readNames reads the names of the organization's members.
-func readNames(r *screen.Request) (names, error) {
+func readNames(r *page.Request) (names, error) {
 	var found wire.Members
 	path := "/v1/id/orgs/" + r.Person.Organization.ID.String() + "/members"
 	if err := r.Read(path, url.Values{"limit": {maxMembers}}, &found); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const (
@@ -17,10 +16,10 @@ const (
 	organizationCall = "/v1/console/organization"
 )
 
-func (p *pages) organizationScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) organizationScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: settingsPage, Views: p.views, Name: "organization", Title: "Settings", Show: p.showOrganization,
-			Forms: map[string]screen.Form{"change": p.changeOrganization, "two-people": p.requireTwoPeople,
+			Forms: map[string]page.Form{"change": p.changeOrganization, "two-people": p.requireTwoPeople,
 				"sign-in": p.requireSignIn, "retain": p.changeRetention,
 				"votes": p.changeVoteRules}},
 	}
@@ -55,7 +54,7 @@ type organizationView struct {
 	MayOwn       bool
 }
 
-func (p *pages) showOrganization(r *screen.Request) (any, error) {
+func (p *pages) showOrganization(r *page.Request) (any, error) {
 	v := organizationView{MayManage: r.Person.May("manage"), MayOwn: r.Person.May("own"), PublicURL: r.Kit.Public,
 		Disclosures: page.Disclosures()}
 	if err := r.Read(organizationCall, nil, &v.Organization); err != nil {
@@ -74,7 +73,7 @@ func (p *pages) showOrganization(r *screen.Request) (any, error) {
 }
 
 // readLogKeys reads the keys that sign the checkpoints of the log, the newest last.
-func readLogKeys(r *screen.Request, slug id.Slug) ([]wire.LogKey, error) {
+func readLogKeys(r *page.Request, slug id.Slug) ([]wire.LogKey, error) {
 	var found struct {
 		Keys []wire.LogKey `json:"keys"`
 	}
@@ -89,7 +88,7 @@ func readLogKeys(r *screen.Request, slug id.Slug) ([]wire.LogKey, error) {
 }
 
 // listSignIns returns the ways to sign in that can be required, with the one that is.
-func listSignIns(r *screen.Request, required string) ([]page.Option, error) {
+func listSignIns(r *page.Request, required string) ([]page.Option, error) {
 	var found wire.Providers
 	if err := r.Read("/v1/id/auth/oidc", nil, &found); err != nil {
 		return nil, err
@@ -107,21 +106,21 @@ func listSignIns(r *screen.Request, required string) ([]page.Option, error) {
 }
 
 // patch changes settings of the organization.
-func (p *pages) patch(r *screen.Request, body map[string]any) (screen.Outcome, error) {
+func (p *pages) patch(r *page.Request, body map[string]any) (page.Outcome, error) {
 	err := r.Change(http.MethodPatch, organizationCall, body, nil)
-	return screen.GoTo(r.Address(settingsPage), "saved"), err
+	return page.GoTo(r.Address(settingsPage), "saved"), err
 }
 
-func (p *pages) changeOrganization(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeOrganization(r *page.Request) (page.Outcome, error) {
 	return p.patch(r, map[string]any{"name": r.Value("name"), "disclosure": r.Value("disclosure"),
 		"self_review": r.Checked("self_review"), "publish_policies": r.Checked("publish_policies")})
 }
 
-func (p *pages) requireTwoPeople(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) requireTwoPeople(r *page.Request) (page.Outcome, error) {
 	return p.patch(r, map[string]any{"two_person_policy": r.Checked("two_person_policy")})
 }
 
-func (p *pages) requireSignIn(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) requireSignIn(r *page.Request) (page.Outcome, error) {
 	var required any // null: any way
 	if way := r.Value("require"); way != "" {
 		required = way
@@ -129,10 +128,10 @@ func (p *pages) requireSignIn(r *screen.Request) (screen.Outcome, error) {
 	return p.patch(r, map[string]any{"sign_in": map[string]any{"require": required}})
 }
 
-func (p *pages) changeVoteRules(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeVoteRules(r *page.Request) (page.Outcome, error) {
 	hours, err := strconv.Atoi(r.Value("vote_hold_hours"))
 	if err != nil {
-		return screen.Outcome{}, fault.Wrap(fault.Invalid, "vote_hold_hours must be a whole number from 0 to 2160", err)
+		return page.Outcome{}, fault.Wrap(fault.Invalid, "vote_hold_hours must be a whole number from 0 to 2160", err)
 	}
 	signed := "optional"
 	if r.Checked("signed_votes") {
@@ -141,10 +140,10 @@ func (p *pages) changeVoteRules(r *screen.Request) (screen.Outcome, error) {
 	return p.patch(r, map[string]any{"vote_hold_hours": hours, "signed_votes": signed})
 }
 
-func (p *pages) changeRetention(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeRetention(r *page.Request) (page.Outcome, error) {
 	days, err := strconv.Atoi(r.Value("retention_days"))
 	if err != nil {
-		return screen.Outcome{}, fault.Wrap(fault.Invalid, "retention_days must be a whole number from 0 to 36500", err)
+		return page.Outcome{}, fault.Wrap(fault.Invalid, "retention_days must be a whole number from 0 to 36500", err)
 	}
 	return p.patch(r, map[string]any{"retention_days": days, "legal_hold": r.Checked("legal_hold")})
 }

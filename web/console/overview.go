@@ -5,11 +5,11 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
-func (p *pages) overviewScreens() []screen.Screen {
-	return []screen.Screen{{Pattern: "/console", Views: p.views, Name: "overview", Title: "Overview", Show: show,
+func (p *pages) overviewScreens() []page.Screen {
+	return []page.Screen{{Pattern: "/console", Views: p.views, Name: "overview", Title: "Overview", Show: show,
 		Script: Script, Modules: Modules()}}
 }
 
@@ -32,7 +32,7 @@ const (
 	fewEvents    = "10"
 )
 
-func show(r *screen.Request) (any, error) {
+func show(r *page.Request) (any, error) {
 	v := view{Role: r.Person.User.Role}
 	if err := r.Read("/v1/console/organization", nil, &v.Organization); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func show(r *screen.Request) (any, error) {
 }
 
 // readApprovals reads the approvals that wait, those on which the reader may vote apart.
-func (v *view) readApprovals(r *screen.Request) error {
+func (v *view) readApprovals(r *page.Request) error {
 	query := url.Values{"status": {"pending"}, "limit": {fewApprovals}}
 	if err := r.Read("/v1/console/approvals", query, &v.Waiting); err != nil || !r.Person.May("vote") {
 		return err
@@ -77,7 +77,7 @@ type newEvent struct {
 }
 
 // readEvents reads the newest events. If no agent has sent one, the page has the guide.
-func (v *view) readEvents(r *screen.Request) error {
+func (v *view) readEvents(r *page.Request) error {
 	var found wire.Events
 	if err := r.Read("/v1/console/events", url.Values{"limit": {fewEvents}}, &found); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (v *view) readEvents(r *screen.Request) error {
 }
 
 // readGuide adds the guide with the values that the reader's role may know. Secrets are not among them.
-func (v *view) readGuide(r *screen.Request) error {
+func (v *view) readGuide(r *page.Request) error {
 	values := Values{OrganizationID: v.Organization.ID, Slug: v.Organization.Slug, Origin: v.Organization.Origin}
 	keys, err := readLogKeys(r, values.Slug)
 	if err != nil {
@@ -113,7 +113,7 @@ func (v *view) readGuide(r *screen.Request) error {
 }
 
 // readAgent returns the first agent that can sign, and its key. Both are "" when there is none.
-func readAgent(r *screen.Request) (agent id.Agent, key id.Key, err error) {
+func readAgent(r *page.Request) (agent id.Agent, key id.Key, err error) {
 	var agents wire.Agents
 	if err := r.Read("/v1/console/agents", url.Values{"limit": {"10"}}, &agents); err != nil {
 		return "", "", err

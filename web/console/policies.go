@@ -3,7 +3,7 @@ package console
 import (
 	"net/url"
 
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // policyCalls is the path of policies in the interface.
@@ -12,37 +12,37 @@ const policyCalls = "/v1/console/policies"
 // maxForm is the largest form in bytes: a document of 1 MiB, of which each byte may be written as %XX.
 const maxForm = 3<<20 + 64<<10
 
-func (p *pages) policyScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) policyScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: "/console/policies", Query: []string{"after"},
 			Views: p.views, Name: "policylist", Title: "Policies", Show: p.showList,
-			Forms: map[string]screen.Form{"create": p.createPolicy}},
+			Forms: map[string]page.Form{"create": p.createPolicy}},
 		{Pattern: "/console/policies/{policy}", Query: []string{"version", "after"},
 			Views: p.views, Name: "policy", Show: p.showPolicy,
-			Forms: map[string]screen.Form{"activate": p.activateVersion, "deactivate": p.deactivatePolicy,
+			Forms: map[string]page.Form{"activate": p.activateVersion, "deactivate": p.deactivatePolicy,
 				"delete": p.deleteDraft}},
 		{Pattern: "/console/policies/{policy}/compare", Query: []string{"from", "to"},
 			Views: p.views, Name: "compare", Show: p.showComparison},
 		{Pattern: "/console/policies/{policy}/edit", Views: p.views, Name: "edit", Show: p.showEditor,
 			MaxForm: maxForm,
 			Script:  "policyeditor.js", Modules: []string{"policyeditor.js", "jsonplace.js", "times.js"},
-			Forms: map[string]screen.Form{"save": p.saveDraft, "check": p.checkText,
+			Forms: map[string]page.Form{"save": p.saveDraft, "check": p.checkText,
 				"add-test": p.addTest}},
 		{Pattern: "/console/policies/{policy}/tests", Query: []string{"version"},
 			Views: p.views, Name: "tests", Show: p.showTests},
 		{Pattern: "/console/policies/{policy}/simulate", Query: []string{"version", "event"},
 			Views: p.views, Name: "simulate", Show: p.showSimulation,
 			MaxForm: maxForm,
-			Forms:   map[string]screen.Form{"history": p.simulateHistory, "input": p.simulateInput}},
+			Forms:   map[string]page.Form{"history": p.simulateHistory, "input": p.simulateInput}},
 	}
 }
 
 // policyCall returns the path of the policy that an address names in the interface, with more behind it.
-func policyCall(r *screen.Request, more string) string {
+func policyCall(r *page.Request, more string) string {
 	return policyCalls + "/" + url.PathEscape(r.PathParameter("policy")) + more
 }
 
 // policyAddress returns the address of the policy's page, with more behind it.
-func policyAddress(r *screen.Request, more string) string {
+func policyAddress(r *page.Request, more string) string {
 	return r.Address("/console/policies", r.PathParameter("policy")) + more
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // policyView is the content of the page of a policy: one of its versions in words, and the list of all.
@@ -27,7 +27,7 @@ type policyView struct {
 	MayTry     bool
 }
 
-func (p *pages) showPolicy(r *screen.Request) (any, error) {
+func (p *pages) showPolicy(r *page.Request) (any, error) {
 	v := policyView{MayEdit: r.Person.May("edit policies"), MayTry: r.Person.May("try policies")}
 	var err error
 	if v.version, err = readVersion(r, r.Query("version")); err != nil {
@@ -55,7 +55,7 @@ func (p *pages) showPolicy(r *screen.Request) (any, error) {
 }
 
 // readVersions reads the list of versions, and finds the active one.
-func (v *policyView) readVersions(r *screen.Request) error {
+func (v *policyView) readVersions(r *page.Request) error {
 	var found wire.PolicyVersions
 	if err := r.Read(policyCall(r, "/versions"), r.PageQuery(), &found); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (v *policyView) readVersions(r *screen.Request) error {
 const maxPolicies = "1000"
 
 // findActive finds the one active version of the organization, which may be of another policy.
-func (v *policyView) findActive(r *screen.Request) error {
+func (v *policyView) findActive(r *page.Request) error {
 	var found wire.Policies
 	if err := r.Read(policyCalls, url.Values{"limit": {maxPolicies}}, &found); err != nil {
 		return err
@@ -94,21 +94,21 @@ func (v *policyView) findActive(r *screen.Request) error {
 }
 
 // activateVersion activates the version that was shown.
-func (p *pages) activateVersion(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) activateVersion(r *page.Request) (page.Outcome, error) {
 	number, err := parseNumber("version", r.Value("version"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	body := map[string]any{"version": number, "policy_digest": r.Value("policy_digest")}
 	if err := r.Change(http.MethodPost, policyCall(r, "/activate"), body, nil); err != nil {
-		return screen.Outcome{}, explainActivation(r, err)
+		return page.Outcome{}, explainActivation(r, err)
 	}
-	return screen.GoTo(policyAddress(r, "?version="+strconv.FormatUint(number, 10)), "policy-activated"), nil
+	return page.GoTo(policyAddress(r, "?version="+strconv.FormatUint(number, 10)), "policy-activated"), nil
 }
 
 // explainActivation says more of a refused activation than the interface does, where the page can help.
-func explainActivation(r *screen.Request, err error) error {
-	var refused *screen.Refusal
+func explainActivation(r *page.Request, err error) error {
+	var refused *page.Refusal
 	if !errors.As(err, &refused) || refused.Status != http.StatusConflict {
 		return err
 	}
@@ -126,17 +126,17 @@ func explainActivation(r *screen.Request, err error) error {
 	return err
 }
 
-func (p *pages) deactivatePolicy(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) deactivatePolicy(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, policyCall(r, "/deactivate"), nil, nil)
-	return screen.GoTo(policyAddress(r, ""), "policy-deactivated"), err
+	return page.GoTo(policyAddress(r, ""), "policy-deactivated"), err
 }
 
-func (p *pages) deleteDraft(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) deleteDraft(r *page.Request) (page.Outcome, error) {
 	if err := r.Change(http.MethodDelete, policyCall(r, ""), nil, nil); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if r.Value("version") == "1" {
-		return screen.GoTo(r.Address("/console/policies"), "draft-deleted"), nil
+		return page.GoTo(r.Address("/console/policies"), "draft-deleted"), nil
 	}
-	return screen.GoTo(policyAddress(r, ""), "draft-deleted"), nil
+	return page.GoTo(policyAddress(r, ""), "draft-deleted"), nil
 }

@@ -7,30 +7,29 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
-func (p *pages) readingScreens() []screen.Screen {
+func (p *pages) readingScreens() []page.Screen {
 	return slices.Concat(p.eventScreens(), p.traceScreens(), p.otherScreens())
 }
 
-func (p *pages) eventScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) eventScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: "/console/events", Query: append(eventFilters(),
 			"q", "order", "limit", "after"), Views: p.views, Name: "events", Title: "Events", Show: p.listEvents,
 			Script: page.LiveScript, Modules: page.LiveModules()},
 		{Pattern: "/console/events/{event}", Query: []string{"log"}, Views: p.views, Name: "event", Show: p.showEvent,
-			Forms: map[string]screen.Form{"erase": p.eraseEvent}},
+			Forms: map[string]page.Form{"erase": p.eraseEvent}},
 		{Pattern: "/console/erasures", Query: []string{"by", "name", "after"},
 			Views: p.views, Name: "erasures", Title: "Erasures", Show: p.listErasures,
-			Forms: map[string]screen.Form{"erase": p.eraseMany}},
+			Forms: map[string]page.Form{"erase": p.eraseMany}},
 		{Pattern: "/console/erasures/{erasure}", Views: p.views, Name: "erasure", Title: "Erasure",
 			Show: p.showErasure, Script: page.LiveScript, Modules: page.LiveModules()},
 	}
 }
 
-func (p *pages) traceScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) traceScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: "/console/traces", Query: append(eventFilters(),
 			"limit", "after"), Views: p.views, Name: "traces", Title: "Traces", Show: p.listTraces},
 		{Pattern: "/console/traces/{trace}", Query: []string{"after", "log"},
@@ -41,15 +40,15 @@ func (p *pages) traceScreens() []screen.Screen {
 	}
 }
 
-func (p *pages) otherScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) otherScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: "/console/stats", Query: []string{"from", "to", "log"},
 			Views: p.views, Name: "stats", Title: "Statistics", Show: p.showStats},
 		{Pattern: "/console/audit", Query: []string{"actor", "kind", "from", "to", "order", "after"},
 			Views: p.views, Name: "audit", Title: "Audit", Show: p.listActs},
 		{Pattern: "/console/evidence", Query: []string{"from", "to", "agent_id", "tool", "trace_id"},
 			Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
-			Forms: map[string]screen.Form{"make": p.makePack}},
+			Forms: map[string]page.Form{"make": p.makePack}},
 	}
 }
 
@@ -65,7 +64,7 @@ func completeTime(text string) string {
 }
 
 // listQuery returns the parameters of a list, with whole times.
-func listQuery(r *screen.Request, names ...string) url.Values {
+func listQuery(r *page.Request, names ...string) url.Values {
 	query := r.ListQuery(names...)
 	for _, name := range []string{"from", "to"} {
 		if text := query.Get(name); text != "" {
@@ -78,7 +77,7 @@ func listQuery(r *screen.Request, names ...string) url.Values {
 // filters are the parameters of a list as the person chose them, by their names.
 type filters map[string]string
 
-func readFilters(r *screen.Request, names ...string) filters {
+func readFilters(r *page.Request, names ...string) filters {
 	f := filters{}
 	for _, name := range names {
 		if value := r.Query(name); value != "" {
@@ -92,7 +91,7 @@ func readFilters(r *screen.Request, names ...string) filters {
 type streams struct{ CSV, NDJSON string }
 
 // streamsOf returns the files of a list of the interface, with the parameters of the list that is shown.
-func streamsOf(r *screen.Request, call string, query url.Values) streams {
+func streamsOf(r *page.Request, call string, query url.Values) streams {
 	all := url.Values{}
 	for name, values := range query {
 		if name != "after" && name != "limit" {
@@ -113,7 +112,7 @@ type predecessor struct {
 }
 
 // linkPredecessor adds the address of the page that is shown, about the log before.
-func linkPredecessor(r *screen.Request, p *wire.Predecessor) *predecessor {
+func linkPredecessor(r *page.Request, p *wire.Predecessor) *predecessor {
 	if p == nil {
 		return nil
 	}

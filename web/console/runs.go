@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 	"strconv"
 )
 
@@ -20,7 +19,7 @@ type runsView struct {
 	Statuses []page.Option
 }
 
-func (p *pages) listRuns(r *screen.Request) (any, error) {
+func (p *pages) listRuns(r *page.Request) (any, error) {
 	var found wire.Runs
 	if err := r.ReadList(runCalls, r.ListQuery("status", "agent_id"), &found); err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ type runView struct {
 	Next string
 }
 
-func (p *pages) showRun(r *screen.Request) (any, error) {
+func (p *pages) showRun(r *page.Request) (any, error) {
 	var found wire.RunDetail
 	if err := r.ReadList(runCalls+"/"+url.PathEscape(r.PathParameter("run")), r.PageQuery(), &found); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const (
@@ -19,7 +19,7 @@ type sessionsView struct {
 	Events   []wire.LoginEvent
 }
 
-func (p *pages) showSessions(r *screen.Request) (any, error) {
+func (p *pages) showSessions(r *page.Request) (any, error) {
 	var sessions wire.Sessions
 	if err := r.Read(sessionCalls, nil, &sessions); err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func (p *pages) showSessions(r *screen.Request) (any, error) {
 	return sessionsView{sessions.Sessions, events.Events}, err
 }
 
-func (p *pages) endSession(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) endSession(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, sessionCalls+"/"+url.PathEscape(r.Value("session_id")), nil, nil)
-	return screen.GoTo(r.Address(sessionsPath), "session-ended"), err
+	return page.GoTo(r.Address(sessionsPath), "session-ended"), err
 }
 
-func (p *pages) endOtherSessions(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) endOtherSessions(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, sessionCalls, nil, nil)
-	return screen.GoTo(r.Address(sessionsPath), "sessions-ended"), err
+	return page.GoTo(r.Address(sessionsPath), "sessions-ended"), err
 }

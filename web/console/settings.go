@@ -3,10 +3,10 @@ package console
 import (
 	"slices"
 
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
-func (p *pages) settingsScreens() []screen.Screen {
+func (p *pages) settingsScreens() []page.Screen {
 	return slices.Concat(p.ingestKeyScreens(), p.webhookScreens(), p.organizationScreens(), p.witnessScreens(),
 		p.streamExportScreens(), p.tokenScreens())
 }

@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // signInView is the content of the page for signing in.
@@ -28,7 +28,7 @@ func refusals() map[string]string {
 	}
 }
 
-func (p *pages) showSignIn(r *screen.Request) (any, error) {
+func (p *pages) showSignIn(r *page.Request) (any, error) {
 	providers, err := r.Providers()
 	if r.Problem == "" {
 		r.Problem = refusals()[r.Query("refused")]
@@ -37,30 +37,30 @@ func (p *pages) showSignIn(r *screen.Request) (any, error) {
 }
 
 // signIn signs a person in by a password. An account with a second factor goes on to that page.
-func (p *pages) signIn(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) signIn(r *page.Request) (page.Outcome, error) {
 	var answer wire.SecondFactor
 	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
 	if err := r.Change(http.MethodPost, "/v1/id/auth/login", body, &answer); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if len(answer.SecondFactor) > 0 {
-		return screen.GoTo(r.Address("/signin/second")+"?return="+url.QueryEscape(r.ReturnPath()), ""), nil
+		return page.GoTo(r.Address("/signin/second")+"?return="+url.QueryEscape(r.ReturnPath()), ""), nil
 	}
-	return screen.GoTo(r.ReturnPath(), ""), nil
+	return page.GoTo(r.ReturnPath(), ""), nil
 }
 
-func (p *pages) showSecondFactor(r *screen.Request) (any, error) {
+func (p *pages) showSecondFactor(r *page.Request) (any, error) {
 	return signInView{Return: r.ReturnPath()}, nil
 }
 
-func (p *pages) useRecoveryCode(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) useRecoveryCode(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, "/v1/id/auth/recovery-code", map[string]string{"code": r.Value("code")}, nil)
-	return screen.GoTo(r.ReturnPath(), ""), err
+	return page.GoTo(r.ReturnPath(), ""), err
 }
 
-func (p *pages) showSignOut(*screen.Request) (any, error) { return nil, nil }
+func (p *pages) showSignOut(*page.Request) (any, error) { return nil, nil }
 
-func (p *pages) signOut(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) signOut(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, "/v1/id/auth/logout", nil, nil)
-	return screen.GoTo(r.Address("/signin"), "signed-out"), err
+	return page.GoTo(r.Address("/signin"), "signed-out"), err
 }

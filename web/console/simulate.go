@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // simulateView is the content of the page on which people try a version.
@@ -42,7 +42,7 @@ type trial struct {
 	Obligations []obligation
 }
 
-func (p *pages) showSimulation(r *screen.Request) (any, error) {
+func (p *pages) showSimulation(r *page.Request) (any, error) {
 	v, err := p.readSimulation(r)
 	if err != nil || !v.MayEvent || r.Query("event") == "" {
 		return v, err
@@ -60,7 +60,7 @@ func (p *pages) showSimulation(r *screen.Request) (any, error) {
 }
 
 // readSimulation returns the page without a result.
-func (p *pages) readSimulation(r *screen.Request) (*simulateView, error) {
+func (p *pages) readSimulation(r *page.Request) (*simulateView, error) {
 	v := &simulateView{MayEvent: r.Person.May("read payloads"), Input: inputFields{Payload: "{}"}}
 	var err error
 	if v.version, err = readVersion(r, r.Query("version")); err != nil {
@@ -71,24 +71,24 @@ func (p *pages) readSimulation(r *screen.Request) (*simulateView, error) {
 }
 
 // simulateHistory decides stored events again by the version.
-func (p *pages) simulateHistory(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) simulateHistory(r *page.Request) (page.Outcome, error) {
 	v, err := p.readSimulation(r)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	last, err := strconv.Atoi(r.Value("last"))
 	if err != nil {
-		return screen.Outcome{}, fault.New(fault.Invalid, "The number of events must be from 1 to 10000")
+		return page.Outcome{}, fault.New(fault.Invalid, "The number of events must be from 1 to 10000")
 	}
 	body := map[string]any{"version": v.Version, "last": last}
 	if to := r.Value("to"); to != "" {
 		if body["to"], err = parseNumber("The number of the newest event", to); err != nil {
-			return screen.Outcome{}, err
+			return page.Outcome{}, err
 		}
 	}
 	var found wire.Simulation
 	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &found); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	v.History = &history{Simulation: found}
 	for _, one := range v.Rules {
@@ -96,21 +96,21 @@ func (p *pages) simulateHistory(r *screen.Request) (screen.Outcome, error) {
 			v.History.Shadows = append(v.History.Shadows, shadow{one, v.History.Shadow[one.RuleID]})
 		}
 	}
-	return screen.ShowAgain(v), nil
+	return page.ShowAgain(v), nil
 }
 
 // simulateInput explains the decision of the version on an input.
-func (p *pages) simulateInput(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) simulateInput(r *page.Request) (page.Outcome, error) {
 	v, err := p.readSimulation(r)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	input := map[string]any{"tool_name": r.Value("tool_name")}
 	if agent := r.Value("agent_id"); agent != "" {
 		input["agent_id"] = agent
 	}
 	if input["payload"], err = parseField("The payload", r.Form.Get("payload")); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	body := map[string]any{"version": v.Version, "input": input}
 	if at := r.Value("now"); at != "" {
@@ -118,20 +118,20 @@ func (p *pages) simulateInput(r *screen.Request) (screen.Outcome, error) {
 	}
 	limits, err := parseField("The amounts of limits", r.Form.Get("limits"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if string(limits) != "{}" {
 		body["limits"] = limits
 	}
 	var found wire.Trial
 	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &found); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	v.Trial = &trial{Trial: found}
 	for _, one := range found.Obligations {
 		v.Trial.Obligations = append(v.Trial.Obligations, obligation{one})
 	}
-	return screen.ShowAgain(v), nil
+	return page.ShowAgain(v), nil
 }
 
 // parseField reads a field with a JSON object, {} for an empty one.

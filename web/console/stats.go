@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const statCalls = "/v1/console/stats"
@@ -56,7 +56,7 @@ type rangeLink struct {
 // usualDays is how far back the page reaches when its address names no range.
 const usualDays = 7
 
-func (p *pages) showStats(r *screen.Request) (any, error) {
+func (p *pages) showStats(r *page.Request) (any, error) {
 	query := listQuery(r, "from", "to", "log")
 	query.Del("after")
 	now := time.Now().UTC()
@@ -94,7 +94,7 @@ func textOf[S ~string](s *S) string {
 	return string(*s)
 }
 
-func countBy(r *screen.Request, query url.Values, name string) (found wire.Stats, err error) {
+func countBy(r *page.Request, query url.Values, name string) (found wire.Stats, err error) {
 	asked := url.Values{"by": {name}}
 	for parameter, values := range query {
 		asked[parameter] = values
@@ -107,7 +107,7 @@ func daysBefore(now time.Time, days int) string {
 }
 
 // usualRanges returns links to ranges that people ask for most.
-func usualRanges(r *screen.Request, now time.Time) (links []rangeLink) {
+func usualRanges(r *page.Request, now time.Time) (links []rangeLink) {
 	add := func(title, from string) {
 		query := url.Values{"from": {from}}
 		if log := r.Query("log"); log != "" {
@@ -149,7 +149,7 @@ type bar struct {
 // maxBars is how many groups of a dimension have bars.
 const maxBars = 15
 
-func newChart(r *screen.Request, d dimension, query url.Values, found wire.Stats) chart {
+func newChart(r *page.Request, d dimension, query url.Values, found wire.Stats) chart {
 	c := chart{Name: d.name, Title: d.title}
 	groups := slices.Clone(found.Counts)
 	slices.SortStableFunc(groups, func(a, b wire.GroupCount) int { return cmp.Compare(b.Events, a.Events) })

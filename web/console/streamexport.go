@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const (
@@ -17,10 +16,10 @@ const (
 	streamExportCall = "/v1/console/stream-export"
 )
 
-func (p *pages) streamExportScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) streamExportScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: streamExportPage, Views: p.views, Name: "streamexport", Title: "Stream export",
-			Show: p.showStreamExport, Forms: map[string]screen.Form{"save": p.putStreamExport,
+			Show: p.showStreamExport, Forms: map[string]page.Form{"save": p.putStreamExport,
 				"test": p.testStreamExport, "delete": p.deleteStreamExport}},
 	}
 }
@@ -34,14 +33,14 @@ type streamExportView struct {
 	MayManage bool
 }
 
-func (p *pages) showStreamExport(r *screen.Request) (any, error) {
+func (p *pages) showStreamExport(r *page.Request) (any, error) {
 	v := streamExportView{Export: wire.StreamExport{Active: true, Format: "ocsf", Encoding: "protobuf"},
 		MayManage: r.Person.May("manage"),
 		Formats: []page.Option{{Value: "ocsf", Title: "OCSF API Activity"},
 			{Value: "cloudevents", Title: "CloudEvents"}},
 		Encodings: []page.Option{{Value: "protobuf", Title: "protobuf"}, {Value: "json", Title: "JSON"}}}
 	err := r.Read(streamExportCall, nil, &v.Export)
-	var refused *screen.Refusal
+	var refused *page.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return v, nil
 	}
@@ -51,25 +50,25 @@ func (p *pages) showStreamExport(r *screen.Request) (any, error) {
 
 // putStreamExport replaces the export. The values of headers are never shown, so a form without any keeps those of
 // before.
-func (p *pages) putStreamExport(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) putStreamExport(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"url": r.Value("url"), "format": r.Value("format"), "encoding": r.Value("encoding"),
 		"payloads": r.Checked("payloads"), "active": r.Checked("active")}
 	headers, err := parseHeaders(r.Form.Get("header_secrets"))
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	if len(headers) > 0 || r.Checked("no_headers") {
 		body["headers"] = headers
 	}
 	if err := addPosition(r, body); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	err = r.Change(http.MethodPut, streamExportCall, body, nil)
-	return screen.GoTo(r.Address(streamExportPage), "saved"), err
+	return page.GoTo(r.Address(streamExportPage), "saved"), err
 }
 
 // addPosition adds where the export goes on: behind the newest event, at an index, or where it is.
-func addPosition(r *screen.Request, body map[string]any) error {
+func addPosition(r *page.Request, body map[string]any) error {
 	switch from := r.Value("from"); from {
 	case "":
 	case "now":
@@ -102,12 +101,12 @@ func parseHeaders(text string) (map[string]string, error) {
 	return headers, nil
 }
 
-func (p *pages) testStreamExport(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) testStreamExport(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, streamExportCall+"/test", nil, nil)
-	return screen.GoTo(r.Address(streamExportPage), "stream-test-sent"), err
+	return page.GoTo(r.Address(streamExportPage), "stream-test-sent"), err
 }
 
-func (p *pages) deleteStreamExport(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) deleteStreamExport(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, streamExportCall, nil, nil)
-	return screen.GoTo(r.Address(streamExportPage), "stream-export-deleted"), err
+	return page.GoTo(r.Address(streamExportPage), "stream-export-deleted"), err
 }

@@ -1,6 +1,6 @@
 package console
 
-import "github.com/agentledger/agentledger/web/screen"
+import "github.com/agentledger/agentledger/web/page"
 
 // testsView is the content of the page of a version's tests.
 type testsView struct {
@@ -9,7 +9,7 @@ type testsView struct {
 }
 
 // showTests runs the tests of a version, which changes nothing.
-func (p *pages) showTests(r *screen.Request) (any, error) {
+func (p *pages) showTests(r *page.Request) (any, error) {
 	v := testsView{}
 	var err error
 	if v.version, err = readVersion(r, r.Query("version")); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const (
@@ -14,11 +13,11 @@ const (
 	tokenCalls = "/v1/console/tokens"
 )
 
-func (p *pages) tokenScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) tokenScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: tokensPage, Query: []string{"after"},
 			Views: p.views, Name: "tokens", Title: "Your tokens", Show: p.listTokens,
-			Forms: map[string]screen.Form{"create": p.createToken, "delete": p.deleteToken}},
+			Forms: map[string]page.Form{"create": p.createToken, "delete": p.deleteToken}},
 	}
 }
 
@@ -29,7 +28,7 @@ type tokensView struct {
 	Roles  []page.Option
 }
 
-func (p *pages) listTokens(r *screen.Request) (any, error) {
+func (p *pages) listTokens(r *page.Request) (any, error) {
 	var found wire.Tokens
 	err := r.Read(tokenCalls, r.PageQuery(), &found)
 	return tokensView{found.Tokens, r.NextPage(found.Next), tokenRoles(r.Person.User.Role)}, err
@@ -58,17 +57,17 @@ type madeToken struct {
 	PublicURL string
 }
 
-func (p *pages) createToken(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) createToken(r *page.Request) (page.Outcome, error) {
 	body := map[string]string{"name": r.Value("name"), "role": r.Value("role"),
 		"expires_at": r.Value("expires_at") + ":00Z"}
 	made := madeToken{PublicURL: r.Kit.Public}
 	if err := r.Change(http.MethodPost, tokenCalls, body, &made.CreatedToken); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newtoken", "The new token", made), nil
+	return page.ShowOnce(p.views, "newtoken", "The new token", made), nil
 }
 
-func (p *pages) deleteToken(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) deleteToken(r *page.Request) (page.Outcome, error) {
 	path := tokenCalls + "/" + url.PathEscape(r.Value("token_id"))
-	return screen.GoTo(r.Address(tokensPage), "token-deleted"), r.Change(http.MethodDelete, path, nil, nil)
+	return page.GoTo(r.Address(tokensPage), "token-deleted"), r.Change(http.MethodDelete, path, nil, nil)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const traceCalls = "/v1/console/traces"
@@ -33,7 +33,7 @@ type tracesView struct {
 	LogQuery    string
 }
 
-func (p *pages) listTraces(r *screen.Request) (any, error) {
+func (p *pages) listTraces(r *page.Request) (any, error) {
 	names := append(eventFilters(), "limit")
 	var found wire.Traces
 	query := listQuery(r, names...)
@@ -67,7 +67,7 @@ type traceView struct {
 // maxSteps is how many events of a trace stand on one page.
 const maxSteps = "300"
 
-func (p *pages) showTrace(r *screen.Request) (any, error) {
+func (p *pages) showTrace(r *page.Request) (any, error) {
 	name := r.PathParameter("trace")
 	r.Title = "Trace " + name
 	query := r.ListQuery("log")

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // version is a version of a policy in a page.
@@ -79,7 +79,7 @@ type test struct {
 }
 
 // readVersion reads the version that a parameter of the address names, the newest for "".
-func readVersion(r *screen.Request, number string) (v version, err error) {
+func readVersion(r *page.Request, number string) (v version, err error) {
 	query := url.Values{}
 	if number != "" {
 		query.Set("version", number)
@@ -143,7 +143,7 @@ func durationWords(seconds int64) string {
 
 // refuseConflict returns a refusal of a form that was sent for something that has changed since.
 func refuseConflict(message string) error {
-	return &screen.Refusal{Status: http.StatusConflict, Message: message}
+	return &page.Refusal{Status: http.StatusConflict, Message: message}
 }
 
 // parseNumber reads a whole number from 1 of a field.

@@ -4,13 +4,13 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const voterKeyCalls = "/v1/console/voter-keys"
 
 // readVoterKeys returns all voter keys of an account in the organization.
-func readVoterKeys(r *screen.Request, account string) (all []wire.VoterKey, err error) {
+func readVoterKeys(r *page.Request, account string) (all []wire.VoterKey, err error) {
 	query := url.Values{"account_id": {account}}
 	for {
 		var found wire.VoterKeys

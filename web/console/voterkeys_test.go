@@ -13,7 +13,6 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/console"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // The pages of an account and of a member show all voter keys of that account, also when the interface answers in short
@@ -58,7 +57,7 @@ func TestVoterKeysOnPages(t *testing.T) {
 	})
 	e := &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	kit, router := page.NewKit("https://log.example"), e.Router()
-	screen.New(screen.Options{Edge: e, Calls: calls, Kit: kit, Control: admission.New(1)}).Mount(router, console.Screens(kit))
+	page.New(page.Options{Edge: e, Calls: calls, Kit: kit, Control: admission.New(1)}).Mount(router, console.Screens(kit))
 	for path, own := range map[string]string{"/account/factors": "since <time datetime=%q", "/console/members/mem_1": "Registered\"><time datetime=%q"} {
 		got := httptest.NewRecorder()
 		router.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

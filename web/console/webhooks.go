@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const (
@@ -16,13 +15,13 @@ const (
 	webhookCalls = "/v1/console/webhooks"
 )
 
-func (p *pages) webhookScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) webhookScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: webhooksPage, Query: []string{"after"},
 			Views: p.views, Name: "webhooks", Title: "Webhooks", Show: p.listWebhooks,
-			Forms: map[string]screen.Form{"create": p.createWebhook, "replay": p.replayDelivery, "rotate": p.rotateCallbackKey}},
+			Forms: map[string]page.Form{"create": p.createWebhook, "replay": p.replayDelivery, "rotate": p.rotateCallbackKey}},
 		{Pattern: webhooksPage + "/{webhook}", Views: p.views, Name: "webhook", Show: p.showWebhook,
-			Forms: map[string]screen.Form{"change": p.changeWebhook, "test": p.testWebhook,
+			Forms: map[string]page.Form{"change": p.changeWebhook, "test": p.testWebhook,
 				"switch-on": p.switchWebhookOn, "switch-off": p.switchWebhookOff, "delete": p.deleteWebhook,
 				"rotate": p.rotateWebhook}},
 	}
@@ -36,7 +35,7 @@ type webhooksView struct {
 	MayManage bool
 }
 
-func (p *pages) listWebhooks(r *screen.Request) (any, error) {
+func (p *pages) listWebhooks(r *page.Request) (any, error) {
 	var v webhooksView
 	err := r.Read(webhookCalls, r.PageQuery(), &v.Webhooks)
 	v.Next, v.MayManage = r.NextPage(v.Webhooks.Next), r.Person.May("manage")
@@ -60,7 +59,7 @@ type noticeChoice struct {
 }
 
 // newEndpointForm returns the form for an endpoint. A refused form of a name shows its own choices again.
-func newEndpointForm(r *screen.Request, name string, e wire.Endpoint) endpointForm {
+func newEndpointForm(r *page.Request, name string, e wire.Endpoint) endpointForm {
 	wanted := e.Events
 	if r.Form.Get("do") == name {
 		wanted = slices.Concat(r.Form["events"], strings.Fields(r.Form.Get("types")))
@@ -99,7 +98,7 @@ func (f endpointForm) AgentList() string {
 	return strings.Join(list, " ")
 }
 
-func endpointBody(r *screen.Request) map[string]any {
+func endpointBody(r *page.Request) map[string]any {
 	return map[string]any{
 		"name": r.Value("name"), "url": r.Value("url"), "format": r.Value("format"),
 		"events": slices.Concat([]string{}, r.Form["events"], strings.Fields(r.Value("types"))),
@@ -108,32 +107,32 @@ func endpointBody(r *screen.Request) map[string]any {
 	}
 }
 
-func (p *pages) createWebhook(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) createWebhook(r *page.Request) (page.Outcome, error) {
 	var made wire.Endpoint
 	if err := r.Change(http.MethodPost, webhookCalls, endpointBody(r), &made); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
+	return page.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
 }
 
 // rotateWebhook gives the endpoint a new secret and a new key. The former ones also sign for a day.
-func (p *pages) rotateWebhook(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) rotateWebhook(r *page.Request) (page.Outcome, error) {
 	var rotated wire.Endpoint
 	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
+	return page.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
 }
 
 // rotateCallbackKey gives the organization a new key for callbacks. The former one also signs for a day.
-func (p *pages) rotateCallbackKey(r *screen.Request) (screen.Outcome, error) {
-	return screen.GoTo(r.Address(webhooksPage), "callback-key-rotated"),
+func (p *pages) rotateCallbackKey(r *page.Request) (page.Outcome, error) {
+	return page.GoTo(r.Address(webhooksPage), "callback-key-rotated"),
 		r.Change(http.MethodPost, webhookCalls+"/callback-key/rotate", nil, nil)
 }
 
-func (p *pages) replayDelivery(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) replayDelivery(r *page.Request) (page.Outcome, error) {
 	path := webhookCalls + "/" + url.PathEscape(r.Value("delivery")) + "/replay"
-	return screen.GoTo(r.Address(webhooksPage), "delivery-replayed"), r.Change(http.MethodPost, path, nil, nil)
+	return page.GoTo(r.Address(webhooksPage), "delivery-replayed"), r.Change(http.MethodPost, path, nil, nil)
 }
 
 // webhookView is the content of the page of an endpoint.
@@ -144,7 +143,7 @@ type webhookView struct {
 }
 
 // showWebhook shows an endpoint with its tries, of which the interface keeps 50.
-func (p *pages) showWebhook(r *screen.Request) (any, error) {
+func (p *pages) showWebhook(r *page.Request) (any, error) {
 	var e wire.Endpoint
 	if err := r.Read(webhookCall(r), nil, &e); err != nil {
 		return nil, err
@@ -155,33 +154,33 @@ func (p *pages) showWebhook(r *screen.Request) (any, error) {
 	return webhookView{newEndpointForm(r, "change", e), found.Deliveries, r.Person.May("manage")}, err
 }
 
-func webhookCall(r *screen.Request) string {
+func webhookCall(r *page.Request) string {
 	return webhookCalls + "/" + url.PathEscape(r.PathParameter("webhook"))
 }
 
-func webhookPage(r *screen.Request, notice string) screen.Outcome {
-	return screen.GoTo(r.Address(webhooksPage, r.PathParameter("webhook")), notice)
+func webhookPage(r *page.Request, notice string) page.Outcome {
+	return page.GoTo(r.Address(webhooksPage, r.PathParameter("webhook")), notice)
 }
 
-func (p *pages) changeWebhook(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) changeWebhook(r *page.Request) (page.Outcome, error) {
 	return webhookPage(r, "saved"), r.Change(http.MethodPatch, webhookCall(r), endpointBody(r), nil)
 }
 
-func (p *pages) switchWebhookOn(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) switchWebhookOn(r *page.Request) (page.Outcome, error) {
 	body := map[string]bool{"active": true}
 	return webhookPage(r, "webhook-on"), r.Change(http.MethodPatch, webhookCall(r), body, nil)
 }
 
-func (p *pages) switchWebhookOff(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) switchWebhookOff(r *page.Request) (page.Outcome, error) {
 	body := map[string]bool{"active": false}
 	return webhookPage(r, "webhook-off"), r.Change(http.MethodPatch, webhookCall(r), body, nil)
 }
 
-func (p *pages) testWebhook(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) testWebhook(r *page.Request) (page.Outcome, error) {
 	return webhookPage(r, "test-sent"), r.Change(http.MethodPost, webhookCall(r)+"/test", nil, nil)
 }
 
-func (p *pages) deleteWebhook(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) deleteWebhook(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, webhookCall(r), nil, nil)
-	return screen.GoTo(r.Address(webhooksPage), "webhook-deleted"), err
+	return page.GoTo(r.Address(webhooksPage), "webhook-deleted"), err
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 const (
@@ -13,10 +12,10 @@ const (
 	witnessCalls  = "/v1/console/witnesses"
 )
 
-func (p *pages) witnessScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) witnessScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: witnessesPage, Views: p.views, Name: "witnesses", Title: "Witnesses", Show: p.showWitnesses,
-			Forms: map[string]screen.Form{"ask": p.askWitnesses, "save": p.putWitnesses, "reset": p.deleteWitnesses}},
+			Forms: map[string]page.Form{"ask": p.askWitnesses, "save": p.putWitnesses, "reset": p.deleteWitnesses}},
 	}
 }
 
@@ -27,7 +26,7 @@ type witnessesView struct {
 	MayManage bool
 }
 
-func (p *pages) showWitnesses(r *screen.Request) (any, error) {
+func (p *pages) showWitnesses(r *page.Request) (any, error) {
 	v := witnessesView{MayManage: r.Person.May("manage"), Fails: []page.Option{
 		{Value: "open", Title: "open: the newest checkpoint with its quorum is shown, however old it is"},
 		{Value: "closed", Title: "closed: no cosigned checkpoint is shown while the quorum is late"}}}
@@ -35,19 +34,19 @@ func (p *pages) showWitnesses(r *screen.Request) (any, error) {
 	return v, err
 }
 
-func (p *pages) askWitnesses(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) askWitnesses(r *page.Request) (page.Outcome, error) {
 	return witnessOutcome(r, "witnesses-asked"), r.Change(http.MethodPost, witnessCalls+"/ask", nil, nil)
 }
 
-func (p *pages) putWitnesses(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) putWitnesses(r *page.Request) (page.Outcome, error) {
 	body := map[string]string{"policy": r.Form.Get("policy"), "fail": r.Value("fail")}
 	return witnessOutcome(r, "saved"), r.Change(http.MethodPut, witnessCalls, body, nil)
 }
 
-func (p *pages) deleteWitnesses(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) deleteWitnesses(r *page.Request) (page.Outcome, error) {
 	return witnessOutcome(r, "witnesses-reset"), r.Change(http.MethodDelete, witnessCalls, nil, nil)
 }
 
-func witnessOutcome(r *screen.Request, notice string) screen.Outcome {
-	return screen.GoTo(r.Address(witnessesPage), notice)
+func witnessOutcome(r *page.Request, notice string) page.Outcome {
+	return page.GoTo(r.Address(witnessesPage), notice)
 }

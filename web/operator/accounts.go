@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const accountCalls = "/v1/id/platform/accounts"
@@ -16,7 +16,7 @@ type accountsView struct {
 	Accounts []wire.FoundAccount
 }
 
-func showAccounts(r *screen.Request) (any, error) {
+func showAccounts(r *page.Request) (any, error) {
 	v := accountsView{Email: r.Query("email")}
 	if v.Email == "" {
 		return &v, nil
@@ -28,16 +28,16 @@ func showAccounts(r *screen.Request) (any, error) {
 }
 
 // accountPage leads to the account of a form.
-func accountPage(r *screen.Request, notice string) screen.Outcome {
-	return screen.GoTo(r.Address(accountsPage)+"?"+url.Values{"email": {r.Value("email")}}.Encode(), notice)
+func accountPage(r *page.Request, notice string) page.Outcome {
+	return page.GoTo(r.Address(accountsPage)+"?"+url.Values{"email": {r.Value("email")}}.Encode(), notice)
 }
 
-func removeFactors(r *screen.Request) (screen.Outcome, error) {
+func removeFactors(r *page.Request) (page.Outcome, error) {
 	path := accountCalls + "/" + url.PathEscape(r.Value("account")) + "/second-factors"
 	return accountPage(r, "factors-removed"), r.Change(http.MethodDelete, path, nil, nil)
 }
 
-func setPassword(r *screen.Request) (screen.Outcome, error) {
+func setPassword(r *page.Request) (page.Outcome, error) {
 	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
 	return accountPage(r, "password-given"), r.Change(http.MethodPost, accountCalls+"/password", body, nil)
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 //go:embed templates
@@ -62,10 +61,10 @@ func Mount(r *edge.Router, o Options) {
 	kit.Places = page.Places{Home: home, Inside: home, SignIn: signInPage, SignOut: signOutPage}
 	p := &pages{Options: o, sessions: newSessions(time.Now), views: kit.Parse(templates, nil, []string{"signin",
 		"signout", "organizations", "new", "founded", "organization", "logkey", "accounts", "service"})}
-	links := []screen.Link{{Title: "Organizations", URL: home}, {Title: "New organization", URL: newPage},
+	links := []page.Link{{Title: "Organizations", URL: home}, {Title: "New organization", URL: newPage},
 		{Title: "Accounts", URL: accountsPage}, {Title: "Service", URL: servicePage}}
-	screen.New(screen.Options{Edge: o.Edge, Calls: r, Kit: kit, Control: admission.New(runtime.GOMAXPROCS(0)),
-		Access: screen.Access{Admit: p.sessions.admit, Links: links}}).Mount(r, p.listScreens())
+	page.New(page.Options{Edge: o.Edge, Calls: r, Kit: kit, Control: admission.New(runtime.GOMAXPROCS(0)),
+		Access: page.Access{Admit: p.sessions.admit, Links: links}}).Mount(r, p.listScreens())
 	quiet := *o.Edge
 	quiet.Quiet = true
 	var table edge.Table[edge.Handler]
@@ -82,27 +81,27 @@ func Mount(r *edge.Router, o Options) {
 	edge.Mount(r, files, table)
 }
 
-func (p *pages) listScreens() []screen.Screen {
-	return []screen.Screen{
+func (p *pages) listScreens() []page.Screen {
+	return []page.Screen{
 		{Pattern: signInPage, Query: []string{"return"},
 			Views: p.views, Name: "signin", Title: "The operator's pages", Open: true,
-			Show: showSignIn, Forms: map[string]screen.Form{"sign-in": p.sessions.signIn}},
+			Show: showSignIn, Forms: map[string]page.Form{"sign-in": p.sessions.signIn}},
 		{Pattern: signOutPage, Views: p.views, Name: "signout", Title: "Sign out", Open: true, Show: showNothing,
-			Forms: map[string]screen.Form{"": p.sessions.signOut}},
+			Forms: map[string]page.Form{"": p.sessions.signOut}},
 		{Pattern: home, Query: []string{"after"},
 			Views: p.views, Name: "organizations", Title: "Organizations", Show: showOrganizations},
 		{Pattern: newPage, Views: p.views, Name: "new", Title: "A new organization",
-			Show: showNewOrganization, Forms: map[string]screen.Form{"found": p.foundOrganization}},
+			Show: showNewOrganization, Forms: map[string]page.Form{"found": p.foundOrganization}},
 		{Pattern: organizationsPage + "/{organization}", Views: p.views, Name: "organization",
-			Show: showOrganization, Forms: map[string]screen.Form{"plan": changePlan, "switch-on": switchOn,
+			Show: showOrganization, Forms: map[string]page.Form{"plan": changePlan, "switch-on": switchOn,
 				"switch-off": switchOff, "sign-in": freeSignIn, "new-key": p.rotateKey, "retire-key": p.retireKey,
 				"ask": askWitnesses, "reindex": reindex, "clock": correctClock}},
 		{Pattern: accountsPage, Query: []string{"email"},
 			Views: p.views, Name: "accounts", Title: "Accounts", Show: showAccounts,
-			Forms: map[string]screen.Form{"remove-factors": removeFactors, "set-password": setPassword}},
+			Forms: map[string]page.Form{"remove-factors": removeFactors, "set-password": setPassword}},
 		{Pattern: servicePage, Views: p.views, Name: "service", Title: "Service", Show: p.showService,
-			Forms: map[string]screen.Form{"accept-clock": acceptClock}},
+			Forms: map[string]page.Form{"accept-clock": acceptClock}},
 	}
 }
 
-func showNothing(*screen.Request) (any, error) { return nil, nil }
+func showNothing(*page.Request) (any, error) { return nil, nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // organizationView is the content of the page of an organization.
@@ -41,7 +41,7 @@ func ownLimits(l *wire.OwnLimits) []ownLimit {
 	}
 }
 
-func showOrganization(r *screen.Request) (any, error) {
+func showOrganization(r *page.Request) (any, error) {
 	var v organizationView
 	if err := r.Read(organizationCall(r, ""), nil, &v.OrganizationDetail); err != nil {
 		return nil, err
@@ -53,23 +53,23 @@ func showOrganization(r *screen.Request) (any, error) {
 }
 
 // organizationPage leads to the page of the form's organization.
-func organizationPage(r *screen.Request, notice string) screen.Outcome {
-	return screen.GoTo(r.Address(organizationsPage, r.PathParameter("organization")), notice)
+func organizationPage(r *page.Request, notice string) page.Outcome {
+	return page.GoTo(r.Address(organizationsPage, r.PathParameter("organization")), notice)
 }
 
-func changeOrganization(r *screen.Request, body any) (screen.Outcome, error) {
+func changeOrganization(r *page.Request, body any) (page.Outcome, error) {
 	return organizationPage(r, "saved"), r.Change(http.MethodPatch, organizationCall(r, ""), body, nil)
 }
 
 // changePlan sets the plan and all limits.
-func changePlan(r *screen.Request) (screen.Outcome, error) {
+func changePlan(r *page.Request) (page.Outcome, error) {
 	limits := make(map[string]*uint64)
 	for _, l := range ownLimits(nil) {
 		limits[l.Name] = nil
 		if text := r.Value(l.Name); text != "" {
 			n, err := strconv.ParseUint(text, 10, 53)
 			if err != nil {
-				return screen.Outcome{}, fault.New(fault.Invalid,
+				return page.Outcome{}, fault.New(fault.Invalid,
 					l.Title+": give a whole number, or none for the plan's")
 			}
 			limits[l.Name] = &n
@@ -78,16 +78,16 @@ func changePlan(r *screen.Request) (screen.Outcome, error) {
 	return changeOrganization(r, map[string]any{"plan": r.Value("plan"), "limits": limits})
 }
 
-func switchOn(r *screen.Request) (screen.Outcome, error) {
+func switchOn(r *page.Request) (page.Outcome, error) {
 	return changeOrganization(r, map[string]bool{"active": true})
 }
 
-func switchOff(r *screen.Request) (screen.Outcome, error) {
+func switchOff(r *page.Request) (page.Outcome, error) {
 	return changeOrganization(r, map[string]bool{"active": false})
 }
 
 // freeSignIn takes the required way to sign in away.
-func freeSignIn(r *screen.Request) (screen.Outcome, error) {
+func freeSignIn(r *page.Request) (page.Outcome, error) {
 	return changeOrganization(r, map[string]any{"sign_in": nil})
 }
 
@@ -105,21 +105,21 @@ func (k keyView) Ends() id.Index {
 	return *k.ToSize
 }
 
-func (p *pages) rotateKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) rotateKey(r *page.Request) (page.Outcome, error) {
 	return p.changeKey(r, "/log-keys", "A new log key")
 }
 
-func (p *pages) retireKey(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) retireKey(r *page.Request) (page.Outcome, error) {
 	return p.changeKey(r, "/log-keys/retire", "The older log key is retired")
 }
 
-func (p *pages) changeKey(r *screen.Request, call, title string) (screen.Outcome, error) {
+func (p *pages) changeKey(r *page.Request, call, title string) (page.Outcome, error) {
 	key := keyView{Slug: r.PathParameter("organization")}
 	err := r.Change(http.MethodPost, organizationCall(r, call), nil, &key.LogKey)
-	return screen.ShowOnce(p.views, "logkey", title, key), err
+	return page.ShowOnce(p.views, "logkey", title, key), err
 }
 
-func askWitnesses(r *screen.Request) (screen.Outcome, error) {
+func askWitnesses(r *page.Request) (page.Outcome, error) {
 	var found wire.AskedWitnesses
 	err := r.Change(http.MethodPost, organizationCall(r, "/witnesses/ask"), nil, &found)
 	if err == nil && len(found.Asked) == 0 {
@@ -128,11 +128,11 @@ func askWitnesses(r *screen.Request) (screen.Outcome, error) {
 	return organizationPage(r, "witnesses-asked"), err
 }
 
-func reindex(r *screen.Request) (screen.Outcome, error) {
+func reindex(r *page.Request) (page.Outcome, error) {
 	return organizationPage(r, "reindexing"), r.Change(http.MethodPost, organizationCall(r, "/reindex"), nil, nil)
 }
 
-func correctClock(r *screen.Request) (screen.Outcome, error) {
+func correctClock(r *page.Request) (page.Outcome, error) {
 	body := map[string]string{"reason": r.Value("reason")}
 	return organizationPage(r, "log-clock"), r.Change(http.MethodPost, organizationCall(r, "/clock"), body, nil)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // organizationsView is the content of the list.
@@ -16,7 +15,7 @@ type organizationsView struct {
 	Next          string // address of the next page
 }
 
-func showOrganizations(r *screen.Request) (any, error) {
+func showOrganizations(r *page.Request) (any, error) {
 	var found wire.ListedOrganizations
 	if err := r.Read(organizationCalls, r.PageQuery(), &found); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func showOrganizations(r *screen.Request) (any, error) {
 // newView is the content of the form for a new organization.
 type newView struct{ Disclosures []page.Option }
 
-func showNewOrganization(*screen.Request) (any, error) {
+func showNewOrganization(*page.Request) (any, error) {
 	return newView{Disclosures: page.Disclosures()}, nil
 }
 
@@ -38,7 +37,7 @@ type foundedView struct {
 	Owner, PublicURL string
 }
 
-func (p *pages) foundOrganization(r *screen.Request) (screen.Outcome, error) {
+func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
 	made := foundedView{Owner: r.Value("admin_email"), PublicURL: p.PublicURL}
 	body := map[string]string{"name": r.Value("name"), "slug": r.Value("slug"), "admin_email": made.Owner,
 		"disclosure": r.Value("disclosure")}
@@ -49,12 +48,12 @@ func (p *pages) foundOrganization(r *screen.Request) (screen.Outcome, error) {
 		body["admin_password"] = password
 	}
 	if err := r.Change(http.MethodPost, organizationCalls, body, &made.CreatedOrganization); err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
-	return screen.ShowOnce(p.views, "founded", "The organization is made", made), nil
+	return page.ShowOnce(p.views, "founded", "The organization is made", made), nil
 }
 
 // organizationCall returns the path of the organization that an address names, with more behind it.
-func organizationCall(r *screen.Request, more string) string {
+func organizationCall(r *page.Request, more string) string {
 	return organizationCalls + "/" + url.PathEscape(r.PathParameter("organization")) + more
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const (
@@ -21,9 +21,9 @@ type state struct {
 }
 
 // readState asks the process that serves this page: another one of the same store may answer otherwise.
-func readState(r *screen.Request) (s state, err error) {
+func readState(r *page.Request) (s state, err error) {
 	err = r.Read(healthCall, nil, &s)
-	var refused *screen.Refusal
+	var refused *page.Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable {
 		s, err = state{Status: "unavailable", Reason: refused.Reason}, nil
 	}
@@ -40,13 +40,13 @@ type serviceView struct {
 	Directory          string // slug of the directory's organization, "" for none
 }
 
-func (p *pages) showService(r *screen.Request) (any, error) {
+func (p *pages) showService(r *page.Request) (any, error) {
 	now, err := readState(r)
 	return serviceView{state: now, PublicURL: p.PublicURL, Version: p.Version, Directory: p.Directory}, err
 }
 
 // acceptClock takes the machine's clock for right.
-func acceptClock(r *screen.Request) (screen.Outcome, error) {
+func acceptClock(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, clockCall, map[string]bool{"accept": true}, nil)
-	return screen.GoTo(r.Address(servicePage), "clock-accepted"), err
+	return page.GoTo(r.Address(servicePage), "clock-accepted"), err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/web/screen"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 const (
@@ -62,10 +62,10 @@ func (s *sessions) end(token string) { s.open.Delete(sha256.Sum256([]byte(token)
 
 // admit gives the calls of a page the secret of the request's session. A secret that the request itself brings counts
 // for nothing.
-func (s *sessions) admit(r *screen.Request) error {
+func (s *sessions) admit(r *page.Request) error {
 	r.Header.Del(secretHeader)
 	if err := s.origin.Check(r.Request); err != nil {
-		return &screen.Refusal{Status: http.StatusForbidden, Message: "Request of another origin"}
+		return &page.Refusal{Status: http.StatusForbidden, Message: "Request of another origin"}
 	}
 	secret := s.secretOf(tokenOf(r))
 	switch {
@@ -73,13 +73,13 @@ func (s *sessions) admit(r *screen.Request) error {
 		r.Reader = "The operator"
 		r.Header.Set(secretHeader, secret)
 	case !r.IsOpen():
-		return &screen.Refusal{Status: http.StatusUnauthorized, Message: "Not signed in"}
+		return &page.Refusal{Status: http.StatusUnauthorized, Message: "Not signed in"}
 	}
 	return nil
 }
 
 // tokenOf returns the token of the request's cookie, "" for none.
-func tokenOf(r *screen.Request) string {
+func tokenOf(r *page.Request) string {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
 		return ""
@@ -90,29 +90,29 @@ func tokenOf(r *screen.Request) string {
 // signInView is the content of the page for signing in.
 type signInView struct{ Return string }
 
-func showSignIn(r *screen.Request) (any, error) { return signInView{r.ReturnPath()}, nil }
+func showSignIn(r *page.Request) (any, error) { return signInView{r.ReturnPath()}, nil }
 
 // signIn begins a session when a call with the secret succeeds.
-func (s *sessions) signIn(r *screen.Request) (screen.Outcome, error) {
+func (s *sessions) signIn(r *page.Request) (page.Outcome, error) {
 	secret := r.Value("secret")
 	err := r.ReadWithHeader(clockCall, secretHeader, secret, nil)
 	if err != nil {
-		return screen.Outcome{}, err
+		return page.Outcome{}, err
 	}
 	s.end(tokenOf(r))
 	r.SetCookie(newCookie(r, s.begin(secret), int(sessionTime/time.Second)))
-	return screen.GoTo(r.ReturnPath(), ""), nil
+	return page.GoTo(r.ReturnPath(), ""), nil
 }
 
-func (s *sessions) signOut(r *screen.Request) (screen.Outcome, error) {
+func (s *sessions) signOut(r *page.Request) (page.Outcome, error) {
 	s.end(tokenOf(r))
 	r.SetCookie(newCookie(r, "", -1))
-	return screen.GoTo(r.Address(signInPage), "signed-out"), nil
+	return page.GoTo(r.Address(signInPage), "signed-out"), nil
 }
 
 // newCookie returns the cookie with a token. It is Secure where the browser's connection is known to be TLS: the
 // listener itself has none.
-func newCookie(r *screen.Request, token string, seconds int) *http.Cookie {
+func newCookie(r *page.Request, token string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: token, Path: home, MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode,
 		Secure:   r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}

@@ -1,4 +1,5 @@
-// Package page makes the answers of all pages: the frame around a page, its headers, and the files that it loads.
+// Package page serves pages: the frame around a page, its headers and the files that it loads, and the screens of people
+// who sign in, which read and change through the JSON interface, as any client does, with the cookie of their reader.
 //
 // Invariants:
 //
@@ -6,6 +7,13 @@
 //   - Stored texts come into a page through html/template alone.
 //   - Assets have the hash of all assets in their paths, and never change.
 //   - The files of the verifier are served as they are in the repository.
+//   - The JSON interface decides who may do what. A screen knows no store, no session and no permission of its own.
+//   - A request that changes something is a POST of a form. The calls that it makes have its Origin and
+//     Sec-Fetch-Site headers, so requests of other sites are refused where all of them are.
+//   - Every form works without JavaScript.
+//   - A refused form is shown again with its values, but never a password, and says why.
+//   - No screen is cached, and none leads to another host.
+//   - A secret is in the answer to the form that made it, and in no address.
 package page
 
 import (

@@ -154,8 +154,7 @@ var layer = map[string]int{
 	"publicapi":         41,
 	"web":               41,
 	"web/operator":      41,
-	"web/page":          40,
-	"web/screen":        41,
+	"web/page":          41,
 
 	"client/guard":            42,
 	"client/runs":             42,

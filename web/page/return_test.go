@@ -1,4 +1,4 @@
-package screen
+package page
 
 import (
 	"net/http"
@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/agentledger/agentledger/web/page"
 )
 
 // After a sign-in a browser comes to a page of this service and to nothing else.
@@ -66,7 +64,7 @@ func TestReturnPathOfARequest(t *testing.T) {
 		{"//evil.example", "https://evil.example", "/ledger/console"},
 	} {
 		r := &Request{Request: httptest.NewRequest(http.MethodGet, "/signin?"+url.Values{"return": {tt.query}}.Encode(), nil),
-			Kit: &page.Kit{Base: "/ledger", Places: page.Places{Inside: "/console", SignIn: "/signin"}}, Form: url.Values{"return": {tt.form}}}
+			Kit: &Kit{Base: "/ledger", Places: Places{Inside: "/console", SignIn: "/signin"}}, Form: url.Values{"return": {tt.form}}}
 		if got := r.ReturnPath(); got != tt.want {
 			t.Errorf("form %q, query %q: got %q, want %q", tt.form, tt.query, got, tt.want)
 		}

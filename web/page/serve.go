@@ -1,22 +1,26 @@
-package screen
+package page
 
 import (
 	"embed"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/web/page"
 )
 
-//go:embed templates
-var templates embed.FS
+//go:embed screens
+var ownScreens embed.FS
 
-func parseViews(k *page.Kit) *page.Views {
-	return k.Parse(templates, nil, []string{"refusal", "stepup"})
+func parseViews(k *Kit) *Views {
+	files, err := fs.Sub(ownScreens, "screens")
+	if err != nil {
+		panic(err) // the folder is built in
+	}
+	return k.Parse(files, nil, []string{"refusal", "stepup"})
 }
 
 // Codes of refusals that a person can mend.
@@ -32,7 +36,7 @@ type refusalView struct {
 }
 
 // serve answers the request. An error of the service is left to the edge, which logs its cause.
-func (r *Request) serve() (page.Answer, error) {
+func (r *Request) serve() (Answer, error) {
 	answer, err := r.serveScreen()
 	var refused *Refusal
 	if err != nil && !errors.As(err, &refused) {
@@ -49,18 +53,18 @@ func (r *Request) serve() (page.Answer, error) {
 	return r.showRefusal(refused)
 }
 
-func (r *Request) serveScreen() (page.Answer, error) {
+func (r *Request) serveScreen() (Answer, error) {
 	if err := r.server.access.Admit(r); err != nil {
-		return page.Answer{}, err
+		return Answer{}, err
 	}
 	if err := edge.CheckPageQuery(r.Request, append([]string{noticeParameter}, r.screen.Query...)...); err != nil {
-		return page.Answer{}, err
+		return Answer{}, err
 	}
 	if r.Method != http.MethodPost {
 		return r.show(http.StatusOK)
 	}
 	if err := r.readForm(); err != nil { // behind the sign-in, because a form can be large
-		return page.Answer{}, err
+		return Answer{}, err
 	}
 	return r.serveForm()
 }
@@ -83,10 +87,10 @@ func admitMember(r *Request) error {
 }
 
 // serveForm makes the change of a form. A refused form is shown again.
-func (r *Request) serveForm() (page.Answer, error) {
+func (r *Request) serveForm() (Answer, error) {
 	change, ok := r.screen.formNamed(r.Form.Get("do"))
 	if !ok {
-		return page.Answer{}, fault.New(fault.Invalid, "The form can't be read")
+		return Answer{}, fault.New(fault.Invalid, "The form can't be read")
 	}
 	if err := r.stepUp(); err != nil {
 		return r.showStepUp(err)
@@ -103,14 +107,14 @@ func (r *Request) serveForm() (page.Answer, error) {
 		r.Problem = fault.Of(err).Message
 		return r.show(http.StatusUnprocessableEntity)
 	case err != nil:
-		return page.Answer{}, err
+		return Answer{}, err
 	case done.again:
-		return r.render(r.screen, r.Title, http.StatusOK, page.Frame{Page: done.content, Problem: r.Problem,
+		return r.render(r.screen, r.Title, http.StatusOK, Frame{Page: done.content, Problem: r.Problem,
 			Form: r.shownForm()})
 	case done.screen != nil:
 		// The form may have begun a session, or moved it. A new secret is shown also when that can't be read.
 		_ = r.server.access.Admit(r)
-		return r.render(done.screen, done.screen.Title, http.StatusOK, page.Frame{Page: done.content})
+		return r.render(done.screen, done.screen.Title, http.StatusOK, Frame{Page: done.content})
 	}
 	address := done.path
 	if done.notice != "" {
@@ -130,20 +134,20 @@ func showsAgain(status int) bool {
 		http.StatusServiceUnavailable, http.StatusNotFound)
 }
 
-func (r *Request) redirect(address string) page.Answer {
-	return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: address}
+func (r *Request) redirect(address string) Answer {
+	return Answer{Status: http.StatusSeeOther, Cache: Never, Location: address}
 }
 
 // show shows the screen.
-func (r *Request) show(status int) (page.Answer, error) {
+func (r *Request) show(status int) (Answer, error) {
 	content, err := r.screen.Show(r)
 	if err != nil {
-		return page.Answer{}, err
+		return Answer{}, err
 	}
 	if r.refused != nil && status == http.StatusOK {
 		status = r.refused.Status
 	}
-	return r.render(r.screen, r.Title, status, page.Frame{Page: content, Problem: r.Problem, Form: r.shownForm()})
+	return r.render(r.screen, r.Title, status, Frame{Page: content, Problem: r.Problem, Form: r.shownForm()})
 }
 
 // shownForm returns the fields of a refused form without its secrets.
@@ -163,7 +167,7 @@ func isSecret(name string) bool {
 	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "code"
 }
 
-func (r *Request) render(screen *Screen, title string, status int, f page.Frame) (page.Answer, error) {
+func (r *Request) render(screen *Screen, title string, status int, f Frame) (Answer, error) {
 	f.Name, f.Title, f.Script, f.Modules = screen.Name, title, screen.Script, screen.Modules
 	if f.Script == "" {
 		f.Script = "people.js"
@@ -178,11 +182,11 @@ func (r *Request) render(screen *Screen, title string, status int, f page.Frame)
 		f.Links = r.server.listLinks(r.URL.Path)
 	}
 	body, err := screen.Views.Render(f)
-	return page.Answer{Status: status, Media: page.MediaHTML, Cache: page.Never, Body: body}, err
+	return Answer{Status: status, Media: MediaHTML, Cache: Never, Body: body}, err
 }
 
 // showRefusal shows why a page can't be shown. It repeats nothing of the request.
-func (r *Request) showRefusal(refused *Refusal) (page.Answer, error) {
+func (r *Request) showRefusal(refused *Refusal) (Answer, error) {
 	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
 		r.w.Header().Set("Retry-After", refused.RetryAfter)
 	}
@@ -191,5 +195,5 @@ func (r *Request) showRefusal(refused *Refusal) (page.Answer, error) {
 		v.SignIn = r.SignInAddress()
 	}
 	screen := &Screen{Views: r.server.views, Name: "refusal"}
-	return r.render(screen, http.StatusText(refused.Status), refused.Status, page.Frame{Page: v})
+	return r.render(screen, http.StatusText(refused.Status), refused.Status, Frame{Page: v})
 }

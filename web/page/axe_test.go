@@ -1,6 +1,6 @@
 //go:build axe
 
-package screen_test
+package page_test
 
 import (
 	"net/http"

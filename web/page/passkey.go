@@ -1,4 +1,4 @@
-package screen
+package page
 
 import (
 	"github.com/go-json-experiment/json/jsontext"

@@ -1,16 +1,4 @@
-// Package screen serves the pages of people who sign in. A page reads and changes through the JSON interface, as
-// any client does, with the cookie of its reader.
-//
-// Invariants:
-//
-//   - The JSON interface decides who may do what. A page knows no store, no session and no permission of its own.
-//   - A request that changes something is a POST of a form. The calls that it makes have its Origin and
-//     Sec-Fetch-Site headers, so those of another site are refused where all of them are.
-//   - Every form works without JavaScript.
-//   - A refused form is shown again with its values, but never a password, and says why.
-//   - No page of this package is cached, and none leads to another host.
-//   - A secret is in the answer to the form that made it, and in no address.
-package screen
+package page
 
 import (
 	"net/http"
@@ -19,13 +7,12 @@ import (
 
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/web/page"
 )
 
 // Screen is a page with its forms.
 type Screen struct {
 	Pattern string // a chi pattern from the root of the service, such as /console/agents/{agent}
-	Views   *page.Views
+	Views   *Views
 	Name    string   // of the template
 	Title   string   // of the page; Show may set another one
 	Script  string   // the page's module, "" for people.js
@@ -58,7 +45,7 @@ type Outcome struct {
 func GoTo(path, notice string) Outcome { return Outcome{path: path, notice: notice} }
 
 // ShowOnce shows a page that no address leads to, for example with a new secret.
-func ShowOnce(views *page.Views, name, title string, content any) Outcome {
+func ShowOnce(views *Views, name, title string, content any) Outcome {
 	return Outcome{screen: &Screen{Views: views, Name: name, Title: title}, content: content}
 }
 
@@ -89,7 +76,7 @@ const (
 type Options struct {
 	Edge    *edge.Edge
 	Calls   http.Handler // the JSON interface
-	Kit     *page.Kit
+	Kit     *Kit
 	Control *admission.Control
 	Access  Access // default: that of members of organizations, by their session
 }
@@ -107,8 +94,8 @@ type Access struct {
 type Server struct {
 	edge    edge.Edge
 	calls   http.Handler
-	kit     *page.Kit
-	views   *page.Views // of refusals and the step-up
+	kit     *Kit
+	views   *Views // of refusals and the step-up
 	class   admission.Class
 	large   admission.Class // of forms beyond defaultMaxForm
 	notices map[string]string
@@ -167,9 +154,6 @@ func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
 		return class.Serve(r, q)
 	}
 }
-
-// Link is a page in the list that every page of a signed-in person has.
-type Link = page.Link
 
 // memberLinks returns the links to the pages of an organization.
 func memberLinks() []Link {

@@ -1,4 +1,4 @@
-package screen
+package page
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/page"
 )
 
 // Person is the reader of a page, with the organization and the permissions of the session.
@@ -35,7 +34,7 @@ func (p *Person) May(permission string) bool {
 // Request is one request for a screen.
 type Request struct {
 	*http.Request
-	Kit    *page.Kit
+	Kit    *Kit
 	Person *Person    // nil for a stranger, and for readers without an account
 	Reader string     // the name of the reader, "" for a stranger
 	Form   url.Values // of a POST; empty else
@@ -48,7 +47,7 @@ type Request struct {
 	screen *Screen
 	w      http.ResponseWriter
 	body   edge.Body
-	answer page.Answer
+	answer Answer
 
 	refused *Refusal // of a list's parameters, which the page tells above its filters
 }

@@ -1,4 +1,4 @@
-package screen
+package page
 
 // notices returns the texts of the effects of forms, by the keys that GoTo puts into addresses. An address can name a
 // text and never bring one.

@@ -1,4 +1,4 @@
-package screen
+package page
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/internal/wire"
-	"github.com/agentledger/agentledger/web/page"
 )
 
 // stepUpField is the password by which a person proves to be there, beside the fields of the form that asks for it.
@@ -36,7 +35,7 @@ func (r *Request) stepUp() error {
 }
 
 // showStepUp asks for the password, and keeps the form meanwhile. Err is why the last one was refused.
-func (r *Request) showStepUp(err error) (page.Answer, error) {
+func (r *Request) showStepUp(err error) (Answer, error) {
 	v := stepUpView{Action: r.Address(r.URL.EscapedPath())}
 	if r.Person != nil {
 		v.Email = r.Person.Account.Email
@@ -48,7 +47,7 @@ func (r *Request) showStepUp(err error) (page.Answer, error) {
 	if errors.As(err, &refused) {
 		v.Problem = refused.Message
 	} else if err != nil {
-		return page.Answer{}, err
+		return Answer{}, err
 	}
 	for name, values := range r.Form {
 		for _, value := range values {
@@ -65,10 +64,10 @@ func (r *Request) showStepUp(err error) (page.Answer, error) {
 		return 0
 	})
 	if v.Providers, err = r.Providers(); err != nil {
-		return page.Answer{}, err
+		return Answer{}, err
 	}
 	v.Return = r.Kit.Base + r.URL.RequestURI()
 	screen := &Screen{Views: r.server.views, Name: "stepup", Script: "stepup.js",
 		Modules: []string{"stepup.js", "passkey.js", "times.js"}}
-	return r.render(screen, "Prove that it is you", http.StatusUnauthorized, page.Frame{Page: v, Problem: v.Problem})
+	return r.render(screen, "Prove that it is you", http.StatusUnauthorized, Frame{Page: v, Problem: v.Problem})
 }
