@@ -15,7 +15,6 @@ import (
 //	tessera DIR BATCH AGE INTERVAL   the peer behind net/http
 //	floor                            the floor of the member on standard input
 //	static                           answers with its standard input, whatever is asked
-//	idle DIR N                       memory of the N organizations in DIR
 func child(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	switch {
 	case len(args) == 5 && args[0] == "tessera":
@@ -36,12 +35,6 @@ func child(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 			return err
 		}
 		return servePeer(ctx, out, staticPeer(body))
-	case len(args) == 3 && args[0] == "idle":
-		n, err := strconv.Atoi(args[2])
-		if err != nil {
-			return err
-		}
-		return weigh(ctx, args[1], n, out)
 	}
 	return fmt.Errorf("child: %q is none", args)
 }

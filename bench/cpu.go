@@ -45,18 +45,6 @@ func spent(pids ...int) (total time.Duration) {
 	return total
 }
 
-// peakMemory returns the most memory that a process has had, in bytes, from /proc/PID/status (proc(5)); 0 where there
-// is none.
-func peakMemory(pid int) int64 {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	kib, _ := strconv.ParseInt(strings.TrimSpace(strings.Split(rest, "kB")[0]), 10, 64)
-	return kib << 10
-}
-
 // pid is the process of the server, 0 when it can't be told.
 func (d *database) pid() int {
 	if d == nil {

@@ -87,8 +87,5 @@ func (s store) number(ctx context.Context, query string) (n int64, err error) {
 	return n, nil
 }
 
-// Sizes in bytes, with everything that belongs to a table.
-const (
-	allTables  = "SELECT sum(pg_total_relation_size(oid))::int8 FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
-	allIndexes = "SELECT sum(pg_indexes_size(oid))::int8 FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
-)
+// allTables is the query of the size in bytes, with everything that belongs to a table.
+const allTables = "SELECT sum(pg_total_relation_size(oid))::int8 FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"

@@ -3,79 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/agentledger/agentledger/id"
 )
 
-// bundle is the number of entries of the peer's files. Whole ones leave no
-// partial file behind.
+// bundle is the number of entries of a file of the peer. Whole bundles leave no partial file.
 const bundle = 256
-
-// disks measures what an event of entrySize bytes takes on disk once the store
-// has come to rest: envelope, record, entry, indices and tiles for ours, entry
-// bundles and tiles for the peer.
-func (s *suite) disks(ctx context.Context) error {
-	bytes, err := s.diskOurs(ctx)
-	if err != nil {
-		return err
-	}
-	s.emit("disk/ours", s.Stored, value{float64(bytes) / float64(s.Stored), "B/event"})
-	if bytes, err = s.diskTessera(ctx); err != nil {
-		return err
-	}
-	s.emit("disk/tessera", s.Stored, value{float64(bytes) / float64(s.Stored), "B/event"})
-	return nil
-}
-
-func (s *suite) diskOurs(ctx context.Context) (bytes int64, err error) {
-	dir, remove, err := s.folder()
-	if err != nil {
-		return 0, err
-	}
-	defer remove()
-	l, err := openLedgers(ctx, dir, s.key.key, 0)
-	if err != nil {
-		return 0, err
-	}
-	err = l.found(ctx, 1)
-	if err == nil {
-		err = fill(ctx, s.Stored, func(n int, payload string) error {
-			_, err := l.add(ctx, id.Tenant(1), fmt.Sprint("e", n), payload)
-			return err
-		})
-	}
-	if err := errors.Join(err, l.Close()); err != nil {
-		return 0, err
-	}
-	return s.rested(ctx, dir)
-}
-
-func (s *suite) diskTessera(ctx context.Context) (bytes int64, err error) {
-	dir, remove, err := s.folder()
-	if err != nil {
-		return 0, err
-	}
-	defer remove()
-	t, err := openTessera(ctx, dir, peerSettings{Batch: bundle, Age: time.Minute, Checkpoint: peerDefaults().Checkpoint})
-	if err != nil {
-		return 0, err
-	}
-	err = fill(ctx, s.Stored, func(n int, payload string) error {
-		_, err := t.Add(ctx, entry(fmt.Sprint("e", n), payload))
-		return err
-	})
-	if err := errors.Join(err, t.Close(ctx)); err != nil {
-		return 0, err
-	}
-	return size(dir)
-}
 
 // fill adds n events with payloads of their own, a bundle at once.
 func fill(ctx context.Context, n int, add func(n int, payload string) error) error {

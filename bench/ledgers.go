@@ -107,7 +107,7 @@ func entry(name, payload string) []byte {
 // integrated and under a checkpoint.
 func (l *ledgers) add(ctx context.Context, t id.Tenant, name, payload string) (id.Index, error) {
 	receipts, err := l.Append(ctx, t, func(_ context.Context, s *log.State) (log.Submission, error) {
-		return log.Submission{Drafts: []log.Draft{draft(s.Identity(), "agt_bench", "key_bench", name, entry(name, payload))}}, nil
+		return log.Submission{Drafts: []log.Draft{draft(s.Identity(), "agt_bench", "key_bench", benchKey, name, entry(name, payload))}}, nil
 	})
 	if err != nil {
 		return 0, err
@@ -115,15 +115,18 @@ func (l *ledgers) add(ctx context.Context, t id.Tenant, name, payload string) (i
 	return receipts[0].Index, nil
 }
 
+// benchKey is the public key of events whose organization has no agent.
+const benchKey = "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
+
 // draft has a record of the size that an evaluated event has.
-func draft(identity *log.Identity, agent id.Agent, key id.Key, name string, envelope []byte) log.Draft {
+func draft(identity *log.Identity, agent id.Agent, key id.Key, public, name string, envelope []byte) log.Draft {
 	e := &event.Envelope{
 		EventID: id.Event(name), TraceID: "trc_bench", AgentID: agent, KeyID: key, ActionKind: "tool_call",
 		Tool: "acme.orders.read", Decision: id.Allow, Canonical: envelope, Digest: sha256.Sum256(envelope),
 		SignatureB64: strings.Repeat("A", 86) + "==",
 	}
 	return log.NewDraft(identity, e, log.Attestation{
-		Form: event.FormDigest, PublicKey: "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK",
+		Form: event.FormDigest, PublicKey: public,
 		Signer: event.SignerAgent, Custody: event.CustodyServer, IngestKeyID: "ik_bench", Disclosure: id.DiscloseRecord,
 		Policy: event.Policy{
 			Evaluated: true, Declared: id.Allow, Effective: id.Allow, PolicyID: "pol_bench", PolicyVersion: 1,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -163,6 +165,11 @@ func (l *ledgers) only(ctx context.Context) (found id.Tenant, err error) {
 // engine batch.
 func (l *ledgers) erased(ctx context.Context, t id.Tenant, by *member, n int) error {
 	const each, workers = 1000, 4
+	public, err := base64.StdEncoding.DecodeString(by.PublicB64)
+	if err != nil {
+		return err
+	}
+	multikey := did.Multikey([32]byte(public)) // of the key that the organization has registered, or the server would hold it
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		group.Go(func() error {
@@ -170,7 +177,8 @@ func (l *ledgers) erased(ctx context.Context, t id.Tenant, by *member, n int) er
 				_, err := l.Append(ctx, t, func(_ context.Context, s *log.State) (log.Submission, error) {
 					var sub log.Submission
 					for i := first; i < min(first+each, n); i++ {
-						sub.Drafts = append(sub.Drafts, draft(s.Identity(), by.Agent, by.Key, fmt.Sprint("e", i), nil))
+						d := draft(s.Identity(), by.Agent, by.Key, multikey, fmt.Sprint("e", i), nil)
+						sub.Drafts = append(sub.Drafts, d)
 					}
 					return sub, nil
 				})

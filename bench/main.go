@@ -28,8 +28,6 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -65,16 +63,9 @@ type options struct {
 	Runs   int           // rounds of each measure
 	Window time.Duration // of one load
 	Leaves int           // of the log that is read
-	Idle   []int         // numbers of idle organizations
 	Stored int           // events whose bytes on disk are counted
-	Many   int           // organizations with ten events each
-	Scale  []int         // sizes of the log that grows
-	Rate   int           // events a second that are offered to nodes
-	Lines  int           // events of a request to nodes
-	Spared bool          // nodes answer before their anchors are written, as with a synchronous standby
 	Soak   time.Duration // of the long load
-	Dir    string        // where data directories are made; "" for the system's
-	Memory string        // where those of idle organizations are made: best in memory
+	Dir    string        // where data directories are made; if empty, the system's folder for temporary files
 }
 
 func parse(args []string) (o options, names []string, err error) {
@@ -83,31 +74,12 @@ func parse(args []string) (o options, names []string, err error) {
 	f.DurationVar(&o.Window, "time", time.Second, "time of one load")
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
-	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each")
-	f.IntVar(&o.Rate, "rate", offeredRate, "events a second that are offered to several nodes")
-	f.IntVar(&o.Lines, "lines", 1, "events of a request that is offered to several nodes, up to 1000")
-	f.BoolVar(&o.Spared, "spare-anchors", false, "several nodes answer before their anchors are written, as with a synchronous standby")
 	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
-	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
-	idle := f.String("idle", "100000", "numbers of idle organizations, with commas")
-	scale := f.String("scale", "100000,1000000", "sizes of the log that grows, with commas, ascending")
 	if err := f.Parse(args); err != nil {
 		return o, nil, err
 	}
 	o.Stored = (o.Stored + bundle - 1) / bundle * bundle
-	if o.Idle, err = parseNumbers(*idle); err != nil {
-		return o, nil, fmt.Errorf("-idle: %w", err)
-	}
-	if o.Scale, err = parseNumbers(*scale); err != nil {
-		return o, nil, fmt.Errorf("-scale: %w", err)
-	}
-	if o.Rate < 1 {
-		return o, nil, fmt.Errorf("-rate: %d is no rate", o.Rate)
-	}
-	if o.Lines < 1 || o.Lines > 1000 {
-		return o, nil, fmt.Errorf("-lines: %d is not from 1 to 1000", o.Lines)
-	}
 	if o.Soak < time.Second {
 		return o, nil, fmt.Errorf("-soak: %v is less than a second", o.Soak)
 	}
@@ -119,42 +91,22 @@ func parse(args []string) (o options, names []string, err error) {
 	return o, f.Args(), nil
 }
 
-func parseNumbers(list string) (numbers []int, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no number from 1", text)
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers, nil
-}
-
-// measure is one thing that is measured; round takes all its contenders once.
+// measure is one thing that is measured. A round measures all its contenders once.
 type measure struct {
 	name  string
 	round func(*suite, context.Context) error
-	long  bool // one round is all
-	named bool // it is taken only where it is named
 }
 
 func measures() []measure {
 	return []measure{
-		{"append", (*suite).appends, false, false},              // durable appends in process, by senders
-		{"publish", (*suite).publishes, false, false},           // until a checkpoint covers an append in process
-		{"ingest", (*suite).ingests, false, false},              // POST of one event, by connections
-		{"offered", (*suite).offers, false, false},              // latencies at 1,000 events a second
-		{"organizations", (*suite).organizations, false, false}, // many organizations at once, in process and over HTTP
-		{"batch", (*suite).batches, false, false},               // POST of many events
-		{"read", (*suite).reads, false, false},                  // proofs, tiles, heads, evaluations beside static answers
-		{"idle", (*suite).idles, false, false},                  // memory of organizations that do nothing
-		{"disk", (*suite).disks, false, false},                  // bytes of an event on disk
-		{"engines", (*suite).engines, false, false},             // both storage engines: appends, reads, bytes of an event
-		{"many", (*suite).many, true, false},                    // many organizations with ten events each, on both engines
-		{"checkmany", (*suite).manyChecks, true, true},          // fsck of many organizations with a few signed events each
-		{"nodes", (*suite).nodes, false, false},                 // several nodes on one database: processor time
-		{"idlenodes", (*suite).idleNodes, true, false},          // several nodes with many organizations that do nothing
-		{"scale", (*suite).scales, true, false},                 // a log that grows: events, reads, start, memory, fsck
-		{"soak", (*suite).soaks, true, true},                    // mixed work for long: what grows with time alone
+		{"append", (*suite).appends},              // durable appends in process, by senders
+		{"publish", (*suite).publishes},           // until a checkpoint covers an append in process
+		{"ingest", (*suite).ingests},              // POST of one event, by connections
+		{"organizations", (*suite).organizations}, // many organizations at once, in process and over HTTP
+		{"read", (*suite).reads},                  // proofs, tiles, heads and evaluations beside static answers
+		{"engines", (*suite).engines},             // both storage engines: appends, reads, bytes of an event on disk
+		{soakMeasure, (*suite).soaks},             // mixed work for long, only if it is named
 	}
 }
+
+const soakMeasure = "soak"

@@ -9,18 +9,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// reads measures what is read: first each thing once from a server that was just
-// started, then random ones when all are warm, each answer next to a static one of
-// the same length from net/http.
+// reads measures reads at random places of a large log, once all of it was read, next to a static answer of the same
+// length from net/http.
 func (s *suite) reads(ctx context.Context) error {
 	if s.library == nil {
 		var err error
 		if s.library, err = s.collect(ctx); err != nil {
 			return err
 		}
-	}
-	if err := s.coldReads(ctx); err != nil {
-		return err
 	}
 	for _, r := range s.library.resources() {
 		if err := s.read(s.library.service.url(), r); err != nil {

@@ -31,8 +31,10 @@ func (m *member) post(path, media string, body []byte) []byte {
 }
 
 const (
-	eventsPath = "/v1/ingest/events"
-	mediaJSON  = "application/json"
+	eventsPath  = "/v1/ingest/events"
+	batchPath   = eventsPath + "/batch"
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
 )
 
 // event signs one event of entrySize bytes.
@@ -50,27 +52,21 @@ func (m *member) event(name, payload string) ([]byte, error) {
 	return m.signer.SignEvent(e)
 }
 
-// signAll signs n events on all cores.
-func signAll(n int, sign func(i int) ([]byte, error)) ([][]byte, error) {
+// events signs n events on all cores, named by prefix and number: event i by the member of(i).
+func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
+	payload := text(rand.New(rand.NewPCG(2, 2)), entrySize)
 	all := make([][]byte, n)
 	workers := runtime.GOMAXPROCS(0)
 	var group errgroup.Group
 	for w := range workers {
 		group.Go(func() (err error) {
 			for i := w; i < n && err == nil; i += workers {
-				all[i], err = sign(i)
+				all[i], err = of(i).event(fmt.Sprint(prefix, "-", i), payload)
 			}
 			return err
 		})
 	}
 	return all, group.Wait()
-}
-
-// events signs n events, named after prefix, on all cores: event i by the member
-// that of(i) is.
-func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
-	payload := text(rand.New(rand.NewPCG(2, 2)), entrySize)
-	return signAll(n, func(i int) ([]byte, error) { return of(i).event(fmt.Sprint(prefix, "-", i), payload) })
 }
 
 // posts are n signed single events as requests.

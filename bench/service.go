@@ -27,7 +27,8 @@ type service struct {
 
 const (
 	platformSecret = "a platform secret for benchmarks"
-	adminEmail     = "ops@bench.example" // of the organization bench
+	adminSlug      = "bench" // of the only organization whose owner signs in
+	adminEmail     = "ops@bench.example"
 	adminPassword  = "a password for benchmarks"
 )
 
@@ -97,7 +98,10 @@ func (v *service) found(ctx context.Context, slug string) (*member, error) {
 			Secret string `json:"secret"`
 		} `json:"ingest_key"`
 	}
-	request := map[string]string{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example", "admin_password": adminPassword}
+	request := map[string]string{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example"}
+	if slug == adminSlug { // the hash of a password takes longer than everything else
+		request["admin_password"] = adminPassword
+	}
 	if err := v.call(ctx, v.identity()+"/v1/id/platform/organizations", request, &f); err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func (v *service) found(ctx context.Context, slug string) (*member, error) {
 }
 
 func (v *service) foundWithPolicy(ctx context.Context) (*member, error) {
-	m, err := v.found(ctx, "bench")
+	m, err := v.found(ctx, adminSlug)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // soak is a long load of mixed work on two organizations, at half of the rate that the machine carries. It shows what
@@ -162,7 +167,7 @@ func (x *soak) findAcknowledged() error {
 	defer c.Close()
 	total := uint64(0)
 	for _, m := range x.members {
-		size, err := sizeOf(c, get("/o/"+m.Organization.String()+"/checkpoint"))()
+		size, err := logSize(c, m)
 		if err != nil {
 			return err
 		}
@@ -182,4 +187,32 @@ func (v *service) scrape(ctx context.Context, path string) (*http.Response, erro
 		return nil, err
 	}
 	return v.http.Do(r)
+}
+
+// checkStore runs agentledger fsck on the store of a stopped server with so many events.
+func (s *suite) checkStore(ctx context.Context, dir, name string, events int) error {
+	cmd := exec.CommandContext(ctx, s.server, "fsck", "--data", dir)
+	cmd.Env = append(os.Environ(), "AGENTLEDGER_MASTER_KEY="+s.key.secret)
+	begin := time.Now()
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fsck: %w\n%s", err, text[max(0, len(text)-2000):])
+	}
+	took := time.Since(begin)
+	values := []value{{float64(events) / took.Seconds(), "events/s"},
+		{float64(cmd.ProcessState.UserTime().Microseconds()+cmd.ProcessState.SystemTime().Microseconds()) / float64(events), "cpu-µs/event"}}
+	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		values = append(values, value{float64(used.Maxrss) / 1024, "peak-MiB"})
+	}
+	s.emit(name, events, values...)
+	return nil
+}
+
+// logSize fetches the size of an organization's log.
+func logSize(c *conn, m *member) (uint64, error) {
+	body, err := c.Expect(http.StatusOK, get("/o/"+m.Organization.String()+"/checkpoint"))
+	if err != nil {
+		return 0, err
+	}
+	checkpoint, err := tlog.ReadCheckpoint(bytes.Clone(body))
+	return uint64(checkpoint.Size), err
 }

@@ -175,3 +175,16 @@ func countDescriptors(pid int) (files, others float64, err error) {
 	}
 	return files, others, err
 }
+
+// medianOf returns the median of a quantity, or 0 if there is no sample.
+func medianOf(samples []sample, of func(sample) float64) float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	if len(values) == 0 {
+		return 0
+	}
+	return values[len(values)/2]
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/client"
@@ -207,4 +209,18 @@ func (w *soakWorker) vote(ctx context.Context, a client.Approval) error {
 		return err
 	}
 	return vote()
+}
+
+// withCookie adds the session of the organization's owner to a request.
+func withCookie(request []byte, v *service) []byte {
+	u, err := url.Parse(v.url())
+	if err != nil {
+		return request
+	}
+	end := len(request) - len("\r\n")
+	out := slices.Clone(request[:end])
+	for _, c := range v.http.Jar.Cookies(u) {
+		out = fmt.Appendf(out, "Cookie: %s=%s\r\n", c.Name, c.Value)
+	}
+	return append(out, request[end:]...)
 }

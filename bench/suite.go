@@ -97,12 +97,12 @@ func (s *suite) close() {
 func (s *suite) measure(ctx context.Context, names []string) error {
 	var failed []error
 	for _, m := range measures() {
-		if m.named && len(names) == 0 || len(names) > 0 && !slices.Contains(names, m.name) {
-			continue
-		}
 		rounds := s.Runs
-		if m.long {
+		switch {
+		case m.name == soakMeasure && slices.Contains(names, m.name):
 			rounds = 1
+		case m.name == soakMeasure || len(names) > 0 && !slices.Contains(names, m.name):
+			continue
 		}
 		for range rounds {
 			if err := ctx.Err(); err != nil {
