@@ -132,7 +132,7 @@ FUZZTIME ?= 10s
 fuzz: fuzz-verifiers
 	./scripts/fuzz $(FUZZTIME)
 
-# All verifiers (aps, both clients, interop/python and interop/frompage) judge DOCUMENTS bundles and evidence packs with random changes, and must agree.
+# All verifiers (aps, both clients and interop/frompage) judge DOCUMENTS bundles and evidence packs with random changes, and must agree.
 DOCUMENTS ?= 400
 DOCUMENTS_SEED ?= 1
 fuzz-verifiers:

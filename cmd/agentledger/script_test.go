@@ -42,7 +42,7 @@ import (
 //	damage GLOB                   flip a bit in the middle of the file of that name
 //	exits STATUS PROGRAM [ARGS]   run a program that must end with this status
 //
-// and the folders of the verifier in Python as PYTHON, of the example policies as POLICIES.
+// and the folders of the client for Python as PYTHON, of the example policies as POLICIES.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:      "testdata",
@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv(variable, "127.0.0.1:0")
 			}
 			env.Values[runningKey{}] = new(running)
-			for variable, folder := range map[string]string{"PYTHON": "../../interop/python", "POLICIES": "../../docs/policies"} {
+			for variable, folder := range map[string]string{"PYTHON": "../../clients/python", "POLICIES": "../../docs/policies"} {
 				path, err := filepath.Abs(folder)
 				if err != nil {
 					return err

@@ -137,7 +137,6 @@ func TestVerifiersAgree(t *testing.T) {
 	judges := []*judge{
 		startJudge(t, "clients/typescript", "", true, root, "node", "--no-warnings", "clients/typescript/test/judgeloop.js"),
 		startJudge(t, "clients/python", "", true, root, "clients/python/interpreter", "-B", "clients/python/tests/judgeloop.py"),
-		startJudge(t, "interop/python", "", false, root, "python3", "-B", "interop/python/judgeloop.py"),
 		startJudge(t, "interop/frompage", "bundle", false, root, fromPage),
 	}
 	m := newMutator(t, *differentialSeed)

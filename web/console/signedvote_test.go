@@ -162,7 +162,6 @@ func verifyEverywhere(t *testing.T, owner *servicetest.Person) {
 			process.exit(outcome === "proved" ? 0 : 1);`, pack, keys.Keys[0].VKey},
 		"Python": {filepath.Join(root, "clients/python/interpreter"), "-B", "-c",
 			"import sys; from agentledger import verify; r = verify.pack(sys.argv[1], key=sys.argv[2]); print(r); sys.exit(not r.proved)", pack, keys.Keys[0].VKey},
-		"independent": {"python3", "-B", filepath.Join(root, "interop/python/pack.py"), pack, keys.Keys[0].VKey},
 	} {
 		c := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		c.Dir = filepath.Join(root, "clients/python")

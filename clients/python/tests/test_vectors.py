@@ -166,6 +166,7 @@ def judge_signed_vote(i: Input) -> dict[str, Any]:
     members = {"payload": parse_object(i.text("vote")), "actor_principal": registration["account_id"]}
     voters.check_vote({"sequence_num": 2, "received_at": i.text("voted_at")}, members)
     signed = voters.votes[0].signed
+    need(signed is not None, "signed")
     return {"thumbprint": signed.thumbprint if signed else None}
 
 

@@ -1,4 +1,4 @@
-// Every vector of testdata/vectors and testdata/packs, as `aps verify` and interop/python answer them.
+// Every vector of testdata/vectors and testdata/packs, with the verdicts of `aps verify`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

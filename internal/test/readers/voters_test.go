@@ -24,12 +24,10 @@ func verifiers(root string) map[string][]string {
 			process.exit(outcome === "proved" ? 0 : 1);`},
 		"Python": {filepath.Join(root, "clients/python/interpreter"), "-B", "-c",
 			"import sys; from agentledger import verify; r = verify.pack(sys.argv[1], key=sys.argv[2]); print(r); sys.exit(not r.proved)"},
-		"independent": {"python3", "-B", filepath.Join(root, "interop/python/pack.py")},
 	}
 }
 
-// whole also checks the largest pack that is accepted, which takes each verifier several seconds, and the independent
-// verifier. Drills do.
+// whole also checks the largest pack that is accepted, which takes each verifier several seconds. Drills do.
 var whole = flag.Bool("whole-voters", false, "check the largest voters.ndjson with each verifier")
 
 // Each verifier accepts a pack with as many lines in voters.ndjson as a pack may have, and refuses one with a line more.
@@ -38,7 +36,7 @@ func TestVotersAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusals := map[string]string{"TypeScript": "lines", "Python": "voters: lines", "independent": "refused: lines"}
+	refusals := map[string]string{"TypeScript": "lines", "Python": "voters: lines"}
 	key := packtest.NewLog(t).Key().String()
 	sizes := []int{pack.MaxVoterKeys + 1}
 	if *whole {
@@ -50,9 +48,6 @@ func TestVotersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, command := range verifiers(root) {
-			if name == "independent" && !*whole {
-				continue // nobody but the tests runs it
-			}
 			c := exec.CommandContext(t.Context(), command[0], append(command[1:], file, key)...)
 			c.Dir = filepath.Join(root, "clients/python")
 			c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, "clients/python/src"))
