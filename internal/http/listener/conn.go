@@ -39,10 +39,9 @@ func newAcceptedConn(c net.Conn, l *Listener) *conn {
 	accepted := &conn{
 		Conn:     c,
 		listener: l,
-		reads:    deadline{tell: c.SetReadDeadline, grace: grace},
-		writes:   deadline{tell: c.SetWriteDeadline, grace: grace},
+		reads:    deadline{set: c.SetReadDeadline, grace: grace},
+		writes:   deadline{set: c.SetWriteDeadline, grace: grace},
 	}
-	_, accepted.writes.exact = c.(*tls.Conn)
 	accepted.unused.Store(true)
 	accepted.idle.Store(time.Now().UnixNano())
 	return accepted
@@ -66,26 +65,27 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readByDeadline reads by the deadline, whether or not the bytes belong to a request.
-func (c *conn) readByDeadline(p []byte) (n int, err error) {
-	err = c.reads.beginWaitingCall()
-	for again := err == nil; again; {
+// readByDeadline reads until the deadline, whether or not the bytes belong to a request.
+func (c *conn) readByDeadline(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	for n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.reads.extendOnce() {
 		n, err = c.Conn.Read(p)
-		err, again = c.reads.endWaitingCall(n, err)
 	}
 	return n, err
 }
 
-// Write implements net.Conn.
-func (c *conn) Write(p []byte) (done int, err error) {
-	err = c.writes.beginWaitingCall()
-	for again := err == nil; again; {
-		var n int
-		n, err = c.Conn.Write(p[done:])
-		done += n
-		err, again = c.writes.endWaitingCall(done, err)
+// Write implements net.Conn. After a deadline has ended a write, a connection of crypto/tls fails each further write. So
+// its deadline can only be extended before a write.
+func (c *conn) Write(p []byte) (int, error) {
+	_, secure := c.Conn.(*tls.Conn)
+	if secure {
+		c.writes.extendOnce()
 	}
-	return done, err
+	n, err := c.Conn.Write(p)
+	for n == 0 && !secure && errors.Is(err, os.ErrDeadlineExceeded) && c.writes.extendOnce() {
+		n, err = c.Conn.Write(p)
+	}
+	return n, err
 }
 
 // beginRequest notes that n bytes of a request have come, and begins the time for its

@@ -6,42 +6,45 @@ import (
 	"time"
 )
 
-// patience is for how long a wait for the end of a Context does not notice that the client
-// goes. Most waits are over before, and noticing it costs six objects and two locks.
+// patience is how long Done may take to notice that the client has disconnected. Most waits end earlier, and watching
+// the connection takes six allocations and two locks.
 const patience = 50 * time.Millisecond
 
-// Context is the context of a request with a deadline that can be moved. It costs a timer
-// only while its end is waited for. Err notices at once that the client has gone, Done at most
+// Context is the context of a request, with a deadline that can be moved. It uses a timer
+// only after a call of Done. Err notices at once that the client has disconnected, Done at most
 // patience later. Its methods may be called concurrently.
+//
+// The deadlines of package context can be neither moved nor paused, and one for each request takes 0.8 µs more, 3 % of
+// the processor time of a log's head.
 type Context struct {
-	context.Context // of the connection: ends when the client goes
+	context.Context // of the connection: ends when the client disconnects
 
 	mu         sync.Mutex
 	at         time.Time     // the deadline
-	paused     time.Time     // begin of the pause, zero without one
+	paused     time.Time     // start of the pause; zero if not paused
 	err        error         // why the context ended; nil before
 	done       chan struct{} // nil until Done is called
-	timer      *time.Timer   // nil as long as done is
-	stopParent func() bool   // ends the wait for the parent's end; nil before patience is over
+	timer      *time.Timer   // nil until Done is called
+	stopParent func() bool   // stops watching the parent; nil until patience has passed
 	callbacks  map[*func()]struct{}
 }
 
-// WithContext returns a context that ends at a time, or with parent. The caller MUST call
-// Release when the request is answered.
+// WithContext returns a context that ends at a time, or with parent. The caller must call
+// Release after the response.
 func WithContext(parent context.Context, at time.Time) *Context {
 	return &Context{Context: parent, at: at}
 }
 
 type contextKey struct{}
 
-// ContextOf returns the Context that ctx is or was derived from, nil without one.
+// ContextOf returns the Context that ctx is or was derived from, or nil.
 func ContextOf(ctx context.Context) *Context {
 	c, _ := ctx.Value(contextKey{}).(*Context)
 	return c
 }
 
 // DetachedContext returns a context that ends at the deadline of ctx, if there is one, but not
-// when the client goes. Use it for work whose outcome matters without the client.
+// when the client disconnects. Use it for work whose outcome matters without the client.
 func DetachedContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	at, bounded := ctx.Deadline()
 	if !bounded {
@@ -68,8 +71,8 @@ func (c *Context) Deadline() (time.Time, bool) {
 	return c.at.Add(time.Since(c.paused)), true
 }
 
-// Pause stops the time until Resume, because the client's time is not the request's. One
-// caller at a time pauses a context.
+// Pause stops the clock until Resume, for time that the client takes. Only one
+// caller at a time may pause a context.
 func (c *Context) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +88,7 @@ func (c *Context) Resume() {
 	c.resetTimer()
 }
 
-// Extend moves the deadline to at least d from now. A context that has ended stays so.
+// Extend moves the deadline to at least d from now. It has no effect on a context that has ended.
 func (c *Context) Extend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +98,7 @@ func (c *Context) Extend(d time.Duration) {
 	c.resetTimer()
 }
 
-// resetTimer sets the timer anew, if there is one, once the deadline was moved.
+// resetTimer resets the timer, if there is one, after the deadline was moved.
 func (c *Context) resetTimer() {
 	if c.timer == nil || c.err != nil {
 		return
@@ -125,7 +128,7 @@ func (c *Context) Done() <-chan struct{} {
 
 func (c *Context) hasPassed() bool { return c.paused.IsZero() && !time.Now().Before(c.at) }
 
-// checkEnd ends the context at its deadline. Before, it has the context wait for its parent too, once,
+// checkEnd ends the context if its deadline has passed. Otherwise it starts to watch the parent, once,
 // and sets the timer for the deadline.
 func (c *Context) checkEnd() {
 	c.mu.Lock()
@@ -161,7 +164,7 @@ func (c *Context) Err() error {
 	return err
 }
 
-// AfterFunc lets package context derive contexts from this one without a goroutine.
+// AfterFunc allows package context to derive contexts from this one without a goroutine.
 func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
