@@ -14,8 +14,8 @@ const patience = 50 * time.Millisecond
 // only after a call of Done. Err notices at once that the client has disconnected, Done at most
 // patience later. Its methods may be called concurrently.
 //
-// The deadlines of package context can be neither moved nor paused, and one for each request takes 0.8 µs more, 3 % of
-// the processor time of a log's head.
+// The deadlines of package context can be neither moved nor paused, and one for each request takes about 3 % of the processor
+// time of a log's head.
 type Context struct {
 	context.Context // of the connection: ends when the client disconnects
 
