@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -22,6 +25,15 @@ type answer struct {
 
 func (s *Server) writeJSON(w http.ResponseWriter, a answer) {
 	s.values.writeAnswer(w, a, s.values.json)
+}
+
+// writeDocument writes a response that is not on the hot path.
+func (s *Server) writeDocument(w http.ResponseWriter, status int, document any) error {
+	body, err := json.Marshal(document)
+	if err == nil {
+		s.writeJSON(w, answer{status, body})
+	}
+	return err
 }
 
 // headerValues are values of headers that all answers of a server share. They never change.
@@ -156,5 +168,9 @@ func appendAsked(b []byte, asked *approval.Approval) []byte {
 		return b
 	}
 	b = jcs.AppendString(append(b, `,"approval_id":`...), string(asked.ID))
-	return appendApproval(append(b, `,"approval":`...), *asked)
+	view, err := json.Marshal(newApprovalView(*asked), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic(err) // its members are texts and numbers
+	}
+	return append(append(b, `,"approval":`...), view...)
 }

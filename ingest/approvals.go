@@ -3,7 +3,6 @@ package ingest
 import (
 	"encoding/base64"
 	"net/http"
-	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/policy"
@@ -47,8 +45,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	if made {
 		status = http.StatusCreated
 	}
-	s.writeJSON(w, answer{status, appendApproval(nil, asked)})
-	return nil
+	return s.writeDocument(w, status, newApprovalView(asked))
 }
 
 // approvalQuestion returns the approval that an evaluation asks for, nil for none.
@@ -118,9 +115,10 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 	if err != nil {
 		return err
 	}
-	b := jcs.AppendString([]byte(`{"status":"consumed","grant":`), note)
-	s.writeJSON(w, answer{http.StatusOK, append(b, '}')})
-	return nil
+	return s.writeDocument(w, http.StatusOK, struct {
+		Status approval.Status `json:"status"`
+		Grant  string          `json:"grant"`
+	}{approval.Consumed, note})
 }
 
 // cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body may be
@@ -141,15 +139,21 @@ func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller
 	return nil
 }
 
-// appendApproval appends the public members of an approval.
-func appendApproval(b []byte, a approval.Approval) []byte {
-	b = jcs.AppendString(append(b, `{"approval_id":`...), string(a.ID))
-	b = jcs.AppendString(append(b, `,"status":`...), string(a.Status))
-	b = jcs.AppendString(append(b, `,"action_digest":`...), a.ActionDigest.String())
-	b = jcs.AppendString(append(b, `,"expires_at":`...), a.ExpiresAt.String())
-	b = strconv.AppendInt(append(b, `,"quorum":`...), int64(a.Quorum), 10)
-	b = strconv.AppendInt(append(b, `,"approvals":`...), int64(countApprovals(a)), 10)
-	return append(a.Remark.AppendMembers(b), '}')
+// approvalView is an approval as its requester sees it.
+type approvalView struct {
+	ID           approval.ID     `json:"approval_id"`
+	Status       approval.Status `json:"status"`
+	ActionDigest id.Hash         `json:"action_digest"`
+	ExpiresAt    id.Instant      `json:"expires_at"`
+	Quorum       int             `json:"quorum"`
+	Approvals    int             `json:"approvals"`
+	Comment      *string         `json:"comment"`
+	ReasonCode   *string         `json:"reason_code"`
+}
+
+func newApprovalView(a approval.Approval) approvalView {
+	return approvalView{ID: a.ID, Status: a.Status, ActionDigest: a.ActionDigest, ExpiresAt: a.ExpiresAt, Quorum: a.Quorum,
+		Approvals: countApprovals(a), Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code)}
 }
 
 func countApprovals(a approval.Approval) (n int) {

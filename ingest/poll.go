@@ -24,6 +24,5 @@ func (s *Server) answerApproval(w http.ResponseWriter, r *http.Request, c caller
 	if err != nil {
 		return err
 	}
-	s.writeJSON(w, answer{http.StatusOK, appendApproval(nil, found)})
-	return nil
+	return s.writeDocument(w, http.StatusOK, newApprovalView(found))
 }

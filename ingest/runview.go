@@ -1,173 +1,181 @@
 package ingest
 
 import (
-	"strconv"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
-	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// appendStarted appends the answer to a run's start.
-func appendStarted(b []byte, run *workflow.Run, started *workflow.Placed) []byte {
-	b = jcs.AppendString(append(b, `{"run_id":`...), string(run.ID))
-	b = jcs.AppendString(append(b, `,"trace_id":`...), string(run.Trace))
-	b = jcs.AppendString(append(b, `,"status":`...), string(run.Status))
-	b = jcs.AppendString(append(b, `,"agent_id":`...), string(run.Agent))
-	b = appendPlaced(append(b, `,"event":{`...), started)
-	return append(b, `}}`...)
+// startedRun is the response to a run's start.
+type startedRun struct {
+	ID     workflow.ID     `json:"run_id"`
+	Trace  id.Trace        `json:"trace_id"`
+	Status workflow.Status `json:"status"`
+	Agent  id.Agent        `json:"agent_id"`
+	Event  placedEvent     `json:"event"`
 }
 
-// appendPlaced appends the members of an event's place, as event ingest has them.
-func appendPlaced(b []byte, p *workflow.Placed) []byte {
-	b = jcs.AppendString(append(b, `"event_id":`...), string(p.Event))
-	b = strconv.AppendUint(append(b, `,"sequence_num":`...), p.Index.Sequence(), 10)
-	b = jcs.AppendString(append(b, `,"event_hash":`...), p.Hash.String())
-	b = strconv.AppendBool(append(b, `,"chain_valid":`...), p.ChainValid)
+func newStartedRun(run *workflow.Run, started *workflow.Placed) startedRun {
+	return startedRun{ID: run.ID, Trace: run.Trace, Status: run.Status, Agent: run.Agent, Event: newPlacedEvent(started)}
+}
+
+// placedEvent is the position of an event, with the members of event ingest.
+type placedEvent struct {
+	ID         id.Event `json:"event_id"`
+	Sequence   uint64   `json:"sequence_num"`
+	Hash       id.Hash  `json:"event_hash"`
+	ChainValid bool     `json:"chain_valid"`
+	Status     string   `json:"status"`
+}
+
+func newPlacedEvent(p *workflow.Placed) placedEvent {
+	e := placedEvent{ID: p.Event, Sequence: p.Index.Sequence(), Hash: p.Hash, ChainValid: p.ChainValid, Status: "created"}
 	if p.Replayed {
-		return append(b, `,"status":"replayed"`...)
+		e.Status = "replayed"
 	}
-	return append(b, `,"status":"created"`...)
+	return e
 }
 
-// appendRecorded appends the answer to one step or a list of steps.
-func appendRecorded(b []byte, all []workflow.Recorded, list bool) []byte {
-	if list {
-		b = append(b, '[')
-	}
+// recordedStep is the response to a step.
+type recordedStep struct {
+	Decision id.Decision       `json:"decision"`
+	PolicyID *string           `json:"policy_id"`
+	RuleID   *string           `json:"rule_id"`
+	Reason   string            `json:"reason"`
+	Event    placedEvent       `json:"event"`
+	Approval *consumedApproval `json:"approval,omitzero"` // that the step consumed
+}
+
+// consumedApproval is an approval that a step consumed. The grant is null if it has expired.
+type consumedApproval struct {
+	ID     approval.ID `json:"approval_id"`
+	Status string      `json:"status"`
+	Grant  *string     `json:"grant"`
+}
+
+func newRecordedSteps(all []workflow.Recorded) []recordedStep {
+	steps := make([]recordedStep, len(all))
 	for i := range all {
-		if i > 0 {
-			b = append(b, ',')
+		r := &all[i]
+		steps[i] = recordedStep{Decision: r.Policy.Effective, PolicyID: orNull(r.Policy.PolicyID),
+			RuleID: orNull(r.Policy.RuleID), Reason: r.Reason, Event: newPlacedEvent(&r.Placed)}
+		if c := r.Consumed; c != nil {
+			steps[i].Approval = &consumedApproval{ID: c.Approval, Status: "consumed", Grant: orNull(c.Grant)}
 		}
-		p := &all[i].Policy
-		b = jcs.AppendString(append(b, `{"decision":`...), p.Effective.String())
-		b = appendOrNull(append(b, `,"policy_id":`...), p.PolicyID)
-		b = appendOrNull(append(b, `,"rule_id":`...), p.RuleID)
-		b = jcs.AppendString(append(b, `,"reason":`...), all[i].Reason)
-		b = appendPlaced(append(b, `,"event":{`...), &all[i].Placed)
-		b = appendConsumed(append(b, '}'), all[i].Consumed)
-		b = append(b, '}')
 	}
-	if list {
-		b = append(b, ']')
-	}
-	return b
+	return steps
 }
 
-// appendConsumed appends the approval that a step consumed, if it did.
-func appendConsumed(b []byte, c *workflow.Consumed) []byte {
-	if c == nil {
-		return b
-	}
-	b = jcs.AppendString(append(b, `,"approval":{"approval_id":`...), string(c.Approval))
-	b = appendOrNull(append(b, `,"status":"consumed","grant":`...), c.Grant)
-	return append(b, '}')
+// endedRun is the response to a run's end.
+type endedRun struct {
+	ID     workflow.ID     `json:"run_id"`
+	Status workflow.Status `json:"status"`
+	runResult
 }
 
-// appendEnded appends the answer to a run's end.
-func appendEnded(b []byte, run *workflow.Run) []byte {
-	b = jcs.AppendString(append(b, `{"run_id":`...), string(run.ID))
-	b = jcs.AppendString(append(b, `,"status":`...), string(run.Status))
-	return append(appendResult(b, run), '}')
+func newEndedRun(run *workflow.Run) endedRun {
+	return endedRun{ID: run.ID, Status: run.Status, runResult: newRunResult(run)}
 }
 
-// appendResult appends the result of a run, or its counts so far.
-func appendResult(b []byte, run *workflow.Run) []byte {
+// runResult is the result of a run, or its counts so far.
+type runResult struct {
+	Recorded int      `json:"steps_recorded"`
+	Planned  *int     `json:"steps_planned"`
+	Gap      *int     `json:"gap"`
+	Events   int      `json:"events_recorded"`
+	Root     *id.Hash `json:"run_root"`
+}
+
+func newRunResult(run *workflow.Run) runResult {
 	r := &run.Result
-	b = strconv.AppendInt(append(b, `,"steps_recorded":`...), int64(r.Recorded), 10)
-	b = appendNumber(append(b, `,"steps_planned":`...), r.Planned)
-	b = appendNumber(append(b, `,"gap":`...), r.Gap)
-	b = strconv.AppendInt(append(b, `,"events_recorded":`...), int64(r.Events), 10)
-	if r.Root == (id.Hash{}) {
-		return append(b, `,"run_root":null`...)
-	}
-	return jcs.AppendString(append(b, `,"run_root":`...), r.Root.String())
+	return runResult{Recorded: r.Recorded, Planned: r.Planned, Gap: r.Gap, Events: r.Events, Root: orNull(r.Root)}
 }
 
-func appendNumber(b []byte, n *int) []byte {
-	if n == nil {
-		return append(b, "null"...)
-	}
-	return strconv.AppendInt(b, int64(*n), 10)
+// shownRun is a run with some of its events.
+type shownRun struct {
+	ID       workflow.ID     `json:"run_id"`
+	Status   workflow.Status `json:"status"`
+	Agent    id.Agent        `json:"agent_id"`
+	Trace    id.Trace        `json:"trace_id"`
+	Workflow struct {
+		Name    string  `json:"name"`
+		Version *string `json:"version"`
+		Tool    *string `json:"tool"`
+	} `json:"workflow"`
+	External     *string     `json:"external_run_id"`
+	InputDigest  *id.Hash    `json:"input_digest"`
+	OutputDigest *id.Hash    `json:"output_digest"`
+	Error        *string     `json:"error"`
+	StartedAt    *id.Instant `json:"started_at"`
+	LastAt       *id.Instant `json:"last_at"`
+	EndedAt      *id.Instant `json:"ended_at"`
+	runResult
+	ShownEvents []runEvent `json:"events"`
+	Next        *int       `json:"next"`
+	Links       runLinks   `json:"links"`
 }
 
-func appendOrNull[T ~string](b []byte, s T) []byte {
-	if s == "" {
-		return append(b, "null"...)
-	}
-	return jcs.AppendString(b, string(s))
-}
-
-func appendHash(b []byte, h *id.Hash) []byte {
-	if h == nil {
-		return append(b, "null"...)
-	}
-	return jcs.AppendString(b, h.String())
-}
-
-func appendInstant(b []byte, i id.Instant) []byte {
-	if i == 0 {
-		return append(b, "null"...)
-	}
-	return jcs.AppendString(b, i.String())
-}
-
-// appendWholeRun appends all that is told of a run.
-func appendWholeRun(b []byte, run *workflow.Run, events []workflow.Event, next int, slug id.Slug) []byte {
-	b = jcs.AppendString(append(b, `{"run_id":`...), string(run.ID))
-	b = jcs.AppendString(append(b, `,"status":`...), string(run.Status))
-	b = jcs.AppendString(append(b, `,"agent_id":`...), string(run.Agent))
-	b = jcs.AppendString(append(b, `,"trace_id":`...), string(run.Trace))
-	b = jcs.AppendString(append(b, `,"workflow":{"name":`...), run.Workflow.Name)
-	b = appendOrNull(append(b, `,"version":`...), run.Workflow.Version)
-	b = appendOrNull(append(b, `,"tool":`...), run.Workflow.Tool)
-	b = appendOrNull(append(b, `},"external_run_id":`...), run.External)
-	b = appendHash(append(b, `,"input_digest":`...), run.InputDigest)
-	b = appendHash(append(b, `,"output_digest":`...), run.Ending.OutputDigest)
-	b = appendOrNull(append(b, `,"error":`...), run.Ending.Error)
-	b = appendInstant(append(b, `,"started_at":`...), run.StartedAt)
-	b = appendInstant(append(b, `,"last_at":`...), run.LastAt)
-	b = appendInstant(append(b, `,"ended_at":`...), run.EndedAt)
-	b = append(appendResult(b, run), `,"events":[`...)
+func newShownRun(run *workflow.Run, events []workflow.Event, next int, slug id.Slug) shownRun {
+	s := shownRun{ID: run.ID, Status: run.Status, Agent: run.Agent, Trace: run.Trace,
+		External: orNull(run.External), InputDigest: run.InputDigest, OutputDigest: run.Ending.OutputDigest,
+		Error: orNull(run.Ending.Error), StartedAt: orNull(run.StartedAt), LastAt: orNull(run.LastAt),
+		EndedAt: orNull(run.EndedAt), runResult: newRunResult(run), ShownEvents: make([]runEvent, len(events)),
+		Next: orNull(next), Links: newRunLinks(run.ID, slug)}
+	s.Workflow.Name = run.Workflow.Name
+	s.Workflow.Version, s.Workflow.Tool = orNull(run.Workflow.Version), orNull(run.Workflow.Tool)
 	for i := range events {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendRunEvent(b, &events[i])
+		s.ShownEvents[i] = newRunEvent(&events[i])
 	}
-	b = append(b, `],"next":`...)
-	if next == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = strconv.AppendInt(b, int64(next), 10)
-	}
-	return appendLinks(b, run.ID, slug)
+	return s
 }
 
-func appendRunEvent(b []byte, e *workflow.Event) []byte {
-	b = jcs.AppendString(append(b, `{"event_id":`...), string(e.Event))
-	b = jcs.AppendString(append(b, `,"action_kind":`...), e.Kind)
-	b = strconv.AppendUint(append(b, `,"sequence_num":`...), e.Index.Sequence(), 10)
-	b = jcs.AppendString(append(b, `,"event_hash":`...), e.Hash.String())
-	b = appendInstant(append(b, `,"received_at":`...), e.ReceivedAt)
-	if e.Step == nil {
-		return append(b, '}')
-	}
-	b = jcs.AppendString(append(b, `,"step_key":`...), e.Step.Key)
-	b = strconv.AppendInt(append(b, `,"attempt":`...), int64(e.Step.Attempt), 10)
-	b = jcs.AppendString(append(b, `,"status":`...), e.Step.Status)
-	b = appendOrNull(append(b, `,"tool_name":`...), e.Step.Tool)
-	b = jcs.AppendString(append(b, `,"decision":`...), e.Decision.String())
-	return append(b, '}')
+// runEvent is an event of a run.
+type runEvent struct {
+	ID         id.Event    `json:"event_id"`
+	Kind       string      `json:"action_kind"`
+	Sequence   uint64      `json:"sequence_num"`
+	Hash       id.Hash     `json:"event_hash"`
+	ReceivedAt *id.Instant `json:"received_at"`
+	*runStep               // nil for the events of a run's start and end
 }
 
-// appendLinks appends the addresses of a run and of the verification of its events, and
-// ends the object. {event_id} stands for the id of an event.
-func appendLinks(b []byte, name workflow.ID, slug id.Slug) []byte {
+// runStep is the step that an event of a run belongs to.
+type runStep struct {
+	Key      string      `json:"step_key"`
+	Attempt  int         `json:"attempt"`
+	Status   string      `json:"status"`
+	Tool     *id.Tool    `json:"tool_name"`
+	Decision id.Decision `json:"decision"`
+}
+
+func newRunEvent(e *workflow.Event) runEvent {
+	shown := runEvent{ID: e.Event, Kind: e.Kind, Sequence: e.Index.Sequence(), Hash: e.Hash, ReceivedAt: orNull(e.ReceivedAt)}
+	if e.Step != nil {
+		shown.runStep = &runStep{Key: e.Step.Key, Attempt: e.Step.Attempt, Status: e.Step.Status,
+			Tool: orNull(e.Step.Tool), Decision: e.Decision}
+	}
+	return shown
+}
+
+// runLinks are the addresses of a run and of the verification of its events, where {event_id} stands for an event's ID.
+type runLinks struct {
+	Self     string `json:"self"`
+	Steps    string `json:"steps"`
+	Complete string `json:"complete"`
+	Verify   string `json:"verify"`
+}
+
+func newRunLinks(name workflow.ID, slug id.Slug) runLinks {
 	self := "/v1/ingest/workflows/runs/" + string(name)
-	b = jcs.AppendString(append(b, `,"links":{"self":`...), self)
-	b = jcs.AppendString(append(b, `,"steps":`...), self+"/steps")
-	b = jcs.AppendString(append(b, `,"complete":`...), self+"/complete")
-	b = jcs.AppendString(append(b, `,"verify":`...), "/v1/public/orgs/"+string(slug)+"/verify/{event_id}?verify=1")
-	return append(b, `}}`...)
+	return runLinks{Self: self, Steps: self + "/steps", Complete: self + "/complete",
+		Verify: "/v1/public/orgs/" + string(slug) + "/verify/{event_id}?verify=1"}
+}
+
+// orNull returns a pointer to v, or nil, which is null in JSON, if v is zero.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
 }

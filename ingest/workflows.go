@@ -51,8 +51,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 	if made {
 		status = http.StatusCreated
 	}
-	s.writeJSON(w, answer{status, appendStarted(nil, &run, &started)})
-	return nil
+	return s.writeDocument(w, status, newStartedRun(&run, &started))
 }
 
 // postSteps serves POST …/workflows/runs/:runId/steps: one step or a list.
@@ -77,8 +76,11 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 			status = http.StatusCreated
 		}
 	}
-	s.writeJSON(w, answer{status, appendRecorded(nil, recorded, list)})
-	return nil
+	all := newRecordedSteps(recorded)
+	if !list {
+		return s.writeDocument(w, status, all[0])
+	}
+	return s.writeDocument(w, status, all)
 }
 
 // checkApprovals refuses steps that consume approvals to keys that may not.
@@ -160,8 +162,7 @@ func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, b
 	if err != nil {
 		return err
 	}
-	s.writeJSON(w, answer{http.StatusOK, appendEnded(nil, &run)})
-	return nil
+	return s.writeDocument(w, http.StatusOK, newEndedRun(&run))
 }
 
 // answerRun serves GET …/workflows/runs/:runId.
@@ -185,8 +186,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, c caller, _ [
 	if err != nil {
 		return err
 	}
-	s.writeJSON(w, answer{http.StatusOK, appendWholeRun(nil, &run, events, next, settings.Slug)})
-	return nil
+	return s.writeDocument(w, http.StatusOK, newShownRun(&run, events, next, settings.Slug))
 }
 
 // parseQueryNumber reads a whole number of the query.
