@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -147,13 +148,13 @@ type approvalView struct {
 	ExpiresAt    id.Instant      `json:"expires_at"`
 	Quorum       int             `json:"quorum"`
 	Approvals    int             `json:"approvals"`
-	Comment      *string         `json:"comment"`
-	ReasonCode   *string         `json:"reason_code"`
+	Comment      wire.Text       `json:"comment"`
+	ReasonCode   wire.Text       `json:"reason_code"`
 }
 
 func newApprovalView(a approval.Approval) approvalView {
 	return approvalView{ID: a.ID, Status: a.Status, ActionDigest: a.ActionDigest, ExpiresAt: a.ExpiresAt, Quorum: a.Quorum,
-		Approvals: countApprovals(a), Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code)}
+		Approvals: countApprovals(a), Comment: wire.Text(a.Remark.Comment), ReasonCode: wire.Text(a.Remark.Code)}
 }
 
 func countApprovals(a approval.Approval) (n int) {
