@@ -2,12 +2,9 @@ package approval
 
 import (
 	"fmt"
-	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
-	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // noticeOf tells the organization's endpoints of a change of state: approval.pending of a new
@@ -21,7 +18,7 @@ func noticeOf(name ID, r *record, transition string) (m webhook.Message, told bo
 		return webhook.Message{}, false
 	}
 	m = webhook.Message{
-		Type: "approval." + string(to), Data: noticeBody(name, r, to), Agent: r.Agent, Tool: r.Tool,
+		Type: "approval." + string(to), Data: document(newNotice(name, r, to)), Agent: r.Agent, Tool: r.Tool,
 		Title: noticeTitle(r, to), Path: "/console/approvals/" + string(name),
 	}
 	if to == Pending && r.ErasedAt == 0 {
@@ -41,17 +38,21 @@ func noticeTitle(r *record, to Status) string {
 	return title
 }
 
-// noticeBody is the data of a notice. It has no payload, because that is for the people who may
-// read it in the console.
-func noticeBody(name ID, r *record, status Status) jsontext.Value {
-	b := callbackBody(name, r, status)
-	b = jcs.AppendString(append(b[:len(b)-1], `,"tool_name":`...), string(r.Tool))
-	b = jcs.AppendString(append(b, `,"policy_id":`...), r.PolicyID)
-	b = strconv.AppendUint(append(b, `,"policy_version":`...), r.PolicyVersion, 10)
-	b = jcs.AppendString(append(b, `,"rule_id":`...), r.RuleID)
-	b = jcs.AppendString(append(b, `,"reason":`...), r.Reason)
-	b = strconv.AppendInt(append(b, `,"quorum":`...), int64(r.Quorum), 10)
-	b = jcs.AppendString(append(b, `,"created_at":`...), r.CreatedAt.String())
-	b = jcs.AppendString(append(b, `,"expires_at":`...), r.ExpiresAt.String())
-	return append(b, '}')
+// notice is the data of a notice. It has no payload, because only some members may read
+// it in the console.
+type notice struct {
+	callback      `json:",inline"`
+	Tool          id.Tool    `json:"tool_name"`
+	PolicyID      string     `json:"policy_id"`
+	PolicyVersion uint64     `json:"policy_version"`
+	RuleID        string     `json:"rule_id"`
+	Reason        string     `json:"reason"`
+	Quorum        int        `json:"quorum"`
+	CreatedAt     id.Instant `json:"created_at"`
+	ExpiresAt     id.Instant `json:"expires_at"`
+}
+
+func newNotice(name ID, r *record, status Status) notice {
+	return notice{callback: newCallback(name, r, status), Tool: r.Tool, PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
+		RuleID: r.RuleID, Reason: r.Reason, Quorum: r.Quorum, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt}
 }

@@ -3,13 +3,14 @@ package approval
 import (
 	"context"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
-	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -81,33 +82,36 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 		c.calls = append(c.calls, webhook.Message{
 			URL:  r.CallbackURL,
 			Type: "approval." + t.name,
-			Data: callbackBody(name, r, to),
+			Data: document(newCallback(name, r, to)),
 		})
 	}
 }
 
-// callbackBody is the body of a callback. It has no payload and no grant; the asking agent reads
+// callback is the body of a callback. It has neither the payload nor the grant; the requesting agent reads
 // those with its ingest key.
-func callbackBody(name ID, r *record, status Status) jsontext.Value {
-	b := jcs.AppendString([]byte(`{"approval_id":`), string(name))
-	b = jcs.AppendString(append(b, `,"status":`...), string(status))
-	b = jcs.AppendString(append(b, `,"action_digest":`...), r.ActionDigest.String())
-	b = jcs.AppendString(append(b, `,"agent_id":`...), string(r.Agent))
-	b = jcs.AppendString(append(b, `,"trace_id":`...), string(r.Trace))
-	return append(r.remarkAt(status).AppendMembers(b), '}')
+type callback struct {
+	ID           ID        `json:"approval_id"`
+	Status       Status    `json:"status"`
+	ActionDigest id.Hash   `json:"action_digest"`
+	Agent        id.Agent  `json:"agent_id"`
+	Trace        id.Trace  `json:"trace_id"`
+	Comment      wire.Text `json:"comment"`
+	ReasonCode   wire.Text `json:"reason_code"`
 }
 
-// AppendMembers appends the members comment and reason_code, each after a comma; null for none.
-func (r Remark) AppendMembers(b []byte) []byte {
-	b = appendOrNull(append(b, `,"comment":`...), r.Comment)
-	return appendOrNull(append(b, `,"reason_code":`...), r.Code)
+func newCallback(name ID, r *record, status Status) callback {
+	remark := r.remarkAt(status)
+	return callback{ID: name, Status: status, ActionDigest: r.ActionDigest, Agent: r.Agent, Trace: r.Trace,
+		Comment: wire.Text(remark.Comment), ReasonCode: wire.Text(remark.Code)}
 }
 
-func appendOrNull(b []byte, text string) []byte {
-	if text == "" {
-		return append(b, "null"...)
+// document returns v in JSON.
+func document(v any) jsontext.Value {
+	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic(err) // its members are texts and numbers
 	}
-	return jcs.AppendString(b, text)
+	return b
 }
 
 // putRecord adds a record, as the return values of records.Store.Put.
