@@ -152,7 +152,7 @@ func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Du
 func (a *Approvals) supersedeQuestion(
 	ctx context.Context, s *log.State, c *transaction, r *record,
 ) (asked Approval, known bool, err error) {
-	open, err := a.stores.open.Get(ctx, c.tenant, r.openName())
+	open, err := a.stores.questions.Get(ctx, c.tenant, r.openName())
 	if err != nil || open.Version == 0 {
 		return Approval{}, false, err
 	}
@@ -180,17 +180,7 @@ func (a *Approvals) supersedeQuestion(
 func (a *Approvals) beginApproval(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *record,
 ) (sysevent.Change, error) {
-	if err := c.countOpen(ctx, 1); err != nil {
-		return sysevent.Change{}, err
-	}
-	if err := c.countForKey(ctx, r.IngestKeyID, 1); err != nil {
-		return sysevent.Change{}, err
-	}
-	if c.share.Value.Open > MaxOpenByKey {
-		return sysevent.Change{}, errTooMany("500 approvals of this ingest key are open: decide or cancel some of them",
-			time.Minute)
-	}
-	if err := c.tally.Value.countAdmission(r.CreatedAt); err != nil {
+	if err := c.open.Open(ctx, r.IngestKeyID, r.CreatedAt); err != nil {
 		return sysevent.Change{}, err
 	}
 	r.Shared = true
@@ -202,7 +192,7 @@ func (a *Approvals) beginApproval(
 	if err := c.putQuestion(name, r); err != nil {
 		return sysevent.Change{}, err
 	}
-	if c.tally.Version == 0 { // the first of all
+	if c.open.First() {
 		c.Changes = append(c.Changes, listedChange(), actionIndexComplete())
 	}
 	c.Changes = append(c.Changes, IndexAction(r.ActionDigest, string(name)))
@@ -225,21 +215,5 @@ func (c *transaction) putQuestion(name ID, r *record) error {
 		Value:   openRecord{Approval: name},
 		Version: storage.AnyVersion,
 	}
-	return c.putRecord(c.owner.stores.open.Put(open))
-}
-
-// countAdmission counts a new approval, which is among the open ones already, if there is room
-// for it.
-func (t *tallyRecord) countAdmission(now id.Instant) error {
-	if t.Open > MaxOpen {
-		return errTooMany("1000 approvals are open: decide or cancel some of them", time.Minute)
-	}
-	if wait := t.Asked.Take(now, MaxAsked, askEvery); wait > 0 {
-		return errTooMany("Too many approvals were asked for: at most 10000 in an hour", wait)
-	}
-	return nil
-}
-
-func errTooMany(message string, retryAfter time.Duration) error {
-	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
+	return c.putRecord(c.owner.stores.questions.Put(open))
 }

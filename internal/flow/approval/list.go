@@ -102,7 +102,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 
 // fill reads entries until the page is full; to count, it goes on.
 func (l *listing) fill(ctx context.Context, rest records.Range, count bool) error {
-	for entry, err := range l.judge.owner.stores.newest.Scan(ctx, l.judge.tenant, rest, listPage) {
+	for entry, err := range l.judge.owner.stores.open.List.Scan(ctx, l.judge.tenant, rest, listPage) {
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord)
 
 // openNames returns the ids of the approvals that are stored as open, in ascending order.
 func (a *Approvals) openNames(ctx context.Context, t id.Tenant) ([]ID, error) {
-	found, err := a.stores.open.List(ctx, t, records.Range{}, MaxOpen)
+	found, err := a.stores.questions.List(ctx, t, records.Range{}, MaxOpen)
 	names := make([]ID, len(found))
 	for i := range found {
 		names[i] = found[i].Value.Approval

@@ -19,9 +19,8 @@ type listRecord struct {
 	ExpiresAt    id.Instant `json:"expires_at"`
 }
 
-func (r *record) toListed(name string, version uint64) records.Versioned[listRecord] {
-	listed := listRecord{r.Status, r.Agent, r.Tool, r.PolicyDigest, r.CreatedAt, r.ExpiresAt}
-	return records.Versioned[listRecord]{Key: records.ReverseKey(name), Value: listed, Version: version}
+func (r *record) toListed() listRecord {
+	return listRecord{r.Status, r.Agent, r.Tool, r.PolicyDigest, r.CreatedAt, r.ExpiresAt}
 }
 
 // findListed is findStatus for an entry of the list. It reads the approval only to put its question to
@@ -52,11 +51,11 @@ func listedChange() storage.Change {
 // ensureListed puts approvals that an older program wrote into the list. What changes meanwhile puts
 // itself there.
 func (a *Approvals) ensureListed(ctx context.Context, t id.Tenant) error {
-	tally, err := a.stores.tallies.Get(ctx, t, "")
+	tally, err := a.stores.open.Tallies.Get(ctx, t, "")
 	if err != nil || tally.Version == 0 { // there never was one
 		return err
 	}
-	complete, err := a.stores.newest.Get(ctx, t, listedKey)
+	complete, err := a.stores.open.List.Get(ctx, t, listedKey)
 	if err != nil || complete.Exists() {
 		return err
 	}
@@ -64,15 +63,16 @@ func (a *Approvals) ensureListed(ctx context.Context, t id.Tenant) error {
 		if err != nil {
 			return err
 		}
-		change, err := a.stores.newest.Put(r.Value.toListed(r.Key, 0))
+		change, err := a.stores.open.Entry(r.Key, r.Value.toListed())
 		if err == nil {
-			err = a.stores.newest.Records.Write(ctx, t, []storage.Change{change})
+			change.If = 0 // a newer program may have listed it
+			err = a.stores.open.List.Records.Write(ctx, t, []storage.Change{change})
 		}
 		if err != nil && !errors.Is(err, storage.ErrStale) {
 			return errUnreadable("list approvals", err)
 		}
 	}
-	if err := a.stores.newest.Records.Write(ctx, t, []storage.Change{listedChange()}); err != nil {
+	if err := a.stores.open.List.Records.Write(ctx, t, []storage.Change{listedChange()}); err != nil {
 		return errUnreadable("list approvals", err)
 	}
 	return nil

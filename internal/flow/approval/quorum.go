@@ -83,7 +83,7 @@ func errQuorumLost() error {
 // open. Otherwise it returns a change that fails when an approval is asked for meanwhile. Settings
 // that may only change while no agent waits for a decision use it.
 func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
-	tally, err := a.stores.tallies.Get(ctx, t, "")
+	tally, err := a.stores.open.Tallies.Get(ctx, t, "")
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change
 			Message: "Approvals are open: self_review is switched on when all of them are " +
 				"decided, used, cancelled or over"}
 	}
-	change, err := a.stores.tallies.Put(tally)
+	change, err := a.stores.open.Tallies.Put(tally)
 	return []storage.Change{change}, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/flow/openset"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -157,29 +158,43 @@ type tallyRecord struct {
 	Asked ratelimit.GCRA `json:"asked"`
 }
 
-// shareRecord is an ingest key's share of the open approvals.
+// shareRecord is the number of open approvals that an ingest key asked for.
 type shareRecord struct {
 	Open int `json:"open"`
+}
+
+type (
+	openSet    = openset.Set[tallyRecord, shareRecord, listRecord]
+	openChange = openset.Change[tallyRecord, shareRecord, listRecord]
+)
+
+func newOpenSet(r storage.RecordStore) *openSet {
+	return openset.New(openset.Options[tallyRecord, shareRecord, listRecord]{
+		Records: r, Tallies: kindTally, List: kindNewest, Message: unreadableMessage,
+		Tally: func(t *tallyRecord) (*int, *ratelimit.GCRA) { return &t.Open, &t.Asked },
+		Share: func(s *shareRecord) *int { return &s.Open },
+		Bounds: openset.Bounds{
+			Open: MaxOpen, TooMany: "1000 approvals are open: decide or cancel some of them",
+			ByKey: MaxOpenByKey, TooManyByKey: "500 approvals of this ingest key are open: decide or cancel some of them",
+			Burst: MaxAsked, Every: askEvery, TooFast: "Too many approvals were asked for: at most 10000 in an hour",
+		},
+	})
 }
 
 // stores are the records of each kind.
 type stores struct {
 	approvals records.Store[record]
-	open      records.Store[openRecord]
+	questions records.Store[openRecord]
 	intents   records.Store[openRecord]
-	tallies   records.Store[tallyRecord]
-	shares    records.Store[shareRecord]
-	newest    records.Store[listRecord]
+	open      *openSet
 }
 
 func storesOf(r storage.RecordStore) stores {
 	return stores{
 		approvals: records.New[record](r, kindApproval, unreadableMessage),
-		open:      records.New[openRecord](r, kindOpen, unreadableMessage),
+		questions: records.New[openRecord](r, kindOpen, unreadableMessage),
 		intents:   records.New[openRecord](r, kindIntent, unreadableMessage),
-		tallies:   records.New[tallyRecord](r, kindTally, unreadableMessage),
-		shares:    records.New[shareRecord](r, kindTally, unreadableMessage),
-		newest:    records.New[listRecord](r, kindNewest, unreadableMessage),
+		open:      newOpenSet(r),
 	}
 }
 

@@ -3,6 +3,7 @@ package approval
 import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
+	"github.com/agentledger/agentledger/internal/flow/openset"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -27,18 +28,10 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 		kindApproval: records.Check[record],
 		kindOpen:     records.Check[openRecord],
 		kindIntent:   records.Check[openRecord],
-		kindTally:    checkTally,
+		kindTally:    openset.Check[tallyRecord, shareRecord],
 		kindNewest:   records.Check[listRecord],
 		kindDue:      records.Check[struct{}],
 		kindAction:   records.Check[struct{}],
 		kindGrantKey: records.Check[grantKeyRecord],
 	}
-}
-
-// checkTally is the check of both records of kindTally.
-func checkTally(r storage.Record) error {
-	if r.Key == "" {
-		return records.Check[tallyRecord](r)
-	}
-	return records.Check[shareRecord](r)
 }

@@ -29,12 +29,9 @@ type transition struct {
 
 // transaction gathers one change of an organization's approvals.
 type transaction struct {
-	owner   *Approvals
-	tenant  id.Tenant
-	tally   records.Versioned[tallyRecord]
-	counted bool // whether tally was read
-	share   records.Versioned[shareRecord]
-	shareOf string // the ingest key of share, "" before it is read: an act is about approvals of one
+	owner  *Approvals
+	tenant id.Tenant
+	open   *openChange
 	sysevent.Change
 	touched []ID
 	calls   []webhook.Message // to be told
@@ -42,7 +39,9 @@ type transaction struct {
 }
 
 func (a *Approvals) beginChange(t id.Tenant) *transaction {
-	return &transaction{owner: a, tenant: t, Change: sysevent.Change{KeepConfigVersion: true}}
+	return &transaction{
+		owner: a, tenant: t, open: a.stores.open.Begin(t), Change: sysevent.Change{KeepConfigVersion: true},
+	}
 }
 
 // appendStatement adds the statement of a transition of r.
@@ -127,27 +126,7 @@ func (c *transaction) putApproval(r records.Versioned[record]) error {
 	if err := c.putRecord(c.owner.stores.approvals.Put(r)); err != nil {
 		return err
 	}
-	return c.putRecord(c.owner.stores.newest.Put(r.Value.toListed(r.Key, storage.AnyVersion)))
-}
-
-// countOpen moves the number of open approvals.
-func (c *transaction) countOpen(ctx context.Context, by int) (err error) {
-	if !c.counted {
-		c.tally, err = c.owner.stores.tallies.Get(ctx, c.tenant, "")
-		c.counted = true
-	}
-	c.tally.Value.Open += by
-	return err
-}
-
-// countForKey moves the number of open approvals of an ingest key.
-func (c *transaction) countForKey(ctx context.Context, ingestKey string, by int) (err error) {
-	if c.shareOf == "" {
-		c.share, err = c.owner.stores.shares.Get(ctx, c.tenant, ingestKey)
-		c.shareOf = ingestKey
-	}
-	c.share.Value.Open += by
-	return err
+	return c.putRecord(c.owner.stores.open.Entry(r.Key, r.Value.toListed()))
 }
 
 // endApproval moves an open approval to a final state.
@@ -161,13 +140,12 @@ func (c *transaction) endApproval(
 		r.Value.eraseTexts(r.Value.ErasedAt)
 	}
 	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
-	if err := c.countOpen(ctx, -1); err != nil {
-		return err
-	}
+	ingestKey := ""
 	if r.Value.Shared {
-		if err := c.countForKey(ctx, r.Value.IngestKeyID, -1); err != nil {
-			return err
-		}
+		ingestKey = r.Value.IngestKeyID
+	}
+	if err := c.open.Close(ctx, ingestKey); err != nil {
+		return err
 	}
 	return c.putApproval(*r)
 }
@@ -178,17 +156,11 @@ func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.C
 	if err != nil {
 		return sysevent.Change{}, err
 	}
-	c.Changes = append(c.Changes, deliveries...)
-	if c.counted {
-		if err := c.putRecord(c.owner.stores.tallies.Put(c.tally)); err != nil {
-			return sysevent.Change{}, err
-		}
+	counts, err := c.open.Changes()
+	if err != nil {
+		return sysevent.Change{}, err
 	}
-	if c.shareOf != "" {
-		if err := c.putRecord(c.owner.stores.shares.Put(c.share)); err != nil {
-			return sysevent.Change{}, err
-		}
-	}
+	c.Changes = append(append(c.Changes, deliveries...), counts...)
 	return c.Change, nil
 }
 

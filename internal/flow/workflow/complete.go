@@ -131,7 +131,15 @@ func (w *Workflows) prepareEnding(
 	if r.Ended, err = w.events.EventID(ctx, s, said); err != nil {
 		return act, err
 	}
-	tally, err := w.changeRunCount(ctx, s.Identity().Tenant, -1)
+	ingestKey := ""
+	if r.Shared {
+		ingestKey = r.IngestKeyID
+	}
+	counts := w.stores.running.Begin(s.Identity().Tenant)
+	if err := counts.Close(ctx, ingestKey); err != nil {
+		return act, err
+	}
+	counted, err := counts.Changes()
 	if err != nil {
 		return act, err
 	}
@@ -139,13 +147,13 @@ func (w *Workflows) prepareEnding(
 	if err != nil {
 		return act, err
 	}
-	newest, err := w.newestChange(name, r)
+	newest, err := w.stores.running.Entry(string(name), r.toListed())
 	if err != nil {
 		return act, err
 	}
 	act = sysevent.Change{
 		Statements:        []sysevent.Statement{said},
-		Changes:           []storage.Change{tally, change, newest},
+		Changes:           append(counted, change, newest),
 		KeepConfigVersion: true,
 	}
 	told, err := w.noticeChanges(ctx, s, name, r)
@@ -153,11 +161,6 @@ func (w *Workflows) prepareEnding(
 		return act, err
 	}
 	act.Changes = append(act.Changes, told...)
-	if r.Shared {
-		share, err := w.changeKeyShare(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
-		act.Changes = append(act.Changes, share)
-		return act, err
-	}
 	return act, nil
 }
 

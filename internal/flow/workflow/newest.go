@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // newestRecord is the part of a run that lists filter by.
@@ -14,15 +13,7 @@ type newestRecord struct {
 	Agent  id.Agent `json:"agent_id"`
 }
 
-// newestChange writes a run into the list of runs, in place of its older entry.
-func (w *Workflows) newestChange(name ID, r *record) (storage.Change, error) {
-	listed := newestRecord{r.Status, r.Agent}
-	return w.stores.newest.Put(records.Versioned[newestRecord]{
-		Key:     newestName(name),
-		Value:   listed,
-		Version: storage.AnyVersion,
-	})
-}
+func (r *record) toListed() newestRecord { return newestRecord{r.Status, r.Agent} }
 
 // newestName is the key of a run in the list. It is its own inverse.
 func newestName(name ID) string { return records.ReverseKey(string(name)) }
@@ -57,7 +48,7 @@ func (w *Workflows) List(
 	if f == (Filter{}) {
 		page = limit + 1
 	}
-	for entry, err := range w.stores.newest.Scan(ctx, t, records.After(begin), page) {
+	for entry, err := range w.stores.running.List.Scan(ctx, t, records.After(begin), page) {
 		if err != nil {
 			return nil, "", err
 		}

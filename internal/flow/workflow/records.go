@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/openset"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
@@ -128,9 +129,24 @@ type tallyRecord struct {
 	Started ratelimit.GCRA `json:"started"`
 }
 
-// shareRecord is an ingest key's share of the running runs.
+// shareRecord is the number of running runs that an ingest key started.
 type shareRecord struct {
 	Running int `json:"running"`
+}
+
+type openSet = openset.Set[tallyRecord, shareRecord, newestRecord]
+
+func newOpenSet(r storage.RecordStore) *openSet {
+	return openset.New(openset.Options[tallyRecord, shareRecord, newestRecord]{
+		Records: r, Tallies: kindTally, List: kindNewest, Message: unreadableMessage,
+		Tally: func(t *tallyRecord) (*int, *ratelimit.GCRA) { return &t.Running, &t.Started },
+		Share: func(s *shareRecord) *int { return &s.Running },
+		Bounds: openset.Bounds{
+			Open: MaxRunning, TooMany: "10000 runs are running: complete some of them",
+			ByKey: MaxRunningByKey, TooManyByKey: "5000 runs of this ingest key are running: complete some of them",
+			Burst: MaxStarts, Every: startEvery, TooFast: "Too many runs were started: at most 10000 in an hour",
+		},
+	})
 }
 
 // stores are the records of each kind.
@@ -140,9 +156,7 @@ type stores struct {
 	lists    records.Store[listRecord]
 	late     records.Store[lateRecord]
 	external records.Store[externalRecord]
-	newest   records.Store[newestRecord]
-	tallies  records.Store[tallyRecord]
-	shares   records.Store[shareRecord]
+	running  *openSet
 }
 
 func storesOf(r storage.RecordStore) stores {
@@ -152,9 +166,7 @@ func storesOf(r storage.RecordStore) stores {
 		lists:    records.New[listRecord](r, kindList, unreadableMessage),
 		late:     records.New[lateRecord](r, kindLate, unreadableMessage),
 		external: records.New[externalRecord](r, kindExternal, unreadableMessage),
-		newest:   records.New[newestRecord](r, kindNewest, unreadableMessage),
-		tallies:  records.New[tallyRecord](r, kindTally, unreadableMessage),
-		shares:   records.New[shareRecord](r, kindTally, unreadableMessage),
+		running:  newOpenSet(r),
 	}
 }
 

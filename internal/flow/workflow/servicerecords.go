@@ -3,6 +3,7 @@ package workflow
 import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
+	"github.com/agentledger/agentledger/internal/flow/openset"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -40,15 +41,7 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 		kindLate:     records.Check[lateRecord],
 		kindExternal: records.Check[externalRecord],
 		kindNewest:   records.Check[newestRecord],
-		kindTally:    checkTally,
+		kindTally:    openset.Check[tallyRecord, shareRecord],
 		kindDue:      records.Check[struct{}],
 	}
-}
-
-// checkTally is the check of both records of kindTally.
-func checkTally(r storage.Record) error {
-	if r.Key == "" {
-		return records.Check[tallyRecord](r)
-	}
-	return records.Check[shareRecord](r)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/records"
@@ -209,11 +208,11 @@ func (b *start) startChanges(
 	ctx context.Context, changes []storage.Change, external records.Versioned[externalRecord],
 ) ([]storage.Change, error) {
 	w := b.workflows
-	share, err := w.changeKeyShare(ctx, b.tenant, b.IngestKeyID, 1)
-	if err != nil {
+	counts := w.stores.running.Begin(b.tenant)
+	if err := counts.Open(ctx, b.IngestKeyID, w.currentTime()); err != nil {
 		return nil, err
 	}
-	tally, err := w.changeRunCount(ctx, b.tenant, 1)
+	counted, err := counts.Changes()
 	if err != nil {
 		return nil, err
 	}
@@ -226,54 +225,17 @@ func (b *start) startChanges(
 	if err != nil {
 		return nil, err
 	}
-	newest, err := w.newestChange(b.name, &b.record.Value)
+	newest, err := w.stores.running.Entry(string(b.name), b.record.Value.toListed())
 	if err != nil {
 		return nil, err
 	}
-	changes = append(changes, share, tally, run, newest)
+	changes = append(append(changes, counted...), run, newest)
 	if b.External == "" {
 		return changes, nil
 	}
 	external.Value.Run = b.name
 	name, err := w.stores.external.Put(external)
 	return append(changes, name), err
-}
-
-// changeRunCount moves the number of runs that have not ended, and bounds how many there are and
-// how often one begins.
-func (w *Workflows) changeRunCount(ctx context.Context, t id.Tenant, by int) (storage.Change, error) {
-	tally, err := w.stores.tallies.Get(ctx, t, "")
-	if err != nil {
-		return storage.Change{}, err
-	}
-	tally.Value.Running += by
-	if by > 0 {
-		wait := tally.Value.Started.Take(w.currentTime(), MaxStarts, startEvery)
-		switch {
-		case tally.Value.Running > MaxRunning:
-			return storage.Change{}, errTooMany("10000 runs are running: complete some of them", time.Minute)
-		case wait > 0:
-			return storage.Change{}, errTooMany("Too many runs were started: at most 10000 in an hour", wait)
-		}
-	}
-	return w.stores.tallies.Put(tally)
-}
-
-// changeKeyShare moves the number of runs of an ingest key that have not ended, and bounds it.
-func (w *Workflows) changeKeyShare(ctx context.Context, t id.Tenant, ingestKey string, by int) (storage.Change, error) {
-	share, err := w.stores.shares.Get(ctx, t, ingestKey)
-	if err != nil {
-		return storage.Change{}, err
-	}
-	if share.Value.Running += by; by > 0 && share.Value.Running > MaxRunningByKey {
-		return storage.Change{}, errTooMany("5000 runs of this ingest key are running: complete some of them",
-			time.Minute)
-	}
-	return w.stores.shares.Put(share)
-}
-
-func errTooMany(message string, retryAfter time.Duration) error {
-	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: message, RetryAfter: retryAfter}
 }
 
 // placeOfEvent returns where an event of a run lies, which was there before.

@@ -127,6 +127,7 @@ var layer = map[string]int{
 	"internal/tenant/factor": 23,
 	"internal/tenant/member": 25,
 
+	"internal/flow/openset":      21,
 	"internal/flow/workflow":     30,
 	"internal/operate/backup":    30,
 	"internal/operate/directory": 30,
