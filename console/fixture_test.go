@@ -99,7 +99,8 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 	if rules.Service, err = trust.Parse([]byte(w.house.PolicyLine("house") + "quorum house\n")); err != nil {
 		t.Fatal(err)
 	}
-	bounds := &quota.Quota{Records: w.Engine, Clock: w.Clock}
+	bounds := &quota.Quota{Records: w.Engine, Clock: w.Clock,
+		Plan: func(ctx context.Context, t id.Tenant) (quota.Limits, error) { return w.orgs.Limits(ctx, t) }}
 	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
 	if w.orgs, err = org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules,
 		Providers: []string{"company"}}); err != nil {
@@ -128,7 +129,8 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	public := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents,
 		Witnesses: w.witnesses, PublicURL: "https://ledger.example", Clock: w.Clock})
-	accounts := account.New(account.Options{Records: w.Engine, Clock: w.Clock})
+	accounts := account.New(account.Options{Records: w.Engine, Clock: w.Clock,
+		Factors: func() account.Factors { return w.factors }})
 	factors, err := factor.New(factor.Options{Records: w.Engine, Accounts: accounts, Sealer: w.Keyring(), PublicURL: "https://ledger.example", Clock: w.Clock})
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,6 @@ package console
 
 import (
 	"net/http"
-	"net/url"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -43,18 +40,8 @@ func (r *request) DecodeOptionalBody(v any) error {
 	return edge.DecodeStrict(body, v)
 }
 
-// PathParameter returns a part of the path as the client meant it.
-func (r *request) PathParameter(name string) string {
-	value := chi.URLParam(r.Request, name)
-	if r.URL.RawPath == "" {
-		return value // of the decoded path
-	}
-	decoded, err := url.PathUnescape(value)
-	if err != nil {
-		return value
-	}
-	return decoded
-}
+// PathParameter returns a parameter of the path, decoded.
+func (r *request) PathParameter(name string) string { return edge.PathParameter(r.Request, name) }
 
 // ParsePage reads ?after= and ?limit=.
 func (r *request) ParsePage() (edge.Page, error) { return edge.ParsePage(r.Request) }

@@ -256,8 +256,11 @@ func TestFactorsAreOutrun(t *testing.T) {
 	ann := w.signedInBrowser(1, email)
 	key, codes := ann.register("laptop"), ann.makeCodes()
 	slow := outrunStore{w.Store}
-	late := account.New(account.Options{Records: slow, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
-	factors, err := factor.New(factor.Options{Records: slow, Accounts: late, Sealer: w.SystemEvents.Keyring, PublicURL: publicURL, Clock: w.Clock})
+	var factors *factor.Factors
+	late := account.New(account.Options{Records: slow, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
+		Factors: func() account.Factors { return factors }})
+	var err error
+	factors, err = factor.New(factor.Options{Records: slow, Accounts: late, Sealer: w.SystemEvents.Keyring, PublicURL: publicURL, Clock: w.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}

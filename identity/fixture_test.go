@@ -90,6 +90,7 @@ func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Op
 	letters := notify.AccountMail{Outbox: w.mail, PublicURL: publicURL}
 	w.accounts = account.New(account.Options{
 		Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Mail: letters,
+		Factors: func() account.Factors { return w.factors },
 	})
 	w.quota = &quota.Quota{Records: s.Store, Clock: s.Clock}
 	w.members = member.New(member.Options{

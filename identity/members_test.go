@@ -434,7 +434,7 @@ func TestPaceOfMembers(t *testing.T) {
 	red, blue := w.team("red", "approver", "auditor"), w.team("blue")
 	invitation, _ := red.invite("bob@example.com", "member")
 	other, _ := red.invite("eve@example.com", "member")
-	w.quota.Plans = onePerMinute{}
+	w.quota.Plan = onePerMinute{}.Limits
 	const message = "Too many changes: at most 1 in a minute"
 	red.must(200, "ann", "PATCH", red.member("approver"), `{"role":"admin"}`)
 	red.refuses("ann", "PATCH", red.member("approver"), `{"role":"member"}`, 429, "rate_limited", message)

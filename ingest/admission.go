@@ -61,7 +61,12 @@ func (c *call) Handle() (err error) {
 			return err
 		}
 	}
-	err = c.route.Handler(c.w, c.r, c.caller, body)
+	if c.route.Pattern != batchPath { // it counts its lines first
+		err = c.server.checkVersion(c.w, c.r)
+	}
+	if err == nil {
+		err = c.route.Handler(c.w, c.r, c.caller, body)
+	}
 	return c.server.edge.CheckLost(err, c.caller.Tenant, body)
 }
 

@@ -23,9 +23,6 @@ const maxClaim = 4 << 10
 
 // postApproval serves POST /v1/ingest/approvals.
 func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	q, err := parseQuestion(body)
 	if err != nil {
 		return err
@@ -95,9 +92,6 @@ func approvalOfPath(r *http.Request) approval.ID { return approval.ID(chi.URLPar
 
 // consumeApproval serves POST /v1/ingest/approvals/:id/consume.
 func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	var claim struct {
 		ActionDigest id.Hash `json:"action_digest"`
 		Proof        string  `json:"proof_b64"`
@@ -125,9 +119,6 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 // cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body may be
 // left out.
 func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	if len(body) > 0 {
 		if err := edge.DecodeStrict(body, &struct{}{}); err != nil {
 			return err

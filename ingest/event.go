@@ -6,9 +6,6 @@ import (
 
 // postEvent serves POST /v1/ingest/events.
 func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ const Version = "2026-05-18"
 
 const versionHeader = "Service-Version"
 
-// checkVersion reads Service-Version and repeats it in the answer's header.
+// checkVersion checks Service-Version and repeats it in the header of the response.
 func (s *Server) checkVersion(w http.ResponseWriter, r *http.Request) error {
 	values := r.Header[versionHeader]
 	if len(values) > 1 || len(values) == 1 && values[0] != Version {

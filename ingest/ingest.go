@@ -229,7 +229,7 @@ func (s *Server) Routes(r *edge.Router) {
 	approvals := permitScope(org.ScopeApprovals)
 	var table edge.Table[handler]
 	table.Add("POST", "/v1/ingest/events", permitScope(org.ScopeEvents), event, s.postEvent, edge.Fast)
-	table.Add("POST", "/v1/ingest/events/batch", permitScope(org.ScopeEvents), edge.LinesBody(maxBatchBytes),
+	table.Add("POST", batchPath, permitScope(org.ScopeEvents), edge.LinesBody(maxBatchBytes),
 		s.postBatch, edge.InPlace)
 	table.Add("POST", "/v1/ingest/policy/evaluate", permitScope(org.ScopeEvaluate), event, s.evaluatePolicy, edge.Fast)
 	table.Add("POST", "/v1/ingest/approvals", approvals, event, s.postApproval)

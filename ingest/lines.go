@@ -7,6 +7,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
+const batchPath = "/v1/ingest/events/batch"
+
 // Bounds of a batch.
 const (
 	maxBatchBytes = 8 << 20

@@ -23,9 +23,6 @@ func runOfPath(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r,
 
 // postRun serves POST …/workflows/runs.
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	var asked struct {
 		Workflow    workflow.Flow `json:"workflow"`
 		External    string        `json:"external_run_id"`
@@ -56,9 +53,6 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 
 // postSteps serves POST …/workflows/runs/:runId/steps: one step or a list.
 func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	steps, list, err := parseSteps(body)
 	if err != nil {
 		return err
@@ -145,9 +139,6 @@ func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 
 // completeRun serves POST …/workflows/runs/:runId/complete.
 func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	var ending struct {
 		Status       workflow.Status `json:"status"`
 		OutputDigest *id.Hash        `json:"output_digest"`
@@ -167,9 +158,6 @@ func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, b
 
 // answerRun serves GET …/workflows/runs/:runId.
 func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
-	if err := s.checkVersion(w, r); err != nil {
-		return err
-	}
 	after, err := parseQueryNumber(r, "after", 0, 0, 1<<31-1)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (s *Server) answerBundle(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, pathParameter(r.Request, "event"),
+	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, edge.PathParameter(r.Request, "event"),
 		r.origin())
 	if err != nil {
 		return response{}, err

@@ -7,24 +7,25 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 )
 
 // answerKeyDocument serves agents/:agentId/did: the did:key document of the
 // active key that was registered last.
 func (s *Server) answerKeyDocument(r *request) (response, error) {
-	return s.agentDocument(r, newestKey, id.Agent(pathParameter(r.Request, "agent")))
+	return s.agentDocument(r, newestKey, id.Agent(edge.PathParameter(r.Request, "agent")))
 }
 
 // answerWebDocument serves agents/:agentId/did.json.
 func (s *Server) answerWebDocument(r *request) (response, error) {
-	return s.agentDocument(r, allKeys, id.Agent(pathParameter(r.Request, "agent")))
+	return s.agentDocument(r, allKeys, id.Agent(edge.PathParameter(r.Request, "agent")))
 }
 
 // answerDocument serves did/:did. A did:web with a port holds an escape of its own
 // (%3A or %3a): it is also found when that was not escaped again for the path.
 func (s *Server) answerDocument(r *request) (response, error) {
-	name := pathParameter(r.Request, "did")
+	name := edge.PathParameter(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {
 		return s.knownKeyDocument(r, public)
 	}

@@ -17,7 +17,7 @@ type Policies interface {
 // policy_digest, as the bytes of that digest. A reader decides again with it. A document of a frozen
 // ledger is right as well, because its digest says so.
 func (s *Server) answerPolicyDocument(r *request) (response, error) {
-	digest, err := id.ParseHash(pathParameter(r.Request, "digest"))
+	digest, err := id.ParseHash(edge.PathParameter(r.Request, "digest"))
 	if err != nil || s.policies == nil {
 		return response{}, errNotFound()
 	}

@@ -8,22 +8,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 )
-
-// pathParameter returns a part of the path. The router matches the path as it was sent
-// when that is spelled in another way than Go would, and then hands out parts
-// that are still escaped.
-func pathParameter(r *http.Request, name string) string {
-	value := chi.URLParam(r, name)
-	if r.URL.RawPath == "" {
-		return value
-	}
-	if plain, err := url.PathUnescape(value); err == nil {
-		return plain
-	}
-	return ""
-}
 
 // request is a request and the organization that its path names.
 type request struct {
@@ -41,7 +28,7 @@ func (r *request) origin() id.Origin { return id.Origin(r.query.Get("origin")) }
 // slugOfPath returns the slug that the path of a request names, "" for none.
 func slugOfPath(r *http.Request) id.Slug {
 	if r.URL.RawPath != "" {
-		return id.Slug(pathParameter(r, "slug"))
+		return id.Slug(edge.PathParameter(r, "slug"))
 	}
 	if rest, ok := strings.CutPrefix(r.URL.Path, slugPrefix); ok {
 		slug, _, _ := strings.Cut(rest, "/")
@@ -87,7 +74,7 @@ func (s *Server) findOrganization(r *request) (err error) {
 	case organizationOfPath(r.Request) != "":
 		r.tenant, err = s.tenantByID(r.Request)
 	case chi.URLParam(r.Request, "agent") != "":
-		r.tenant, err = s.agents.Owner(r.Context(), id.Agent(pathParameter(r.Request, "agent")))
+		r.tenant, err = s.agents.Owner(r.Context(), id.Agent(edge.PathParameter(r.Request, "agent")))
 	}
 	return err
 }

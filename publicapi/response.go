@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -80,7 +79,7 @@ func (p response) writeTo(w http.ResponseWriter, r *http.Request) {
 	if p.cache != never {
 		etag := p.entityTag()
 		h.setValue("Etag", etag)
-		if matchesTag(r.Header["If-None-Match"], etag) {
+		if edge.MatchesTag(r, etag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -97,18 +96,4 @@ func (p response) writeTo(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(p.body) // a client that is gone reads nothing
 	}
-}
-
-// matchesTag applies If-None-Match (RFC 9110 section 13.1.2): weak comparison, so a
-// prefix W/ does not count. Our tags hold no comma.
-func matchesTag(values []string, etag string) bool {
-	for _, value := range values {
-		for tag := range strings.SplitSeq(value, ",") {
-			tag = strings.TrimSpace(tag)
-			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
-				return true
-			}
-		}
-	}
-	return false
 }

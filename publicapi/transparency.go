@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -95,7 +96,7 @@ func (s *Server) answerKeyStatementByID(r *request) (response, error) {
 }
 
 func (s *Server) keyStatement(r *request, state *log.State) (response, error) {
-	keys, name := state.LogKeys(), pathParameter(r.Request, "key")
+	keys, name := state.LogKeys(), edge.PathParameter(r.Request, "key")
 	i := slices.IndexFunc(keys, func(k log.LogKey) bool { return k.Verifier.Hash().String() == name })
 	if i < 1 || keys[i].From > state.Size() {
 		return response{}, errNotFound()

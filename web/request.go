@@ -2,13 +2,11 @@ package web
 
 import (
 	"net/http"
-	"net/url"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -19,18 +17,8 @@ type request struct {
 	tenant id.Tenant // id.Service when none is named
 }
 
-// pathParameter returns a part of the path. The router hands out parts that are still
-// escaped when the path is spelled in another way than Go would.
-func (r *request) pathParameter(name string) string {
-	value := chi.URLParam(r.Request, name)
-	if r.URL.RawPath == "" {
-		return value
-	}
-	if plain, err := url.PathUnescape(value); err == nil {
-		return plain
-	}
-	return ""
-}
+// pathParameter returns a parameter of the path, decoded.
+func (r *request) pathParameter(name string) string { return edge.PathParameter(r.Request, name) }
 
 // formValue returns a parameter of the query, "" when it is absent.
 func (r *request) formValue(name string) string { return r.URL.Query().Get(name) }

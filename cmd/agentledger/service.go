@@ -197,7 +197,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Processors: s.control.Processors, Disclosure: func(ctx context.Context, state *log.State) (id.Disclosure, error) {
 			return s.orgs.Disclosure(ctx, state)
 		}}
-	bounds := &quota.Quota{Records: records, Clock: s.clock.Now}
+	bounds := &quota.Quota{Records: records, Clock: s.clock.Now,
+		Plan: func(ctx context.Context, t id.Tenant) (quota.Limits, error) { return s.orgs.Limits(ctx, t) }}
 	s.agents = agent.New(agent.Options{Records: records, Events: s.events, Quota: bounds, Keyring: s.store.Keyring,
 		Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
@@ -211,7 +212,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 
 	// People.
 	s.letters = notify.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
-	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count})
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count,
+		Factors: func() account.Factors { return s.factors }})
 	letters := notify.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
 	s.factors, err = factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,

@@ -5,7 +5,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-	"strings"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // Values of Cache-Control.
@@ -62,7 +63,7 @@ func (a Answer) WriteTo(w http.ResponseWriter, r *http.Request) {
 			a.Tag = a.EntityTag()
 		}
 		h.Set("Etag", a.Tag)
-		if matchesTag(r.Header["If-None-Match"], a.Tag) {
+		if edge.MatchesTag(r, a.Tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -89,18 +90,4 @@ func (a Answer) writeBody(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(a.Body) // a client that is gone reads nothing
 	}
-}
-
-// matchesTag applies If-None-Match (RFC 9110 section 13.1.2): weak comparison, so a prefix
-// W/ does not count.
-func matchesTag(values []string, etag string) bool {
-	for _, value := range values {
-		for tag := range strings.SplitSeq(value, ",") {
-			tag = strings.TrimSpace(tag)
-			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
-				return true
-			}
-		}
-	}
-	return false
 }

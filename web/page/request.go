@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -69,17 +67,8 @@ func (r *Request) Send() error {
 	return nil
 }
 
-// PathParameter returns a part of the path, decoded.
-func (r *Request) PathParameter(name string) string {
-	value := chi.URLParam(r.Request, name)
-	if r.URL.RawPath == "" {
-		return value
-	}
-	if plain, err := url.PathUnescape(value); err == nil {
-		return plain
-	}
-	return ""
-}
+// PathParameter returns a parameter of the path, decoded.
+func (r *Request) PathParameter(name string) string { return edge.PathParameter(r.Request, name) }
 
 // Query returns a parameter of the address, "" when it is absent.
 func (r *Request) Query(name string) string { return r.URL.Query().Get(name) }

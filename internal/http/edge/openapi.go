@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-	"strings"
 )
 
 // document describes the HTTP surfaces of both listeners (OpenAPI 3.1).
@@ -45,7 +44,7 @@ func serveDocument(w http.ResponseWriter, r *http.Request, etag string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("ETag", etag)
-	if known := r.Header.Get("If-None-Match"); known == "*" || strings.Contains(known, etag) {
+	if MatchesTag(r, etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}

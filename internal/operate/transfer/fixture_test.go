@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
@@ -107,6 +108,7 @@ type house struct {
 	agents       *agent.Agents
 	policies     *policystore.Policies
 	accounts     *account.Accounts
+	factors      *factor.Factors // nil until voterKeys is called
 	approvals    *approval.Approvals
 	workflows    *workflow.Workflows
 	founder      *provision.Provisioner
@@ -155,7 +157,13 @@ func (h *house) start() {
 	h.systemEvents.Disclosure = h.orgs.Disclosure
 	h.agents = agent.New(agent.Options{Records: h.engine, Events: h.systemEvents, Keyring: h.keyring, Clock: h.clock})
 	h.policies = policystore.New(policystore.Options{Records: h.engine, Events: h.systemEvents, Clock: h.clock})
-	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
+	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
+		Factors: func() account.Factors {
+			if h.factors == nil {
+				return nil
+			}
+			return h.factors
+		}})
 	h.approvals = approval.New(approval.Options{
 		Records: h.engine, Events: h.systemEvents, Ledgers: h.ledgers, Policies: h.policies, Agents: h.agents,
 		Organizations: h.orgs, Members: h.accounts, Keyring: h.keyring, Clock: h.clock,

@@ -30,6 +30,7 @@ func (h *house) voterKeys() *voterkey.Keys {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	h.factors = factors
 	return voterkey.New(voterkey.Options{Records: h.engine, Events: h.systemEvents, Ledgers: h.ledgers, Accounts: h.accounts,
 		Factors: factors, Clock: h.clock})
 }

@@ -101,6 +101,10 @@ type Options struct {
 	Clock       func() time.Time // default: time.Now
 	Cached      int              // sessions in memory; default: 16,384
 	Mail        Mail             // optional
+
+	// Factors returns the passkeys and recovery codes of the accounts. It is a function because factor.New needs the
+	// Accounts. If it is nil or returns nil, accounts have none.
+	Factors func() Factors
 }
 
 // Mail sends mails to the people of accounts. Its methods return changes that send the mail when they are written to
@@ -129,7 +133,7 @@ type Accounts struct {
 	resets   *attempts                               // requests for resets, and wrong tokens
 	codes    *attempts                               // recovery codes
 	sessions *cache.Loading[id.Hash, *cachedSession] // by hash of the token
-	factors  Factors                                 // nil if accounts have none
+	factors  func() Factors
 }
 
 // Factors manages the passkeys and the recovery codes of accounts. factor.Factors implements it.
@@ -140,14 +144,14 @@ type Factors interface {
 	RemoveChanges(ctx context.Context, who ID) ([]storage.Change, error)
 }
 
-// UseFactors sets the passkeys and recovery codes of accounts. It must be called before any other method.
-func (a *Accounts) UseFactors(f Factors) { a.factors = f }
-
 // sessionAge is the maximum age of the cached data of a session.
 const sessionAge = time.Second
 
 // New returns the accounts of a store.
 func New(o Options) *Accounts {
+	if o.Factors == nil {
+		o.Factors = func() Factors { return nil }
+	}
 	if o.SessionLife == 0 {
 		o.SessionLife = 12 * time.Hour
 	}
@@ -165,7 +169,7 @@ func New(o Options) *Accounts {
 		o.Cached = 1 << 14
 	}
 	return &Accounts{
-		records: o.Records, life: o.SessionLife, longest: o.LongestLife, mail: o.Mail, clock: o.Clock,
+		records: o.Records, life: o.SessionLife, longest: o.LongestLife, mail: o.Mail, clock: o.Clock, factors: o.Factors,
 		hasher:   password.NewHasher(o.Hashing),
 		attempts: newAttempts(o.Limits, o.Nodes, o.Clock, "Too many sign-in attempts, try again later"),
 		resets:   newAttempts(o.Resets, o.Nodes, o.Clock, "Too many resets of passwords, try again later"),

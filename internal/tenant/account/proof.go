@@ -175,10 +175,11 @@ func (a *Accounts) endWaysIn(ctx context.Context, who ID, r *accountRecord) ([]s
 	r.PasswordHash = ""
 	r.Generation++
 	r.TakenOverAt = a.currentTime()
-	if a.factors == nil {
+	factors := a.factors()
+	if factors == nil {
 		return nil, nil
 	}
-	return a.factors.RemoveChanges(ctx, who)
+	return factors.RemoveChanges(ctx, who)
 }
 
 // TakenOverAt returns when the account was last taken over from a previous holder, or 0. What that holder created in

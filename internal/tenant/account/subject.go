@@ -96,10 +96,11 @@ func errNoAccount(cause error) error {
 
 // hasOwnFactor reports whether an account has a factor that its person can prove.
 func (a *Accounts) hasOwnFactor(ctx context.Context, who ID, r *accountRecord) (bool, error) {
-	if r.PasswordHash != "" || r.Linked || a.factors == nil {
+	factors := a.factors()
+	if r.PasswordHash != "" || r.Linked || factors == nil {
 		return r.PasswordHash != "" || r.Linked, nil
 	}
-	return a.factors.HasAny(ctx, who)
+	return factors.HasAny(ctx, who)
 }
 
 // takeOverBySubject gives an unproved account to the person whose provider proves its address.

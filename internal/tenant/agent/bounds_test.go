@@ -32,7 +32,7 @@ func (p plan) Limits(_ context.Context, t id.Tenant) (quota.Limits, error) { ret
 func (w *world) bounded(p plan) {
 	w.agents = agent.New(agent.Options{
 		Records: w.store, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock,
-		Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plans: p},
+		Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plan: p.Limits},
 	})
 }
 

@@ -84,7 +84,6 @@ type Factors struct {
 func New(o Options) (*Factors, error) {
 	f := &Factors{Options: o, factors: records.New[factorsRecord](o.Records, kindFactors, unreadable),
 		owners: records.New[ownerRecord](o.Records, kindCredential, unreadable)}
-	o.Accounts.UseFactors(f)
 	u, err := url.Parse(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("passkeys: public URL: %w", err)

@@ -44,7 +44,8 @@ func onEach(t *testing.T, test func(t *testing.T, w *world)) {
 			t.Fatal(err)
 		}
 		accounts := account.New(account.Options{Records: w.store, Clock: clock,
-			Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Limits: account.Limits{AccountBurst: 1000}})
+			Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Limits: account.Limits{AccountBurst: 1000},
+			Factors: func() account.Factors { return w.Factors }})
 		w.Factors, err = factor.New(factor.Options{Records: w.store, Accounts: accounts, Sealer: keyring,
 			PublicURL: origin, Clock: clock})
 		if err != nil {
@@ -158,8 +159,11 @@ func TestUseIsNotSpentByAFailure(t *testing.T) {
 		store := &brokenAccounts{Engine: w.store, broken: true}
 		o := w.Options
 		o.Records = store
-		o.Accounts = account.New(account.Options{Records: store, Clock: o.Clock})
-		factors, err := factor.New(o)
+		var factors *factor.Factors
+		o.Accounts = account.New(account.Options{Records: store, Clock: o.Clock,
+			Factors: func() account.Factors { return factors }})
+		var err error
+		factors, err = factor.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}

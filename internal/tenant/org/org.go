@@ -102,7 +102,7 @@ type Orgs struct {
 	uses     keyUses
 }
 
-// New returns the organizations of a store. They tell Options.Quota its bounds from then on.
+// New returns the organizations of a store.
 func New(o Options) (*Orgs, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -115,9 +115,6 @@ func New(o Options) (*Orgs, error) {
 	}
 	if o.Environment == "" {
 		o.Environment = "live"
-	}
-	if o.Quota == nil {
-		o.Quota = &quota.Quota{Records: o.Records, Clock: o.Clock}
 	}
 	if o.Plans == nil {
 		o.Plans = DefaultPlans()
@@ -154,7 +151,9 @@ func New(o Options) (*Orgs, error) {
 			Clock:  o.Clock,
 		}),
 	}
-	o.Quota.Plans = all
+	if all.quota == nil {
+		all.quota = &quota.Quota{Records: o.Records, Clock: o.Clock, Plan: all.Limits}
+	}
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(cache.StaleCounter("ingest_keys", all.callers.StaleAnswers))
 	}

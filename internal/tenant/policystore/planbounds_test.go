@@ -21,7 +21,7 @@ func (p plan) Limits(_ context.Context, t id.Tenant) (quota.Limits, error) { ret
 // bounded gives the world's policies bounds.
 func (w *world) bounded(p plan) {
 	w.book = policystore.New(policystore.Options{
-		Records: w.store, Events: w.SystemEvents, Clock: w.Clock, Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plans: p},
+		Records: w.store, Events: w.SystemEvents, Clock: w.Clock, Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plan: p.Limits},
 	})
 }
 

@@ -33,7 +33,7 @@ func state(t testing.TB, q *quota.Quota, tenant id.Tenant) error {
 func TestPace(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		q := &quota.Quota{Records: open(t), Clock: func() time.Time { return now }, Plans: plans{red: {StatementsPerMinute: 6}, blue: {StatementsPerMinute: 6}}}
+		q := &quota.Quota{Records: open(t), Clock: func() time.Time { return now }, Plan: plans{red: {StatementsPerMinute: 6}, blue: {StatementsPerMinute: 6}}.Limits}
 		var made atomic.Int64
 		var group sync.WaitGroup
 		for range 10 {
@@ -49,7 +49,7 @@ func TestPace(t *testing.T) {
 		if made.Load() != 6 {
 			t.Errorf("got %d statements at once, want 6", made.Load())
 		}
-		again := &quota.Quota{Records: q.Records, Clock: q.Clock, Plans: q.Plans} // a restart
+		again := &quota.Quota{Records: q.Records, Clock: q.Clock, Plan: q.Plan} // a restart
 		err := state(t, again, red)
 		refused(t, "the seventh", err, fault.RateLimited, "rate_limited", "Too many changes: at most 6 in a minute")
 		if wait := fault.Of(err).RetryAfter; wait != 10*time.Second {
@@ -74,7 +74,7 @@ func TestPace(t *testing.T) {
 // A clock that was ahead and is corrected stops nobody.
 func TestPaceAfterACorrectedClock(t *testing.T) {
 	now := time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC)
-	q := &quota.Quota{Records: enginetest.Pebble(t), Clock: func() time.Time { return now }, Plans: plans{red: {StatementsPerMinute: 60}}}
+	q := &quota.Quota{Records: enginetest.Pebble(t), Clock: func() time.Time { return now }, Plan: plans{red: {StatementsPerMinute: 60}}.Limits}
 	if err := state(t, q, red); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestPaceAfterACorrectedClock(t *testing.T) {
 }
 
 func TestNoPace(t *testing.T) {
-	q := &quota.Quota{Records: enginetest.Pebble(t), Clock: time.Now, Plans: plans{}}
+	q := &quota.Quota{Records: enginetest.Pebble(t), Clock: time.Now, Plan: plans{}.Limits}
 	for range 100 {
 		if changes, err := q.CountStatement(t.Context(), red); err != nil || changes != nil {
 			t.Fatalf("got %v, %v", changes, err)

@@ -15,11 +15,11 @@ package quota
 
 import (
 	"context"
-	"github.com/agentledger/agentledger/internal/ratelimit"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -33,16 +33,12 @@ type Limits struct {
 	StatementsPerMinute uint64 // changes that people make in the console
 }
 
-// Plans tells the bounds of an organization (package org).
-type Plans interface {
-	Limits(ctx context.Context, t id.Tenant) (Limits, error)
-}
-
-// Quota keeps the counts of all organizations. Its methods may be called concurrently.
+// Quota maintains the counts of all organizations. Its methods may be called concurrently.
 type Quota struct {
 	Records storage.RecordStore
 	Clock   func() time.Time
-	Plans   Plans // nil: counts are kept and nothing is bounded; set before the first call
+	// Plan returns the bounds of an organization (org.Orgs.Limits). If nil, everything is counted and nothing is bounded.
+	Plan func(ctx context.Context, t id.Tenant) (Limits, error)
 }
 
 // Resource is a kind of things that are counted.
@@ -116,10 +112,10 @@ func (q *Quota) Count(ctx context.Context, t id.Tenant, r Resource) (Count, erro
 
 // Limits returns the bounds of an organization.
 func (q *Quota) Limits(ctx context.Context, t id.Tenant) (Limits, error) {
-	if q.Plans == nil {
+	if q.Plan == nil {
 		return Limits{}, nil
 	}
-	return q.Plans.Limits(ctx, t)
+	return q.Plan(ctx, t)
 }
 
 func (q *Quota) maximumOf(ctx context.Context, t id.Tenant, r Resource) (uint64, error) {

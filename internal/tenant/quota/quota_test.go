@@ -71,7 +71,7 @@ func refused(t testing.TB, what string, err error, kind fault.Kind, code, messag
 func TestBoundIsExact(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		store := open(t)
-		q := &quota.Quota{Records: store, Clock: time.Now, Plans: plans{red: {Agents: 5}, blue: {}}}
+		q := &quota.Quota{Records: store, Clock: time.Now, Plan: plans{red: {Agents: 5}, blue: {}}.Limits}
 		var made, full, others atomic.Int64
 		var group sync.WaitGroup
 		for i := range 12 {
@@ -97,7 +97,7 @@ func TestBoundIsExact(t *testing.T) {
 		if made.Load() != 5 || full.Load() != 7 || others.Load() != 12 {
 			t.Errorf("got %d made, %d refused, %d of the other's; want 5, 7, 12", made.Load(), full.Load(), others.Load())
 		}
-		again := &quota.Quota{Records: store, Clock: time.Now, Plans: q.Plans} // a restart
+		again := &quota.Quota{Records: store, Clock: time.Now, Plan: q.Plan} // a restart
 		refused(t, "later", add(t.Context(), again, red, "late", ""), fault.Conflict, "plan_limit", "5 things")
 		for tenant, want := range map[id.Tenant]uint64{red: 5, blue: 12} {
 			if c, err := again.Count(t.Context(), tenant, things()); err != nil || c.Made != want {
@@ -109,7 +109,7 @@ func TestBoundIsExact(t *testing.T) {
 
 // A store from before has things and no counts, maybe more things than the bound.
 func TestThingsFromBefore(t *testing.T) {
-	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plans: plans{red: {Agents: 300}}}
+	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plan: plans{red: {Agents: 300}}.Limits}
 	for i := range 600 {
 		value := "on"
 		if i < 300 {
@@ -135,7 +135,7 @@ func TestThingsFromBefore(t *testing.T) {
 		t.Errorf("after one ended: %v", err)
 	}
 	refused(t, "at the bound again", add(t.Context(), q, red, "newer", ""), fault.Conflict, "plan_limit", "300 things")
-	q.Plans = plans{red: {Agents: 60}}
+	q.Plan = plans{red: {Agents: 60}}.Limits
 	refused(t, "a smaller bound", add(t.Context(), q, red, "newer", ""), fault.Conflict, "plan_limit", "60 things")
 	if _, err := q.End(t.Context(), red, things()); err != nil {
 		t.Errorf("ending beyond the bound: %v", err)
@@ -143,7 +143,7 @@ func TestThingsFromBefore(t *testing.T) {
 }
 
 func TestEndedThingsHaveABoundToo(t *testing.T) {
-	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plans: plans{red: {Agents: 1}}}
+	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plan: plans{red: {Agents: 1}}.Limits}
 	for i := range 10 {
 		if err := add(t.Context(), q, red, fmt.Sprint(i), ""); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestEndedThingsHaveABoundToo(t *testing.T) {
 }
 
 func TestRemoved(t *testing.T) {
-	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plans: plans{red: {Agents: 1}}}
+	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plan: plans{red: {Agents: 1}}.Limits}
 	if err := add(t.Context(), q, red, "a", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestRemoved(t *testing.T) {
 // What can't be read is not taken for nothing.
 func TestUnreadable(t *testing.T) {
 	store := storagetest.NewModel()
-	q := &quota.Quota{Records: store, Clock: time.Now, Plans: plans{red: {Agents: 1, StatementsPerMinute: 1}}}
+	q := &quota.Quota{Records: store, Clock: time.Now, Plan: plans{red: {Agents: 1, StatementsPerMinute: 1}}.Limits}
 	store.Break()
 	_, err := q.Make(t.Context(), red, things())
 	refused(t, "make", err, fault.Unavailable, "unavailable", "The organization can't be read")

@@ -64,7 +64,8 @@ type world struct {
 func onEach(t *testing.T, test func(t *testing.T, w *world)) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := &world{Service: ledgertest.On(t, open(t)), t: t}
-		w.accounts = account.New(account.Options{Records: w.Engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
+		w.accounts = account.New(account.Options{Records: w.Engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
+			Factors: func() account.Factors { return w.factors }})
 		var err error
 		w.factors, err = factor.New(factor.Options{Records: w.Engine, Accounts: w.accounts, Sealer: w.Keyring(), PublicURL: page, Clock: w.Clock})
 		if err != nil {
