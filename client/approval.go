@@ -13,21 +13,22 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Approval is the state of an agent's request for people's approval.
+// Approval is the state of an agent's request for approval.
 type Approval struct {
 	ID           string         `json:"approval_id"`
 	Status       ApprovalStatus `json:"status"`
 	ActionDigest id.Hash        `json:"action_digest"`
 	ExpiresAt    id.Instant     `json:"expires_at"`
 	Quorum       int            `json:"quorum"`
-	Approvals    int            `json:"approvals"` // how many said yes
-	// Comment and ReasonCode are what people said in the vote that decided, or when they revoked the
-	// approval; "" for none. The comment is free text: it may have many lines.
+	Approvals    int            `json:"approvals"` // number of approvers who approved
+	// Comment and ReasonCode are from the vote that decided, or from the revocation of the
+	// approval; "" if absent. The comment is free text and may have many lines.
 	Comment    string `json:"comment"`
 	ReasonCode string `json:"reason_code"`
 }
 
-// Denial returns the error for an approval that was not given: status, reason code and comment.
+// Denial returns the error for an approval that was not granted, with status, reason code and
+// comment.
 func (a Approval) Denial(d Decision) *DeniedError {
 	reason := "the approval is " + string(a.Status)
 	if a.ReasonCode != "" {
@@ -42,7 +43,7 @@ func (a Approval) Denial(d Decision) *DeniedError {
 // ApprovalStatus is the state of an approval.
 type ApprovalStatus string
 
-// The states. All but the first two are final.
+// States. All except the first two are final.
 const (
 	ApprovalPending     ApprovalStatus = "pending"
 	ApprovalApproved    ApprovalStatus = "approved"
@@ -54,21 +55,21 @@ const (
 	ApprovalInvalidated ApprovalStatus = "invalidated"
 )
 
-// ApprovalQuestion asks people to approve one action.
+// ApprovalQuestion asks approvers to approve one action.
 type ApprovalQuestion struct {
 	Organization id.Organization `json:"organization_id"`
 	Agent        id.Agent        `json:"agent_id"`
 	Tool         id.Tool         `json:"tool_name"`
 	Payload      any             `json:"payload,omitzero"`         // must become a JSON object; nil is {}
-	Trace        id.Trace        `json:"trace_id,omitzero"`        // a question with another trace is another question
+	Trace        id.Trace        `json:"trace_id,omitzero"`        // the same question with another trace is another question
 	Principal    string          `json:"actor_principal,omitzero"` // the person or system that the agent acts for
-	// receives a webhook on each change; see CheckWebhook
+	// URL that receives a webhook on each change; see CheckWebhook.
 	Callback string `json:"callback_url,omitzero"`
 }
 
-// AskApproval asks people, or finds the open question with the same action, key and
-// trace. It is therefore safe to repeat. When the policy needs no approval or denies the
-// action, the error is an *Error with status 422.
+// AskApproval requests approval, or finds the open request with the same action, key and trace, so
+// it is safe to repeat. If the policy needs no approval or denies the action, the error is an
+// *Error with status 422.
 func (c *Client) AskApproval(ctx context.Context, q ApprovalQuestion) (Approval, error) {
 	a, err := c.callApproval(ctx, http.MethodPost, approvalsPath, q)
 	if err != nil {
@@ -81,15 +82,15 @@ const approvalsPath = "/v1/ingest/approvals"
 
 func approvalPath(name string) string { return approvalsPath + "/" + url.PathEscape(name) }
 
-// pollSeconds is the longest wait of one request for an approval. answerMargin is the
-// part of its time-out that is kept for the answer.
+// pollSeconds is the maximum wait of one request for an approval. answerMargin is the part of its
+// timeout that is reserved for the answer.
 const (
 	pollSeconds  = 25
 	answerMargin = 5 * time.Second
 )
 
-// longestPollSeconds returns for how many seconds a request may wait, so that the
-// client's time-out comes after the service's answer.
+// longestPollSeconds returns how many seconds a request may wait so that the service answers before
+// the client's timeout.
 func (c *Client) longestPollSeconds() int {
 	return min(pollSeconds, int(max(c.timeout-answerMargin, c.timeout/2)/time.Second))
 }
@@ -99,8 +100,7 @@ func (c *Client) GetApproval(ctx context.Context, name string) (Approval, error)
 	return c.pollApproval(ctx, name, 0)
 }
 
-// AwaitApproval waits until an approval is no longer pending, or ctx ends. Errors are
-// those of Call.
+// AwaitApproval waits until an approval is no longer pending or ctx ends. Errors are those of Call.
 func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, error) {
 	wait := c.longestPollSeconds()
 	for {
@@ -109,22 +109,22 @@ func (c *Client) AwaitApproval(ctx context.Context, name string) (Approval, erro
 			rest = time.Second
 		}
 		a, err := c.pollApproval(ctx, name, wait)
-		if wait > 0 && isOverloaded(err) { // the organization's limit of waiting requests is reached
-			rest = crowdedPause
+		if wait > 0 && isOverloaded(err) { // too many requests of the organization are waiting
+			rest = overloadedPause
 			a, err = c.pollApproval(ctx, name, 0)
 		}
 		if err != nil || a.Status != ApprovalPending {
 			return a, err
 		}
-		if err := c.retry.Sleep(ctx, rest); err != nil { // so that a server that answers at once is not flooded
+		if err := c.retry.Sleep(ctx, rest); err != nil { // avoids flooding a server that answers at once
 			return a, fmt.Errorf("wait for approval: %w", err)
 		}
 	}
 }
 
-// crowdedPause is the pause between two requests that do not wait, while the service has
-// no room for another waiting request.
-const crowdedPause = 5 * time.Second
+// overloadedPause is the pause between two requests that do not wait, while the service cannot
+// accept another waiting request.
+const overloadedPause = 5 * time.Second
 
 func isOverloaded(err error) bool {
 	var refused *Error
@@ -154,10 +154,9 @@ func (c *Client) callApproval(ctx context.Context, method, path string, body any
 	return a, err
 }
 
-// ConsumeApproval uses a given approval with the signer's proof and returns the grant, a
-// signed note. It is repeated after lost answers, because the service returns the same
-// grant while the grant is valid. An approval that has ended is an *Error with status 409
-// or 410.
+// ConsumeApproval uses a granted approval with the signer's proof and returns the grant, a signed
+// note. It retries after lost answers, because the service returns the same grant while the grant
+// is valid. If the approval has ended, the error is an *Error with status 409 or 410.
 func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (grant string, err error) {
 	proof, err := s.consumeProof(a)
 	if err != nil {
@@ -180,7 +179,7 @@ func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (gr
 	return consumed.Grant, nil
 }
 
-// CancelApproval withdraws a question. Errors are those of Call.
+// CancelApproval withdraws a request for approval. Errors are those of Call.
 func (c *Client) CancelApproval(ctx context.Context, name string) error {
 	if err := c.Call(ctx, http.MethodPost, approvalPath(name)+"/cancel", struct{}{}, nil); err != nil {
 		return fmt.Errorf("cancel approval: %w", err)
@@ -188,7 +187,7 @@ func (c *Client) CancelApproval(ctx context.Context, name string) error {
 	return nil
 }
 
-// consumeProof is the signer's signature of
+// consumeProof returns the signer's signature of
 //
 //	APS1-CONSUME LF approval_id LF action_digest LF
 func (s *Signer) consumeProof(a Approval) (string, error) {

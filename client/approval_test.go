@@ -56,7 +56,7 @@ func TestCrowdedPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := c.AwaitApproval(t.Context(), "apr_1")
-	if want := []time.Duration{7 * time.Second, crowdedPause, 7 * time.Second}; err != nil || a.Status != ApprovalApproved || !slices.Equal(rests, want) {
+	if want := []time.Duration{7 * time.Second, overloadedPause, 7 * time.Second}; err != nil || a.Status != ApprovalApproved || !slices.Equal(rests, want) {
 		t.Errorf("got %s, %v, rests of %v, want %v", a.Status, err, rests, want)
 	}
 }

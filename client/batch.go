@@ -19,16 +19,16 @@ const (
 
 // Outcome is the result of one envelope of a batch, as Send would have returned it.
 type Outcome struct {
-	Result Result // zero with an Err
+	Result Result // zero if Err is set
 	Err    error
 }
 
-// SendBatch is Send for many signed envelopes, in as few requests as the service allows.
-// The outcomes are in the order of envelopes. A refused envelope does not keep the others
-// from being stored. Events are stored in the order of envelopes, except for those that
-// the service could not accept at first: they are sent again after the others.
+// SendBatch is Send for many signed envelopes, in as few requests as the service allows. The
+// outcomes are in the order of envelopes. A rejected envelope does not prevent the others from
+// being stored. Events are stored in the order of envelopes, except for those that the service
+// could not accept at first: they are sent again after the others.
 //
-// After a request that failed as a whole no further request is made. Its error is the
+// After a request that failed as a whole, SendBatch makes no further request, and the error is the
 // outcome of every envelope that has none yet.
 func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 	outcomes := make([]Outcome, len(envelopes))
@@ -52,9 +52,9 @@ func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 	return outcomes
 }
 
-// batchLine is an envelope in a batch. It is done when its outcome is set.
+// batchLine is an envelope in a batch. It is done once its outcome is set.
 type batchLine struct {
-	text    []byte // canonical, so without LF
+	text    []byte // canonical, so it contains no LF
 	event   id.Event
 	outcome *Outcome
 }
@@ -70,7 +70,7 @@ func failUndecided(lines []batchLine, err error) {
 	}
 }
 
-// linesPerRequest returns how many of the lines go into one request.
+// linesPerRequest returns how many of the lines fit into one request.
 func linesPerRequest(lines []batchLine) int {
 	size := 0
 	for n := range lines {
@@ -81,8 +81,8 @@ func linesPerRequest(lines []batchLine) int {
 	return len(lines)
 }
 
-// sendBatchLines sends lines in one request. It sends lines without a final answer again,
-// until there are none or the retries are used up.
+// sendBatchLines sends lines in one request. It sends lines without a final answer again until
+// there are none left or the retries are exhausted.
 func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 	for try := 1; ; try++ {
 		body, err := c.sendRequestOnce(ctx, call{
@@ -113,8 +113,8 @@ func encodeLines(lines []batchLine) []byte {
 	return body
 }
 
-// readBatchAnswer sets the outcomes that are final. It returns the lines that may be sent
-// again and the error of the first such line.
+// readBatchAnswer sets the final outcomes. It returns the lines that may be sent again and the
+// error of the first such line.
 func readBatchAnswer(body []byte, lines []batchLine) (open []batchLine, why error) {
 	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(lines) {

@@ -14,19 +14,19 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// maxAnswer is the size in bytes of the largest answer that is read.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer int64 = 64 << 20
 
 // call is one request, which may be tried several times.
 type call struct {
 	method string
-	path   string // escaped, from the slash after the base URL on, query included
-	body   []byte // nil for none
-	media  string // of body and answer, "" means JSON
-	ingest bool   // sends the token and the version
-	once   string // Idempotency-Key, "" for none
-	asks   string // header that is sent with the value 1, "" for none
-	max    int64  // bytes of the longest answer that is read, 0 means maxAnswer
+	path   string // escaped, beginning with the slash after the base URL, including the query
+	body   []byte // nil if there is none
+	media  string // of body and answer; "" means JSON
+	ingest bool   // whether to send the token and the version
+	once   string // Idempotency-Key, or ""
+	asks   string // header to send with the value 1, or ""
+	max    int64  // maximum size of the answer in bytes; 0 means maxAnswer
 }
 
 // Media types.
@@ -35,14 +35,14 @@ const (
 	mediaNDJSON = "application/x-ndjson"
 )
 
-// Call makes a request of the ingest API that has no method of its own. It sends the
-// token, and tries again as Config.Retry says: the request MUST be safe to repeat. path is
-// escaped, begins with a slash and may have a query. body is encoded as JSON, unless it is
-// nil or a jsontext.Value already. The answer is decoded into answer, unless that is nil;
-// unknown members are ignored, so that the service may add some.
+// Call makes a request of the ingest API that has no method of its own. It sends the token and
+// retries as configured by Config.Retry, so the request MUST be safe to repeat. path must be
+// escaped and begin with a slash; it may have a query. body is encoded as JSON, unless it is nil or
+// already a jsontext.Value. The answer is decoded into answer, unless that is nil. Unknown members
+// are ignored, so that the service may add members.
 //
-// Errors are *Error for another status than 2xx, ErrNoToken, ErrRequest, ErrAnswer,
-// context errors and those of Config.HTTP.
+// Errors are *Error for a status other than 2xx, ErrNoToken, ErrRequest, ErrAnswer, context errors
+// and errors of Config.HTTP.
 func (c *Client) Call(ctx context.Context, method, path string, body, answer any) error {
 	text, encoded := body.(jsontext.Value)
 	if body != nil && !encoded {
@@ -58,8 +58,8 @@ func (c *Client) Call(ctx context.Context, method, path string, body, answer any
 	return decodeAnswer(received, answer)
 }
 
-// sendWithRetries makes a call until it succeeds, may not be tried again or has used up its
-// tries. It returns the body of a 2xx answer.
+// sendWithRetries makes a call until it succeeds, may not be retried or its tries are exhausted. It
+// returns the body of a 2xx answer.
 func (c *Client) sendWithRetries(ctx context.Context, q call) ([]byte, error) {
 	for try := 1; ; try++ {
 		body, err := c.sendRequestOnce(ctx, q)
@@ -97,7 +97,7 @@ func (c *Client) sendRequestOnce(ctx context.Context, q call) ([]byte, error) {
 	return body, nil
 }
 
-// readAnswer reads at most limit+1 bytes, into one allocation when the length is known.
+// readAnswer reads at most limit+1 bytes, with one allocation if the length is known.
 func readAnswer(answer *http.Response, limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	if length := answer.ContentLength; length > 0 && length <= limit {
@@ -133,8 +133,8 @@ func (c *Client) newRequest(ctx context.Context, q call) (*http.Request, error) 
 	return r, nil
 }
 
-// fetchPublicJSON fetches a public resource and decodes it into v. Unknown members are ignored,
-// so that the service may add some.
+// fetchPublicJSON fetches a public resource and decodes it into v. Unknown members are ignored, so
+// that the service may add members.
 func (c *Client) fetchPublicJSON(ctx context.Context, path string, v any) error {
 	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {

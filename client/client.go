@@ -1,21 +1,19 @@
-// Package client calls an agentledger service over HTTP. It signs events, sends them,
-// asks for policy decisions and approvals, and reads the public log. Package client/guard
-// runs actions at most once, and package client/runs reports runs of tools that hold no
-// key.
+// Package client calls an agentledger service over HTTP. It signs events, sends them, asks for
+// policy decisions and approvals, and reads the public log. Package client/guard runs actions at
+// most once, and package client/runs reports runs of tools without a key.
 //
 // Invariants:
-//   - An event is sent again only as the same bytes with the same event_id and
-//     Idempotency-Key, so that it is stored once however often it is sent.
-//   - Only lost connections, time-outs (408 among them) and 502, 503 and 504 are tried
-//     again. Any other answer of status 4xx is returned at once as an *Error.
-//   - Private keys and tokens never appear in errors, nor where a Client or a
-//     Signer is printed.
+//   - An event is only ever sent again as the same bytes with the same event_id and
+//     Idempotency-Key, so it is stored once however often it is sent.
+//   - Only lost connections, timeouts (including 408) and 502, 503 and 504 are retried. Any other
+//     4xx answer is returned at once as an *Error.
+//   - Private keys and tokens never appear in errors, nor in the output of printing a Client or a
+//     Signer.
 //   - A Log returns only data that it has checked under the caller's key.
 //   - There is no background work: nothing runs after a method has returned.
 //
-// A Client, a Log, a Tiles and a Signer may be used by several goroutines. Errors of all
-// calls are described at Client.Call. The package is stable in the sense of README,
-// section Stability.
+// A Client, a Log, a Tiles and a Signer are safe for concurrent use. Client.Call documents the
+// errors of all calls. The package is stable in the sense of README, section Stability.
 package client
 
 import (
@@ -31,34 +29,35 @@ import (
 
 // Defaults of Config.
 const (
-	// ServiceVersion is the API version that this package is written for.
+	// ServiceVersion is the API version that this package implements.
 	ServiceVersion = "2026-05-18"
-	// DefaultTimeout bounds one try of a request.
+	// DefaultTimeout is the default of Config.Timeout.
 	DefaultTimeout = 30 * time.Second
 )
 
 // Config configures a Client. BaseURL is the only required field.
 type Config struct {
-	// BaseURL is the address of the service: http or https, a host, optionally a path.
+	// BaseURL is the address of the service: http or https, a host, and optionally a path.
 	BaseURL string
-	// Token is the ingest key. If empty, only the public calls work. One trailing line end is removed.
+	// Token is the ingest key. If empty, only the public calls work. A single trailing line end is
+	// removed.
 	Token string
-	// HTTP sends the requests. nil means a new client with its own connection pool. It
-	// does not follow redirects, so a token is sent to BaseURL only.
+	// HTTP sends the requests. If nil, the client creates one with its own connection pool that
+	// does not follow redirects, so a token is only sent to BaseURL.
 	HTTP *http.Client
-	// Timeout bounds one try, answer included; 0 means DefaultTimeout. The context bounds
-	// all tries together.
+	// Timeout limits one try, including the answer. If zero, DefaultTimeout applies. The context
+	// limits all tries together.
 	Timeout time.Duration
-	// Retry configures the tries after a failure.
+	// Retry configures retries after a failure.
 	Retry Retry
-	// ServiceVersion is the value of the header of that name; "" means the
-	// constant ServiceVersion.
+	// ServiceVersion is the value of the header of that name. If "", it is the constant
+	// ServiceVersion.
 	ServiceVersion string
 }
 
-// Client calls one service. It is made by New.
+// Client calls one service. Create it with New.
 type Client struct {
-	base    string // without a slash at the end
+	base    string // without a trailing slash
 	token   string
 	version string
 	timeout time.Duration
@@ -101,7 +100,7 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// newHTTPClient returns a client that keeps as many connections as callers use.
+// newHTTPClient returns a client that keeps as many idle connections as callers use.
 func newHTTPClient() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second}
@@ -111,8 +110,8 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// CloseIdle closes the connections that no request is using.
+// CloseIdle closes the idle connections.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Format names the service, for every verb; the token is not shown.
+// Format writes the address of the service for every verb, never the token.
 func (c Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "client of %s", c.base) }

@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Event is an event before it is signed. Complete fills in zero fields; ActionKind is the
-// only required field. Times are cut to milliseconds.
+// Event is an event before it is signed. Complete fills in zero fields; only ActionKind is
+// required. Times are truncated to milliseconds.
 type Event struct {
 	EventID        id.Event       `json:"event_id,omitzero"`
 	TraceID        id.Trace       `json:"trace_id,omitzero"`
@@ -25,7 +25,7 @@ type Event struct {
 	Decision       id.Decision    `json:"policy_decision,omitzero"`
 	Tool           id.Tool        `json:"tool_name,omitzero"`
 	Payload        any            `json:"payload,omitzero"` // must become a JSON object
-	Extra          map[string]any `json:",embed"`           // further members, all covered by the signature
+	Extra          map[string]any `json:",embed"`           // further members, which the signature covers
 }
 
 // SignEvent completes and signs e in the digest form. Errors are those of Complete and
@@ -54,9 +54,9 @@ func (s *Signer) SignEvent(e Event) ([]byte, error) {
 //	payload           {}
 //	salt              16 random bytes, base64url without padding
 //
-// Given members stay as they are. Another organization, agent or key than the signer's is
-// an error, and so is a reserved event_id (event.ReservedEvent). Completing twice makes
-// two events. To send an event again, keep the result of Complete or Sign.
+// Given members are kept. It is an error if the organization, agent or key differs from the
+// signer's, or if the event_id is reserved (event.ReservedEvent). Completing twice creates two
+// events. To send an event again, keep the result of Complete or Sign.
 func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	canonical, members, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Signer) Complete(unsigned []byte) ([]byte, error) {
 	return s.appendMissingMembers(canonical, given), nil
 }
 
-// checkOwnMembers refuses an event of another organization, agent or key.
+// checkOwnMembers rejects an event of another organization, agent or key.
 func (s *Signer) checkOwnMembers(given map[string][]byte) error {
 	for _, own := range []struct{ name, value string }{
 		{"agent_id", string(s.who.Agent)}, {"key_id", string(s.who.Key)},

@@ -13,22 +13,22 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// AgentDID fetches the did:key document of an agent's newest active key. The document is
-// checked against the key. The key's assignment to the agent is the operator's statement.
-// Errors are those of Call, verify.ErrMismatch and did.ErrMalformed.
+// AgentDID fetches the did:key document of an agent's latest active key. The document is checked
+// against the key. That the key belongs to the agent is an unverified operator claim. Errors are
+// those of Call, verify.ErrMismatch and did.ErrMalformed.
 func (c *Client) AgentDID(ctx context.Context, a id.Agent) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/agents/"+url.PathEscape(string(a))+"/did", "")
 }
 
-// ResolveDID fetches the document of a did:key or did:web that the service knows. A
-// did:key document is checked as in AgentDID. A did:web document must have that name and
-// only verification methods of its own, which it controls. Which keys they hold is the
-// operator's statement. Errors are those of AgentDID.
+// ResolveDID fetches the document of a did:key or did:web known to the service. A did:key document
+// is checked as in AgentDID. A did:web document must have that name and only verification methods
+// of its own, which it controls. Their keys are an unverified operator claim. Errors are those of
+// AgentDID.
 func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/did/"+url.PathEscape(name), name)
 }
 
-// fetchDocument fetches the document of name, "" for any did:key.
+// fetchDocument fetches the document of name. If name is "", it accepts any did:key.
 func (c *Client) fetchDocument(ctx context.Context, path, name string) (did.Document, error) {
 	var d did.Document
 	if err := c.fetchPublicJSON(ctx, path, &d); err != nil {
@@ -47,9 +47,9 @@ func (c *Client) fetchDocument(ctx context.Context, path, name string) (did.Docu
 	return d, nil
 }
 
-// checkOwnMethods checks that the document's verification methods are its own, and that its relationships name no
-// others. Who controls a method decides over the DID (DID Core 1.0, section 5.2), so a foreign controller would let
-// somebody else act as the agent.
+// checkOwnMethods checks that the document's verification methods are its own, and that its
+// relationships name no others. The controller of a method decides over the DID (DID Core 1.0,
+// section 5.2), so a foreign controller could act as the agent.
 func checkOwnMethods(d did.Document) error {
 	own := make(map[string]bool)
 	for _, m := range d.VerificationMethod {

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Directory names the log that lists all logs of a service. The key is unverified: pin a
-// key from a source that the operator does not control.
+// Directory is the log that lists all logs of a service. The key is unverified: pin a key from a
+// source that the operator does not control.
 type Directory struct {
 	Organization id.Organization `json:"organization_id"`
 	Slug         id.Slug         `json:"organization_slug"`
@@ -16,8 +16,8 @@ type Directory struct {
 	LogKey       string          `json:"log_key"` // vkey
 }
 
-// Directory fetches the name of the service's directory. The error is an *Error with
-// status 404 when the service keeps none.
+// Directory fetches the service's directory. If the service has none, the error is an *Error with
+// status 404.
 func (c *Client) Directory(ctx context.Context) (Directory, error) {
 	var d Directory
 	if err := c.fetchPublicJSON(ctx, "/v1/public/directory", &d); err != nil {
@@ -29,20 +29,19 @@ func (c *Client) Directory(ctx context.Context) (Directory, error) {
 // DirectoryPage is the content of the directory's entries [From, Next).
 type DirectoryPage struct {
 	From     id.Index         `json:"from"`
-	Next     id.Index         `json:"next"` // TreeSize at the end
+	Next     id.Index         `json:"next"` // TreeSize on the last page
 	TreeSize id.Index         `json:"tree_size"`
 	Events   []DirectoryEvent `json:"events"` // ascending by LogIndex
 }
 
-// DirectoryEvent is an event of the directory, as the service sends it: unchecked.
+// DirectoryEvent is an event of the directory as the service sends it, unchecked.
 type DirectoryEvent struct {
 	LogIndex id.Index `json:"log_index"`
 	Record   string   `json:"record"`
 	Envelope string   `json:"envelope"`
 }
 
-// DirectoryPage fetches the directory's events from a log index on. Errors are those of
-// Call.
+// DirectoryPage fetches the directory's events from a log index on. Errors are those of Call.
 func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPage, error) {
 	var p DirectoryPage
 	if err := c.fetchPublicJSON(ctx, fmt.Sprintf("/v1/public/directory/events?from=%d", from), &p); err != nil {
@@ -51,8 +50,7 @@ func (c *Client) DirectoryPage(ctx context.Context, from id.Index) (DirectoryPag
 	return p, nil
 }
 
-// Tiles returns the log of an origin below the service's own prefix. The error wraps
-// id.ErrMalformed.
+// Tiles returns the log of an origin below the service's own URL. The error wraps id.ErrMalformed.
 func (c *Client) Tiles(origin id.Origin) (*Tiles, error) {
 	o, err := origin.Organization()
 	if err != nil {

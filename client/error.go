@@ -15,27 +15,27 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Errors that no further try would mend. The methods of this package wrap them.
+// Errors that retrying cannot resolve. The methods of this package wrap them.
 var (
-	// ErrNoToken is returned by calls that need an ingest key when Config.Token is "".
+	// ErrNoToken is returned by calls that need an ingest key if Config.Token is "".
 	ErrNoToken = errors.New("no ingest key")
-	// ErrRequest is returned for a request that can't be made, for example because its path
-	// is malformed.
+	// ErrRequest is returned for a request that cannot be built, for example because its path is
+	// malformed.
 	ErrRequest = errors.New("malformed request")
-	// ErrAnswer is returned for an answer of status 2xx that is malformed.
+	// ErrAnswer is returned for a malformed 2xx answer.
 	ErrAnswer = errors.New("malformed answer")
 )
 
-// Error is an answer of the service with another status than 2xx.
+// Error is an answer of the service with a status other than 2xx.
 type Error struct {
 	Status     int           // HTTP status
-	Code       string        // for programs, such as plan_limit; "" when there is none
-	Message    string        // for people, one line
-	RequestID  string        // name of the request in the operator's log; may be ""
-	RetryAfter time.Duration // from the header of that name; 0 when there is none
+	Code       string        // for programs, such as plan_limit; may be ""
+	Message    string        // for humans, one line
+	RequestID  string        // ID of the request in the operator's log; may be ""
+	RetryAfter time.Duration // from the header of that name; 0 if absent
 }
 
-// Error returns status, message, code and request id.
+// Error returns status, message, code and request ID.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d %s", e.Status, e.Message)
 	if e.Code != "" {
@@ -47,9 +47,9 @@ func (e *Error) Error() string {
 	return text
 }
 
-// IsRefused reports whether the service will never accept the same request: err holds an
-// *Error of status 4xx, or a *fault.Error from a check before sending. It is false for
-// 401, 408 and 429, because those can end.
+// IsRefused reports whether the service will never accept the same request: err contains an *Error
+// with a 4xx status, or a *fault.Error from a check before sending. It is false for 401, 408 and
+// 429, because these can be temporary.
 func IsRefused(err error) bool {
 	if _, malformed := errors.AsType[*fault.Error](err); malformed {
 		return true
@@ -59,8 +59,8 @@ func IsRefused(err error) bool {
 		answer.Status != http.StatusRequestTimeout && answer.Status != http.StatusUnauthorized
 }
 
-// IsUnreachable reports whether the call behind err got no decision of the service. The
-// connection or its time-out failed, or the status was 5xx.
+// IsUnreachable reports whether the call that returned err got no decision from the service: the
+// connection failed or timed out, or the status was 5xx.
 func IsUnreachable(err error) bool {
 	if answer, ok := errors.AsType[*Error](err); ok {
 		return answer.Status >= http.StatusInternalServerError
@@ -81,7 +81,7 @@ func (e *answerError) Is(target error) bool { return target == ErrAnswer }
 
 func malformedAnswer(err error) error { return &answerError{err} }
 
-// errorBody is the service's body of an answer that is not 2xx.
+// errorBody is the body of the service's answers other than 2xx.
 type errorBody struct {
 	Error     string `json:"error"`
 	Code      string `json:"code"`
@@ -96,8 +96,8 @@ func (b errorBody) toStatusError(status int) *Error {
 		RequestID: sanitizeLine(b.RequestID)}
 }
 
-// readErrorAnswer returns the *Error of an answer. It ignores a body in another form, for
-// example a proxy's page.
+// readErrorAnswer returns the *Error of an answer. It ignores a body of another form, such as a
+// proxy's page.
 func readErrorAnswer(r *http.Response, body []byte) *Error {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil {
@@ -109,8 +109,8 @@ func readErrorAnswer(r *http.Response, body []byte) *Error {
 	return e
 }
 
-// sanitizeLine makes a text of the service safe for a terminal and a log: only characters that are printed, in at most 512
-// bytes.
+// sanitizeLine makes a text from the service safe for terminals and logs: only printable
+// characters, at most 512 bytes.
 func sanitizeLine(s string) string {
 	return textcheck.Printable(strings.ToValidUTF8(s[:min(len(s), 512)], "?"))
 }

@@ -21,8 +21,8 @@ type Question struct {
 	ActionKind   string          `json:"action_kind,omitzero"` // "" is tool_call
 }
 
-// Decision is the policy's answer. PolicyID and RuleID are "none" when no policy
-// is active; then PolicyVersion and PolicyDigest are zero.
+// Decision is the policy's decision. If no policy is active, PolicyID and RuleID are "none", and
+// PolicyVersion and PolicyDigest are zero.
 type Decision struct {
 	Decision      id.Decision    `json:"decision"`
 	PolicyID      string         `json:"policy_id"`
@@ -40,12 +40,12 @@ type Decision struct {
 type Obligation struct {
 	Type       string `json:"type"`
 	Approvals  int    `json:"approvals,omitzero"`
-	Signed     bool   `json:"signed,omitzero"` // approvers sign by a passkey
+	Signed     bool   `json:"signed,omitzero"` // approvers sign with a passkey
 	TTLSeconds int    `json:"ttl_seconds,omitzero"`
 }
 
-// Evaluate asks for a decision and stores nothing. After an error there is no decision,
-// and the caller MUST NOT act.
+// Evaluate asks for a decision and stores nothing. After an error there is no decision, and the
+// caller MUST NOT act.
 func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 	var d Decision
 	err := c.Call(ctx, http.MethodPost, "/v1/ingest/policy/evaluate", q, &d)
@@ -61,10 +61,10 @@ func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 // DeniedError is returned by packages guard and runs for an action that is not allowed.
 type DeniedError struct {
 	Reason   string
-	Decision Decision // of the policy, as far as it was told
-	Approval Approval // zero when people were not asked
-	Event    id.Event // that states the action, "" for none
+	Decision Decision // of the policy, as far as it is known
+	Approval Approval // zero if no approval was requested
+	Event    id.Event // the event that states the action, or ""
 }
 
-// Error names the reason.
+// Error returns the reason.
 func (e *DeniedError) Error() string { return "the action is not allowed: " + e.Reason }

@@ -12,36 +12,34 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Memory is what a reader of a log remembers between two visits. Its JSON form can be
-// stored; whoever can write it can make the reader forget.
+// Memory is what a reader of a log remembers between two visits. Its JSON form can be stored.
+// Anyone who can write it can make the reader forget.
 type Memory struct {
-	// Checkpoint is the signed note of the largest tree that was checked, "" before the
-	// first visit.
+	// Checkpoint is the signed note of the largest checked tree, or "" before the first visit.
 	Checkpoint string `json:"checkpoint"`
 	// Keys are the keys that the log stated under a known key, oldest first.
 	Keys []verify.AcceptedKey `json:"accepted_keys,omitzero"`
 }
 
-// Followed is what Follow has found.
+// Followed is the result of Follow.
 type Followed struct {
 	Memory     Memory
 	Checkpoint tlog.Checkpoint      // of the head
-	NewKeys    []verify.AcceptedKey // accepted by this call; String names both keys
+	NewKeys    []verify.AcceptedKey // accepted by this call; String describes the change
 }
 
-// Follow fetches the head and checks that it extends the tree that the reader remembers
-// from its last visit; the zero Memory is a first visit.
+// Follow fetches the head and checks that it extends the tree that the reader remembers from its
+// last visit. The zero Memory is a first visit.
 //
-// If a key that is not known signed the head, Follow accepts it if the log states it under
-// a known key, in a tree that is of one history with the remembered tree and the head
-// (verify.CheckKeyStatement). The other methods of l accept this key from then on, and the
-// key before it for smaller trees only.
+// If an unknown key signed the head, Follow accepts it if the log states it under a known key, in a
+// tree that is of one history with the remembered tree and the head (verify.CheckKeyStatement). The
+// other methods of l accept this key from then on, and the previous key only for smaller trees.
 //
-// Errors are those of Head and Consistency: a smaller head than the remembered one, another
-// history and a key without a statement wrap an error of verify or tlog. Keep the old
-// memory after an error.
-func (l *Log) Follow(ctx context.Context, kept Memory) (Followed, error) {
-	f, known, err := l.follow(ctx, kept)
+// Errors are those of Head and Consistency: a smaller head than the remembered one, another history
+// and a key without a statement wrap an error of verify or tlog. Keep the old memory after an
+// error.
+func (l *Log) Follow(ctx context.Context, memory Memory) (Followed, error) {
+	f, known, err := l.follow(ctx, memory)
 	if err != nil {
 		return Followed{}, fmt.Errorf("follow log: %w", err)
 	}
@@ -51,8 +49,8 @@ func (l *Log) Follow(ctx context.Context, kept Memory) (Followed, error) {
 	return f, nil
 }
 
-func (l *Log) follow(ctx context.Context, kept Memory) (f Followed, known []verify.LogKey, err error) {
-	known, trees, err := l.recall(kept)
+func (l *Log) follow(ctx context.Context, memory Memory) (f Followed, known []verify.LogKey, err error) {
+	known, trees, err := l.recall(memory)
 	if err != nil {
 		return f, nil, fmt.Errorf("memory: %w", err)
 	}
@@ -60,7 +58,7 @@ func (l *Log) follow(ctx context.Context, kept Memory) (f Followed, known []veri
 	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
 		return f, nil, err
 	}
-	f.Memory = Memory{Checkpoint: head.Checkpoint, Keys: slices.Clone(kept.Keys)}
+	f.Memory = Memory{Checkpoint: head.Checkpoint, Keys: slices.Clone(memory.Keys)}
 	statements, unstated := verify.FindKeyStatements([]byte(head.Checkpoint), known,
 		func(key tlog.KeyHash) (*verify.Bundle, error) { return l.keyStatement(ctx, key) })
 	for _, s := range statements {
@@ -79,23 +77,24 @@ func (l *Log) follow(ctx context.Context, kept Memory) (f Followed, known []veri
 	return f, known, l.checkOneHistory(ctx, append(trees, f.Checkpoint))
 }
 
-// recall returns the keys and the tree that a reader remembers. The tree is missing before the first visit.
-func (l *Log) recall(kept Memory) (known []verify.LogKey, trees []tlog.Checkpoint, err error) {
+// recall returns the keys and the tree that a reader remembers. There is no tree before the first
+// visit.
+func (l *Log) recall(memory Memory) (known []verify.LogKey, trees []tlog.Checkpoint, err error) {
 	known = []verify.LogKey{verify.Always(l.key)}
-	for _, k := range kept.Keys {
+	for _, k := range memory.Keys {
 		if known, err = k.AddTo(known); err != nil {
 			return nil, nil, err
 		}
 	}
-	if kept.Checkpoint == "" {
+	if memory.Checkpoint == "" {
 		return known, nil, nil
 	}
-	c, err := openKnown(known, kept.Checkpoint)
+	c, err := openKnown(known, memory.Checkpoint)
 	return known, []tlog.Checkpoint{c}, err
 }
 
-// checkOneHistory checks that each of several trees extends all smaller ones. The last one
-// must be the largest.
+// checkOneHistory checks that each tree extends all smaller ones. The last tree must be the
+// largest.
 func (l *Log) checkOneHistory(ctx context.Context, trees []tlog.Checkpoint) error {
 	newest := trees[len(trees)-1]
 	slices.SortStableFunc(trees, func(a, b tlog.Checkpoint) int { return cmp.Compare(a.Size, b.Size) })
@@ -136,8 +135,8 @@ func (l *Log) knownKeys() []verify.LogKey {
 	return l.known
 }
 
-// signerAmong returns the known key that has a line in a checkpoint and signs trees of its
-// size, or the newest key.
+// signerAmong returns the known key that has a line in a checkpoint and signs trees of its size, or
+// else the latest key.
 func signerAmong(known []verify.LogKey, checkpoint string) tlog.VerifierKey {
 	newest := known[len(known)-1].Key
 	note, err := tlog.ParseNote([]byte(checkpoint))
@@ -158,7 +157,7 @@ func signerAmong(known []verify.LogKey, checkpoint string) tlog.VerifierKey {
 	return newest
 }
 
-// openKnown opens a checkpoint by the known key that signs trees of its size.
+// openKnown opens a checkpoint with the known key that signs trees of its size.
 func openKnown(known []verify.LogKey, checkpoint string) (tlog.Checkpoint, error) {
 	key := signerAmong(known, checkpoint)
 	c, err := tlog.OpenCheckpoint([]byte(checkpoint), key)
@@ -174,5 +173,5 @@ func openKnown(known []verify.LogKey, checkpoint string) (tlog.Checkpoint, error
 	return c, nil
 }
 
-// maxStatement is the size in bytes of the largest statement of a key that is read.
+// maxStatement is the maximum size of a key statement in bytes.
 const maxStatement = 1 << 20

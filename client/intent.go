@@ -6,20 +6,23 @@ import (
 	"net/http"
 )
 
-// SendIntent is Send for an event before an act: the answer decides on the act. The service asks for
-// the approval that the event needs (Result.Approval), so the ingest key needs the scope approvals. A
-// replayed event has its decision and its approval too: after a lost answer send the same bytes again.
+// SendIntent is Send for an event before an action: the answer decides on the action. The service
+// requests the approval that the event needs (Result.Approval), so the ingest key needs the scope
+// approvals. A replayed event also has its decision and its approval: after a lost answer send the
+// same bytes again.
 //
-// Errors are those of Send. An *Error with the code not_asked says that the event is stored without the
-// approval that it needs: with status 409 it can get none, with 503, and with 429 and rate_limited, later.
+// Errors are those of Send. An *Error with the code not_asked means that the event is stored
+// without the approval that it needs: with status 409 it can get none; with status 503, or with 429
+// and rate_limited, it can get one later.
 func (c *Client) SendIntent(ctx context.Context, envelope []byte) (Result, error) {
 	return c.sendEvent(ctx, envelope, headerRequestApproval)
 }
 
-// FindEvent asks whether a signed envelope is stored, and what the ledger has decided on it. It stores nothing and
-// asks for no approval. A stored event is Replayed, and has its Decision when it names a tool and is not in the log
-// that the organization's one succeeds. A service that does not know the question stores the envelope as by Send:
-// then the result is Created when it was not stored before. Errors are those of Send.
+// FindEvent asks whether a signed envelope is stored, and what the ledger has decided on it. It
+// stores nothing and requests no approval. A stored event is Replayed, and has its Decision if it
+// names a tool and is not in a log that the organization's current log succeeds. A service that
+// does not support the question stores the envelope as Send does; the result is then Created if it
+// was not stored before. Errors are those of Send.
 func (c *Client) FindEvent(ctx context.Context, envelope []byte) (r Result, stored bool, err error) {
 	r, err = c.sendEvent(ctx, envelope, headerReplayOnly)
 	answer, ok := errors.AsType[*Error](err)

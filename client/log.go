@@ -13,10 +13,10 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Log reads one organization's public log under a key that the caller trusts. Its methods
-// return only data that package verify has checked. A failed check is an error that wraps
-// an error of verify or tlog; it is no *Error. If the log gets another key, only Follow
-// accepts it. The methods may be called concurrently.
+// Log reads one organization's public log under a key that the caller trusts. Its methods return
+// only data that package verify has checked. A failed check is an error that wraps an error of
+// verify or tlog and is not an *Error. If the log gets another key, only Follow accepts it. Log is
+// safe for concurrent use.
 type Log struct {
 	client  *Client
 	slug    id.Slug
@@ -24,17 +24,17 @@ type Log struct {
 	retired []verify.LogKey
 
 	mu    sync.Mutex
-	known []verify.LogKey // key, and those that Follow has accepted
+	known []verify.LogKey // key, and the keys that Follow has accepted
 }
 
-// Log returns the log of the organization called slug. key is the log's key. retired are
-// earlier keys, which count for bundles only (verify.Options).
+// Log returns the log of the organization called slug. key is the log's key. retired are earlier
+// keys, which count only for bundles (verify.Options).
 func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...verify.LogKey) *Log {
 	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired), known: []verify.LogKey{verify.Always(key)}}
 }
 
-// Head fetches the head and checks it as verify.CheckHead does. A head with a Fault may
-// lack its latest leaf hash and time. Errors are those of Call and verify.CheckHead.
+// Head fetches the head and checks it with verify.CheckHead. A head with a Fault may lack its
+// latest leaf hash and time. Errors are those of Call and verify.CheckHead.
 func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	var head verify.Head
 	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
@@ -47,8 +47,8 @@ func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	return head, checkpoint, nil
 }
 
-// Checkpoint fetches the newest checkpoint, signed by the log's key, and its signed note.
-// Errors are those of Call and tlog.OpenCheckpoint.
+// Checkpoint fetches the latest checkpoint, signed by the log's key, and its signed note. Errors
+// are those of Call and tlog.OpenCheckpoint.
 func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 	note, err := l.client.sendWithRetries(ctx,
 		call{method: http.MethodGet, path: publicPath(l.slug, "transparency/checkpoint")})
@@ -76,9 +76,9 @@ func (l *Log) Inclusion(ctx context.Context, index id.Index, leaf id.Hash, at tl
 	return answer.Hashes, nil
 }
 
-// Consistency fetches and checks the proof that the tree of to extends the tree of from.
-// Both checkpoints MUST be from this Log. An error of verify or tlog is evidence of a
-// fork, or of a broken service.
+// Consistency fetches and checks the proof that the tree of to extends the tree of from. Both
+// checkpoints MUST be from this Log. An error of verify or tlog is evidence of a fork or of a
+// broken service.
 func (l *Log) Consistency(ctx context.Context, from, to tlog.Checkpoint) ([]id.Hash, error) {
 	var answer verify.Consistency
 	path := fmt.Sprintf("transparency/consistency?from=%d&to=%d", from.Size, to.Size)
@@ -91,9 +91,9 @@ func (l *Log) Consistency(ctx context.Context, from, to tlog.Checkpoint) ([]id.H
 	return answer.Hashes, nil
 }
 
-// Bundle fetches the bundle of one event and checks it under the log's key. The caller
-// MUST look at the report, because a failed check is no error of the fetch. A bundle of
-// another event is an error.
+// Bundle fetches the bundle of one event and checks it under the log's key. The caller MUST check
+// the report, because a failed check is not an error of the fetch. A bundle of another event is an
+// error.
 func (l *Log) Bundle(ctx context.Context, e id.Event) (*verify.Bundle, verify.Report, error) {
 	text, err := l.client.FetchBundle(ctx, l.slug, e)
 	if err != nil {

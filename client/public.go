@@ -16,11 +16,11 @@ type LogKey struct {
 	VerifierKey string    `json:"vkey"` // C2SP vkey
 	Use         string    `json:"use"`  // log, grant or export
 	FromSize    id.Index  `json:"from_size"`
-	ToSize      *id.Index `json:"to_size"` // nil while it signs
+	ToSize      *id.Index `json:"to_size"` // nil for the current key
 }
 
-// Keys fetches the keys of a log, newest last. They are unverified: pin a key from a
-// source that the operator does not control. Errors are those of Call.
+// Keys fetches the keys of a log, latest last. They are unverified: pin a key from a source that
+// the operator does not control. Errors are those of Call.
 func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 	var answer struct {
 		Keys []LogKey `json:"keys"`
@@ -32,8 +32,8 @@ func (c *Client) Keys(ctx context.Context, slug id.Slug) ([]LogKey, error) {
 }
 
 // FetchBundle fetches the verification bundle of one event, unchecked. Check it with
-// verify.ParseBundle and verify.Check. Errors are those of Call; an unknown event is an
-// *Error with status 404.
+// verify.ParseBundle and verify.Check. Errors are those of Call; for an unknown event the error is
+// an *Error with status 404.
 func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]byte, error) {
 	body, err := c.sendWithRetries(ctx,
 		call{method: http.MethodGet, path: publicPath(slug, "verify/"+url.PathEscape(string(e)))})
@@ -43,10 +43,10 @@ func (c *Client) FetchBundle(ctx context.Context, slug id.Slug, e id.Event) ([]b
 	return body, nil
 }
 
-// FetchCheckpoint fetches the newest checkpoint of an organization's log by its id. It
-// follows the successors of a log that has ended. The checkpoint is well-formed, but
-// signatures and successors are unchecked. Log.Checkpoint checks the signature. Errors
-// are those of Call and tlog.ErrMalformed.
+// FetchCheckpoint fetches the latest checkpoint of an organization's log by the organization's ID.
+// It follows the successors of a log that has ended. The checkpoint is well-formed, but signatures
+// and successors are unchecked; Log.Checkpoint checks the signature. Errors are those of Call and
+// tlog.ErrMalformed.
 func (c *Client) FetchCheckpoint(ctx context.Context, o id.Organization) (tlog.Checkpoint, error) {
 	checkpoint, err := c.newestCheckpoint(ctx, o)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 	}
 }
 
-// Fetch fetches a public document unchanged. path is escaped, begins with a slash and may
+// Fetch fetches a public document unchanged. path must be escaped and begin with a slash; it may
 // have a query. The request accepts JSON. Errors are those of Call.
 func (c *Client) Fetch(ctx context.Context, path string) ([]byte, error) {
 	body, err := c.sendWithRetries(ctx, call{method: http.MethodGet, path: path})

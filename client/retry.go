@@ -13,20 +13,20 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Retry configures when a request is tried again. The pause is random, between half of
-// the back-off and all of the back-off. A longer Retry-After of the service counts
-// instead. A zero field has its default.
+// Retry configures retries. The pause before a retry is random, between half of the back-off and
+// the whole back-off. A longer Retry-After of the service takes precedence. Zero fields have
+// defaults.
 type Retry struct {
-	Attempts int           // number of tries, 0 means 8; 1 never tries again
-	Base     time.Duration // back-off after the first try, doubled by each further one; 0 means 200 ms
-	Max      time.Duration // longest back-off; 0 means 10 s. Retry-After may be longer
+	Attempts int           // maximum number of tries; 0 means 8, 1 disables retries
+	Base     time.Duration // back-off after the first try, doubled after each further one; 0 means 200 ms
+	Max      time.Duration // maximum back-off; 0 means 10 s. Retry-After may be longer
 
-	// Notify, when set, is called after each failed try that another try follows after
-	// wait. It runs in the goroutine of the request.
+	// Notify, if set, is called after each failed try that will be retried after wait. It runs in
+	// the goroutine of the request.
 	Notify func(err error, wait time.Duration)
 
-	// Sleep waits, or returns the context's error; nil means by a timer. Tests that must
-	// not wait set it.
+	// Sleep waits, or returns the context's error. If nil, a timer is used. Tests that must not
+	// wait set it.
 	Sleep func(ctx context.Context, wait time.Duration) error
 }
 
@@ -49,8 +49,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// waitForNext waits before the next try. err is the failure of the given try, counted
-// from 1. The result is nil for another try, or the reason against one.
+// waitForNext waits before the next try. err is the failure of the given try, counted from 1. It
+// returns nil if the request should be tried again, or the reason why not.
 func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
 	switch {
 	case ctx.Err() != nil || !isRetryable(err):
@@ -66,7 +66,7 @@ func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
 	return nil
 }
 
-// pauseAfter returns the pause after the try'th try, counted from 1, which failed with err.
+// pauseAfter returns the pause after the given try, counted from 1, which failed with err.
 func (r Retry) pauseAfter(try int, err error) time.Duration {
 	backoff := r.Max
 	if shift := try - 1; shift < 32 && r.Base <= r.Max>>shift {
@@ -74,11 +74,11 @@ func (r Retry) pauseAfter(try int, err error) time.Duration {
 	}
 	var refused *Error
 	errors.As(err, &refused)
-	asked := time.Duration(0)
+	retryAfter := time.Duration(0)
 	if refused != nil {
-		asked = refused.RetryAfter
+		retryAfter = refused.RetryAfter
 	}
-	return max(asked, backoff/2+rand.N(backoff/2+1))
+	return max(retryAfter, backoff/2+rand.N(backoff/2+1))
 }
 
 // isRetryable reports whether a request that failed with err may be tried again.
@@ -87,7 +87,7 @@ func isRetryable(err error) bool {
 	if errors.As(err, &answered) {
 		switch answered.Code {
 		case "frozen", "read_only", "held", "importing", "moved":
-			return false // until an operator has done something
+			return false // requires an operator
 		}
 		switch answered.Status {
 		case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

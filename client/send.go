@@ -14,12 +14,12 @@ import (
 // Outcomes of sending an event.
 const (
 	Created  = "created"  // stored by this request
-	Replayed = "replayed" // was stored before; as durable as Created
+	Replayed = "replayed" // was already stored; as durable as Created
 )
 
-// Result is the service's answer for an event that it accepted. Only a created event has
-// Sequence, EventHash, ChainValid and Reason. Decision, PolicyID and RuleID are those of the created
-// event whose declared decision the server tightened, and of a replayed one that is an intent
+// Result is the service's answer for an event that it accepted. Only a created event has Sequence,
+// EventHash, ChainValid and Reason. Decision, PolicyID and RuleID are set for a created event whose
+// declared decision the server tightened, and for a replayed event that is an intent
 // (payload.phase) or was sent by SendIntent.
 type Result struct {
 	EventID    id.Event    `json:"event_id"`
@@ -30,30 +30,29 @@ type Result struct {
 	Decision   id.Decision `json:"policy_decision,omitzero"` // effective
 	PolicyID   string      `json:"policy_id,omitzero"`
 	RuleID     string      `json:"rule_id,omitzero"`
-	Reason     string      `json:"reason,omitzero"`   // of the rule, for people; "" where it is not told
-	Approval   *Approval   `json:"approval,omitzero"` // of the event, nil for none
+	Reason     string      `json:"reason,omitzero"`   // of the rule, for humans; may be ""
+	Approval   *Approval   `json:"approval,omitzero"` // of the event; may be nil
 }
 
-// Tightened reports whether the service's policy was stricter than the declared decision of
-// an event that was created.
+// Tightened reports whether the service's policy was stricter than the declared decision of a
+// created event.
 func (r Result) Tightened() bool { return r.Status == Created && r.Decision != 0 }
 
-// Send stores a signed envelope and returns when it is durable and in the public log. It
-// tries again after lost connections, time-outs, 408 and 502 to 504. After a lost answer
-// the result is therefore Replayed. After any error for which IsRefused is false the
-// event may be stored: send the same bytes again. A malformed envelope is a *fault.Error,
-// and nothing is sent.
+// Send stores a signed envelope and returns once it is durable and in the public log. It retries
+// after lost connections, timeouts, 408 and 502 to 504, so after a lost answer the result is
+// Replayed. After any error for which IsRefused is false, the event may be stored: send the same
+// bytes again. If the envelope is malformed, the error is a *fault.Error and nothing is sent.
 func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 	return c.sendEvent(ctx, envelope, "")
 }
 
-// Headers with the value 1, which say what a request with an event is for.
+// Headers with the value 1 that state the purpose of a request with an event.
 const (
 	headerRequestApproval = "X-Request-Approval"
 	headerReplayOnly      = "X-Replay-Only"
 )
 
-// sendEvent sends an envelope. asks is a header with the value 1, "" for none.
+// sendEvent sends an envelope. asks is a header to send with the value 1, or "".
 func (c *Client) sendEvent(ctx context.Context, envelope []byte, asks string) (Result, error) {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
 	if err != nil {
@@ -80,7 +79,7 @@ func parseSendResult(body []byte, sent id.Event) (r Result, err error) {
 	return r.checkSendResult(sent)
 }
 
-// checkSendResult returns r if it is a valid answer for that event.
+// checkSendResult returns r if it is a valid answer for the sent event.
 func (r Result) checkSendResult(sent id.Event) (Result, error) {
 	var err error
 	switch {

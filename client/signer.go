@@ -20,18 +20,17 @@ type Identity struct {
 	Key          id.Key
 }
 
-// Signer completes and signs the events of one agent with one Ed25519 key.
-// Printing it shows no private key.
+// Signer completes and signs the events of one agent with one Ed25519 key. Printing it never prints
+// the private key.
 type Signer struct {
 	who    Identity
 	key    edkey.Holder
-	events EventHolder     // nil if the key's holder signs digests that it cannot read
-	secret func() [32]byte // from which Secret derives; a function, because fmt prints fields
+	events EventHolder     // nil if the key holder signs digests without seeing the event
+	secret func() [32]byte // Secret derives from its result; a function, because fmt prints fields
 }
 
-// NewSigner returns the signer of a 32-byte Ed25519 seed (RFC 8032 section 5.1.5). The
-// seed is copied. Errors wrap id.ErrMalformed for a malformed name and edkey.ErrLength
-// for the seed.
+// NewSigner returns the signer of a 32-byte Ed25519 seed (RFC 8032 section 5.1.5). It copies the
+// seed. Errors wrap id.ErrMalformed for a malformed name and edkey.ErrLength for the seed.
 func NewSigner(who Identity, seed []byte) (*Signer, error) {
 	if err := who.check(); err != nil {
 		return nil, fmt.Errorf("new signer: %w", err)
@@ -43,20 +42,21 @@ func NewSigner(who Identity, seed []byte) (*Signer, error) {
 	return &Signer{who: who, key: private.Holder(), secret: private.Seed}, nil
 }
 
-// EventHolder is an edkey.Holder that is shown whole events and computes their digests itself, so that it knows what it
-// signs. NewKeySigner prefers SignEvent to Sign for events.
+// EventHolder is an edkey.Holder that receives whole events and computes their digests itself, so
+// that it knows what it signs. For events, NewKeySigner prefers SignEvent to Sign.
 type EventHolder interface {
 	edkey.Holder
 	// SignEvent returns the signature of an event without its signature members, in the given form.
 	SignEvent(unsigned []byte, form event.Form) ([edkey.SignatureSize]byte, error)
 }
 
-// secretMessage is signed for Signer.Secret, and for nothing else.
+// secretMessage is signed for Signer.Secret and for nothing else.
 const secretMessage = "APS1-SECRET\n"
 
-// NewKeySigner returns the signer of a key that is held elsewhere. It asks the holder for two signatures, and checks
-// each signature before it is used. Errors are those of NewSigner and of edkey.CheckHolder. A holder with random
-// signatures is refused, because identifiers are derived from one: a retry would make another event.
+// NewKeySigner returns the signer of a key that is held elsewhere. It requests two signatures from
+// the holder, and checks each signature before using it. Errors are those of NewSigner and of
+// edkey.CheckHolder. A holder with randomized signatures is rejected, because identifiers are
+// derived from a signature: a retry would create another event.
 func NewKeySigner(who Identity, holder edkey.Holder) (*Signer, error) {
 	if err := who.check(); err != nil {
 		return nil, fmt.Errorf("new signer: %w", err)
@@ -70,7 +70,7 @@ func NewKeySigner(who Identity, holder edkey.Holder) (*Signer, error) {
 	return &Signer{who: who, key: checked, events: events, secret: func() [32]byte { return secret }}, nil
 }
 
-// check refuses names that no event can have.
+// check rejects names that no event can have.
 func (w Identity) check() error {
 	switch {
 	case w.Organization == id.Organization{}:
@@ -83,8 +83,8 @@ func (w Identity) check() error {
 	return nil
 }
 
-// ParseSigner is NewSigner for a seed in standard base64, the form in which the service
-// and aps keygen give private keys. White space around it is ignored. Errors are those of
+// ParseSigner is NewSigner for a seed in standard base64, the form in which the service and aps
+// keygen output private keys. It ignores surrounding white space. Errors are those of
 // edkey.ParseSeed and NewSigner.
 func ParseSigner(who Identity, seedB64 string) (*Signer, error) {
 	seed, err := edkey.ParseSeed(seedB64)
@@ -100,15 +100,15 @@ func (s *Signer) Identity() Identity { return s.who }
 // Public returns the public key.
 func (s *Signer) Public() [32]byte { return s.key.Public() }
 
-// Format names agent and key, for every verb.
+// Format writes the agent and the key ID for every verb.
 func (s Signer) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "signer of %s with %s", s.who.Agent, s.who.Key)
 }
 
-// Sign returns the signed canonical envelope of a complete event, in the given form; see
-// Complete. Ed25519 is deterministic: the same event gives the same bytes. A reserved
-// event_id is signed too, because events that were stored before the rule can be sent
-// again. Errors are those of event.Sign and of the key.
+// Sign returns the signed canonical envelope of a complete event, in the given form; see Complete.
+// Ed25519 is deterministic: equal events give equal bytes. Sign accepts a reserved event_id,
+// because events that were stored before the rule existed can be sent again. Errors are those of
+// event.Sign and of the key.
 func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
 	switch {
 	case form != event.FormDigest && form != event.FormCanonical:
@@ -123,8 +123,8 @@ func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
 	return e.Canonical, nil
 }
 
-// signWhole lets event.SignBy check the event, and replaces the signature by one that is made over more than the
-// digest.
+// signWhole makes event.SignBy check the event, and replaces the signature by one over more than
+// the digest.
 func (s *Signer) signWhole(complete []byte, form event.Form) ([]byte, error) {
 	none := func([]byte) (signature [edkey.SignatureSize]byte, err error) { return signature, nil }
 	e, err := event.SignBy(complete, none)
@@ -140,7 +140,7 @@ func (s *Signer) signWhole(complete []byte, form event.Form) ([]byte, error) {
 		`"sig_value_b64":"`+value+`"`, 1)), nil
 }
 
-// signParsed returns the signature of a parsed event, and checks it if the key is held elsewhere.
+// signParsed returns the signature of a parsed event, and verifies it if the key is held elsewhere.
 func (s *Signer) signParsed(e *event.Envelope, form event.Form) ([edkey.SignatureSize]byte, error) {
 	unsigned := e.Signed()
 	if s.events == nil {
@@ -161,8 +161,8 @@ func (s *Signer) signParsed(e *event.Envelope, form event.Form) ([edkey.Signatur
 	return signature, nil
 }
 
-// Proof returns proof_b64, with which the key is registered for the signer's
-// agent; see ProveKey. Errors are those of the key.
+// Proof returns proof_b64, which is needed to register the key for the signer's agent; see
+// ProveKey. Errors are those of the key.
 func (s *Signer) Proof() (string, error) { return signKeyProof(s.who, s.key) }
 
 // ProveKey returns proof_b64, with which the key of a 32-byte Ed25519 seed is
@@ -204,10 +204,10 @@ func signKeyProof(who Identity, key edkey.Holder) (string, error) {
 	return base64.StdEncoding.EncodeToString(signature[:]), nil
 }
 
-// Secret returns 32 bytes that only a holder of the private key can compute: HMAC-SHA256
-// of label, a zero byte and data, keyed by the seed, or by a signature where the seed is held
-// elsewhere. The same arguments give the same bytes. Use it for identifiers and salts that are
-// derived from content, because a plain hash would let others guess the content. label MUST NOT hold a zero byte.
+// Secret returns 32 bytes that only a holder of the private key can compute: HMAC-SHA256 of label,
+// a zero byte and data, keyed by the seed, or by a signature if the seed is held elsewhere. Equal
+// arguments give equal bytes. Use it for identifiers and salts that are derived from content,
+// because a plain hash would let others guess the content. label MUST NOT contain a zero byte.
 func (s *Signer) Secret(label string, data []byte) (secret [32]byte) {
 	seed := s.secret()
 	h := hmac.New(sha256.New, seed[:])

@@ -13,16 +13,15 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Tiles reads a log in the layout of C2SP tlog-tiles below one URL: the service, a mirror
-// or a folder behind a web server. Results are well-formed but unverified: the caller
-// MUST check them.
+// Tiles reads a log in the layout of C2SP tlog-tiles below one URL: the service, a mirror or a
+// folder on a web server. Results are well-formed but unverified: the caller MUST check them.
 type Tiles struct {
 	client *Client
 	prefix string
 }
 
-// OpenTiles returns the log whose checkpoint lies at c.BaseURL + "/checkpoint". It does
-// no I/O. A token is never sent. Errors of its methods are those of Client.Call.
+// OpenTiles returns the log whose checkpoint is at c.BaseURL + "/checkpoint". It does no I/O. It
+// never sends a token. Errors of its methods are those of Client.Call.
 func OpenTiles(c Config) (*Tiles, error) {
 	c.Token = ""
 	client, err := New(c)
@@ -32,14 +31,13 @@ func OpenTiles(c Config) (*Tiles, error) {
 	return &Tiles{client: client, prefix: client.base}, nil
 }
 
-// Prefix returns the URL that all paths are below, without a slash at the end.
+// Prefix returns the URL that all paths are below, without a trailing slash.
 func (t *Tiles) Prefix() string { return t.prefix }
 
-// CloseIdle closes the connections that no request is using.
+// CloseIdle closes the idle connections.
 func (t *Tiles) CloseIdle() { t.client.CloseIdle() }
 
-// Checkpoint fetches the newest signed note, of at most tlog.MaxNote bytes,
-// unchecked.
+// Checkpoint fetches the latest signed note, of at most tlog.MaxNote bytes, unchecked.
 func (t *Tiles) Checkpoint(ctx context.Context) ([]byte, error) {
 	note, err := t.fetchResource(ctx, "checkpoint", tlog.MaxNote)
 	if err != nil {
@@ -48,8 +46,8 @@ func (t *Tiles) Checkpoint(ctx context.Context) ([]byte, error) {
 	return note, nil
 }
 
-// Cosigned fetches the newest signed note that witnesses have cosigned, unchecked. A
-// server without that choice sends its newest note.
+// Cosigned fetches the latest signed note that witnesses have cosigned, unchecked. A server that
+// does not support this sends its latest note.
 func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
 	note, err := t.fetchResource(ctx, "checkpoint?cosigned=1", tlog.MaxNote)
 	if err != nil {
@@ -58,8 +56,8 @@ func (t *Tiles) Cosigned(ctx context.Context) ([]byte, error) {
 	return note, nil
 }
 
-// Tile fetches the hashes of a tile, 32 bytes each. When a partial tile is gone, the full
-// tile is read in its place.
+// Tile fetches the hashes of a tile, 32 bytes each. If a partial tile no longer exists, it reads
+// the full tile instead.
 func (t *Tiles) Tile(ctx context.Context, tile tlog.Tile) ([]byte, error) {
 	hashes, err := t.fetchExactTile(ctx, tile)
 	if tile.Width < tlog.TileWidth && isNotFound(err) {
@@ -86,8 +84,8 @@ func (t *Tiles) fetchExactTile(ctx context.Context, tile tlog.Tile) ([]byte, err
 	return hashes, err
 }
 
-// Entries fetches the entries of a bundle, each of at most maxEntry bytes. When a partial
-// bundle is gone, the full bundle is read in its place.
+// Entries fetches the entries of a bundle, each of at most maxEntry bytes. If a partial bundle no
+// longer exists, it reads the full bundle instead.
 func (t *Tiles) Entries(ctx context.Context, bundle tlog.Bundle, maxEntry int) ([][]byte, error) {
 	entries, err := t.fetchExactEntries(ctx, bundle, maxEntry)
 	if bundle.Width < tlog.TileWidth && isNotFound(err) {
@@ -152,8 +150,8 @@ func (t *tree) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) 
 	return hashes[hashSize*int(begin-first) : hashSize*int(end-first)], nil
 }
 
-// KeyStatement fetches the bundle of the event that states a log key. The error is an *Error with status 404 when no
-// event states the key. verify.CheckKeyStatement checks the bundle.
+// KeyStatement fetches the bundle of the event that states a log key. If no event states the key,
+// the error is an *Error with status 404. Check the bundle with verify.CheckKeyStatement.
 func (t *Tiles) KeyStatement(ctx context.Context, key tlog.KeyHash) (*verify.Bundle, error) {
 	text, err := t.fetchResource(ctx, "keys/"+key.String(), maxStatement)
 	if err != nil {
@@ -170,8 +168,8 @@ func parseKeyStatement(text []byte) (*verify.Bundle, error) {
 	return b, nil
 }
 
-// Successor is the log that continues a frozen log, as the service names it. Key and
-// first event are unverified; verify.ReadSuccession checks the event.
+// Successor is the log that continues a frozen log, as named by the service. Key and first event
+// are unverified; verify.ReadSuccession checks the event.
 type Successor struct {
 	Origin   id.Origin `json:"origin"`
 	LogKey   string    `json:"log_key"` // vkey
@@ -180,8 +178,7 @@ type Successor struct {
 	Envelope string    `json:"envelope"`
 }
 
-// Successor fetches the log's successor. The error is an *Error with status 404 when
-// there is none.
+// Successor fetches the log's successor. If there is none, the error is an *Error with status 404.
 func (t *Tiles) Successor(ctx context.Context) (Successor, error) {
 	var s Successor
 	text, err := t.fetchResource(ctx, "successor", 1<<20)

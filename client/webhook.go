@@ -12,20 +12,18 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 )
 
-// WebhookTolerance is the largest distance between a webhook's timestamp and the current
-// time.
+// WebhookTolerance is the maximum difference between a webhook's timestamp and the current time.
 const WebhookTolerance = 5 * time.Minute
 
 // ErrWebhook is wrapped by errors about webhooks that the service did not send.
 var ErrWebhook = errors.New("not a webhook of this service")
 
-// CheckWebhook checks a webhook that came with these headers and body
-// (https://www.standardwebhooks.com, v1a) under the organization's key, whpk_ and base64,
-// as the console shows it. It returns the webhook-id. The same message may arrive more
-// than once, for example after a lost answer or as a replay by an attacker. A receiver
-// that acts on webhooks MUST remember the ids of the last ten minutes. A webhook is a
-// hint: GetApproval has the state of the approval. Errors wrap ErrWebhook, except for a
-// malformed key.
+// CheckWebhook checks a webhook with these headers and body (https://www.standardwebhooks.com, v1a)
+// under the organization's key, whpk_ followed by base64, as shown in the console. It returns the
+// webhook-id. The same message may arrive more than once, for example after a lost answer or as a
+// replay by an attacker. A receiver that acts on webhooks MUST remember the IDs of the last ten
+// minutes. A webhook is a hint: use GetApproval for the state of the approval. Errors wrap
+// ErrWebhook, except for a malformed key.
 func CheckWebhook(key string, header http.Header, body []byte, now time.Time) (id string, err error) {
 	public, err := webhookKey(key)
 	if err != nil {

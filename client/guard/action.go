@@ -27,24 +27,24 @@ type action struct {
 	Trace   id.Trace `json:"trace"`
 	Tool    id.Tool  `json:"tool,omitzero"` // "" in files written before results named the tool
 	Stage   string   `json:"stage"`
-	Attempt int      `json:"attempt"`        // how many intents were signed
+	Attempt int      `json:"attempt"`        // number of signed intents
 	New     bool     `json:"new,omitzero"`   // Action.KeyIsNew
-	Asked   bool     `json:"asked,omitzero"` // people were asked
-	// the signed intent that the decision is about; nil for none, and in files of older programs
+	Asked   bool     `json:"asked,omitzero"` // approval was requested
+	// The signed intent that the decision is about. May be nil, and is nil in files of older versions.
 	Intent   jsontext.Value   `json:"intent,omitempty"`
 	Approval *client.Approval `json:"approval,omitempty"`
 	Permit   Permit           `json:"permit"`
 	Result   jsontext.Value   `json:"result,omitempty"` // of the function
-	Failure  string           `json:"failure,omitzero"` // of the function, "" for none
+	Failure  string           `json:"failure,omitzero"` // of the function, or ""
 	BeganAt  id.Instant       `json:"began_at,omitzero"`
-	// how long the function ran; nil before its end
+	// How long the function ran; nil before its end.
 	DurationMS *int64         `json:"duration_ms,omitempty"`
 	Members    jsontext.Value `json:"members,omitempty"` // of Disclosed
-	Told       bool           `json:"told"`              // the event that states the result is queued or sent
-	// Undecided says of a started action that it was stored before the decision was known
+	Stated     bool           `json:"told"`              // the event that states the result is queued or sent
+	// Undecided is set on a started action that was stored before the decision was known.
 	Undecided bool `json:"undecided,omitzero"`
 
-	begunEarly bool // the newest stored state of this action is Undecided
+	begunEarly bool // the latest stored state of this action is Undecided
 }
 
 func (a *action) resultStatus() string {
@@ -57,22 +57,22 @@ func (a *action) resultStatus() string {
 	return "error"
 }
 
-// isForgettable reports whether the action is not asked for again once its result was sent.
+// isForgettable reports whether the action is never looked up again once its result was sent.
 func (a *action) isForgettable() bool { return a.New && !a.Asked }
 
-// expires reports whether the action is forgotten after a time.
+// expires reports whether the action is forgotten after some time.
 func (a *action) expires() bool {
-	return a.Stage == stageDone && a.Told || a.Stage == stageDeciding && a.New
+	return a.Stage == stageDone && a.Stated || a.Stage == stageDeciding && a.New
 }
 
-// kept returns the part of the action that the journal keeps; nil for nil.
+// kept returns the part of the action that the journal stores, or nil if a is nil.
 func (a *action) kept() *action {
 	if a == nil || a.Stage != stageDone {
 		return a
 	}
 	k := *a
 	k.Intent = nil
-	if k.isForgettable() && k.Told {
+	if k.isForgettable() && k.Stated {
 		k.Result, k.Members, k.Permit.Approved = nil, nil, ""
 	}
 	return &k
@@ -80,7 +80,7 @@ func (a *action) kept() *action {
 
 func keyHash(key string) id.Hash { return sha256.Sum256([]byte(key)) }
 
-// loadAction returns the stored action of a key, nil when there is none.
+// loadAction returns the stored action with a key, or nil if there is none.
 func (j *Journal) loadAction(key string) (*action, error) { return j.loadByHash(keyHash(key)) }
 
 func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
@@ -92,7 +92,7 @@ func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
 			return nil, nil
 		}
 		r, there, err := j.readRecord(k.at)
-		if !there && err == nil { // the line was moved meanwhile
+		if !there && err == nil { // the line was moved in the meantime
 			continue
 		}
 		if err == nil && r.Action == nil {
@@ -105,7 +105,7 @@ func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
 	}
 }
 
-// readRecord reads a line. there is false when its file was removed.
+// readRecord reads a line. there is false if its file was removed.
 func (j *Journal) readRecord(at linelog.Place) (r record, there bool, err error) {
 	text, there, err := j.lines.Read(at)
 	if there {
@@ -114,7 +114,7 @@ func (j *Journal) readRecord(at linelog.Place) (r record, there bool, err error)
 	return r, there, err
 }
 
-// unended returns the actions without an end, and those whose end is not told.
+// unended returns the actions without an end, and those whose end is not stated in the ledger.
 func (j *Journal) unended() (hashes []id.Hash) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

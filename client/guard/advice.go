@@ -12,8 +12,9 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// Advise says in one sentence what to do about an action that did not run because of err. The sentence names the
-// setting to change and its owner, or says that the same call is safe to make again. It has no text of err.
+// Advise returns one sentence on what to do about an action that did not run because of err. The
+// sentence names the setting to change and its owner, or states that the same call can safely be
+// repeated. It contains no text of err.
 func Advise(err error) string {
 	answer, answered := errors.AsType[*client.Error](err)
 	_, file := errors.AsType[*fs.PathError](err)

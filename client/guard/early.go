@@ -12,11 +12,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The line that says that an action begins is written while its intent is sent, because both take a sync. So the
-// line is there before the decision is known (action.Undecided). After a crash the ledger tells what became of it
-// (recoverUndecided). An action with a key of the caller has no such line, because a restart sends its intent again.
+// The line that records the begin of an action is written while its intent is sent, because both
+// take a sync. So the line exists before the decision is known (action.Undecided). After a crash
+// the ledger is asked what was decided (recoverUndecided). An action with a caller's key has no
+// such line, because its intent is sent again after a restart.
 
-// beginEarly begins to write that an action begins. The returned function waits for the write, and MUST be called.
+// beginEarly starts writing that an action begins. The returned function waits for the write and
+// MUST be called.
 func (g *Guard) beginEarly(a *action) (written func() error) {
 	if !a.New {
 		return func() error { return nil }
@@ -35,22 +37,23 @@ func (g *Guard) beginEarly(a *action) (written func() error) {
 	}
 }
 
-// takeBegunBack notes that an action does not begin, because of a failure. The ledger knows of a denial, so its note
-// is written with the next step of an action. Any other note is durable, because after a lost answer the ledger may
-// hold a permission.
-func (g *Guard) takeBegunBack(a *action, failure error) {
+// revokeBegin records that an action does not begin, because of a failure. The ledger contains a
+// denial, so its record is written with the next step of an action. Any other record is written
+// durably, because after a lost answer the ledger may contain a permission.
+func (g *Guard) revokeBegin(a *action, failure error) {
 	if !a.begunEarly {
 		return
 	}
 	a.Stage, a.BeganAt, a.begunEarly = stageDeciding, 0, false
 	_, denied := errors.AsType[*client.DeniedError](failure)
-	if err := g.Journal.takeBack(a.Key, !denied); err != nil {
-		g.OnTrouble(fmt.Errorf("note that the action does not begin: %w", err))
+	if err := g.Journal.revoke(a.Key, !denied); err != nil {
+		g.OnError(fmt.Errorf("record that the action does not begin: %w", err))
 	}
 }
 
-// takeBack forgets an action that was never begun. Unless it is durable, the note may be lost in a crash.
-func (j *Journal) takeBack(key string, durably bool) error {
+// revoke forgets an action that never began. Unless durably is set, the record may be lost in a
+// crash.
+func (j *Journal) revoke(key string, durably bool) error {
 	r := record{NotBegun: key}
 	j.numberRecord(&r)
 	text, err := json.Marshal(r)

@@ -9,30 +9,31 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// maxBatch is the largest number of events in one request of Flush.
+// maxBatch is the maximum number of events per request of Flush.
 const maxBatch = 64
 
-// flights lets one caller at a time send. The callers that come meanwhile share the next sending.
-type flights struct {
+// sends lets only one caller at a time send. Callers that arrive in the meantime share the next
+// send.
+type sends struct {
 	turn chan struct{} // holds one value while a caller sends
 
 	mu   sync.Mutex
-	next *flight
+	next *sending
 }
 
-// flight is one sending, for all callers that came before it began.
-type flight struct {
-	done    chan struct{} // closed when the rest is set
+// sending is one send on behalf of all callers that arrived before it began.
+type sending struct {
+	done    chan struct{} // closed once the other fields are set
 	err     error
 	stopped bool // by the end of the sender's context
 }
 
-func newFlights() flights {
-	return flights{turn: make(chan struct{}, 1), next: &flight{done: make(chan struct{})}}
+func newSends() sends {
+	return sends{turn: make(chan struct{}, 1), next: &sending{done: make(chan struct{})}}
 }
 
 // join calls send, or returns the error of another caller's send that began after this call.
-func (f *flights) join(ctx context.Context, send func(context.Context) error) error {
+func (f *sends) join(ctx context.Context, send func(context.Context) error) error {
 	for {
 		f.mu.Lock()
 		mine := f.next
@@ -42,7 +43,7 @@ func (f *flights) join(ctx context.Context, send func(context.Context) error) er
 		case <-ctx.Done():
 			return ctx.Err()
 		case f.turn <- struct{}{}:
-			f.fly(ctx, mine, send)
+			f.sendFor(ctx, mine, send)
 		}
 		if !mine.stopped || ctx.Err() != nil {
 			return mine.err
@@ -50,16 +51,16 @@ func (f *flights) join(ctx context.Context, send func(context.Context) error) er
 	}
 }
 
-// fly sends for a flight, unless that was done meanwhile. It gives the turn back.
-func (f *flights) fly(ctx context.Context, mine *flight, send func(context.Context) error) {
+// sendFor calls send on behalf of mine, unless that was already done. It releases the turn.
+func (f *sends) sendFor(ctx context.Context, mine *sending, send func(context.Context) error) {
 	defer func() { <-f.turn }()
 	f.mu.Lock()
-	over := f.next != mine
-	if !over {
-		f.next = &flight{done: make(chan struct{})}
+	done := f.next != mine
+	if !done {
+		f.next = &sending{done: make(chan struct{})}
 	}
 	f.mu.Unlock()
-	if over {
+	if done {
 		return
 	}
 	mine.err = send(ctx)
@@ -72,14 +73,14 @@ func (g *Guard) flushQueue(ctx context.Context) {
 		return
 	}
 	if err := g.Flush(ctx); err != nil {
-		g.OnTrouble(err)
+		g.OnError(err)
 	}
 }
 
-// Flush finds out about the actions that RecordInterrupted and Recover have left to it. It sends the queued events,
-// oldest first, and stops at the first event that can't be sent. An event that the service refuses for good is
-// dropped, and the error says so. Several callers at once share the requests and the error.
-// Errors are those of client.FindEvent, client.Send and of the file system.
+// Flush resolves the actions that RecordInterrupted and Recover have deferred, and sends the queued
+// events, oldest first. It stops at the first event that cannot be sent. It drops an event that the
+// service will never accept, and the error reports it. Concurrent callers share the requests and
+// the error. Errors are those of client.FindEvent, client.Send and of the file system.
 func (g *Guard) Flush(ctx context.Context) error {
 	if g.Journal.Queued() == 0 {
 		return nil
@@ -91,7 +92,7 @@ func (g *Guard) Flush(ctx context.Context) error {
 	return nil
 }
 
-// sendQueued sends the events that are queued now.
+// sendQueued sends the events that are currently queued.
 func (g *Guard) sendQueued(ctx context.Context) error {
 	refused := g.recoverUndecided(ctx)
 	if client.IsUnreachable(refused) {
@@ -111,8 +112,8 @@ func (g *Guard) sendQueued(ctx context.Context) error {
 	}
 }
 
-// sendBatch sends events in one request, and those that it leaves one by one. refused tells of events that
-// the service refuses for good.
+// sendBatch sends events in one request, and those that remain one by one. refused reports events
+// that the service will never accept.
 func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err error) {
 	envelopes, err := g.Journal.readQueued(batch)
 	if err != nil {
@@ -129,7 +130,7 @@ func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err err
 	}
 	var numbers []int64
 	for i, q := range batch {
-		if !sent[i] && err == nil { // a refusal can be of the whole request, so the event is asked about alone
+		if !sent[i] && err == nil { // the refusal may concern the whole request, so the event is sent alone
 			_, err = g.Client.Send(ctx, envelopes[i])
 			if err != nil && client.IsRefused(err) {
 				refused = errors.Join(refused, fmt.Errorf("an event was refused and is dropped: %w", err))
@@ -147,8 +148,8 @@ func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err err
 	return refused, err
 }
 
-// readQueued returns the signed events of a batch. No line is moved meanwhile, because tidy is called by the
-// caller only.
+// readQueued returns the signed events of a batch. No line moves in the meantime, because only the
+// caller calls tidy.
 func (j *Journal) readQueued(batch []queued) ([][]byte, error) {
 	envelopes := make([][]byte, len(batch))
 	for i, q := range batch {

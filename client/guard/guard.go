@@ -1,20 +1,20 @@
-// Package guard runs an agent's actions at most once, as far as policy and people allow.
-// One signed event, the intent, asks for the decision and states it in the organization's ledger;
+// Package guard runs an agent's actions at most once, if the policy and the approvers allow them.
+// One signed event, the intent, requests the decision and states it in the organization's ledger;
 // another one states the result.
 //
 // Invariants:
 //
-//   - An action with a key runs at most once, also when the agent or the service is
-//     killed at any moment. An action that has begun without an end never begins again,
-//     unless it is declared idempotent.
-//   - An action runs only after the ledger holds the decision on exactly this payload.
-//     After any failure on the way it does not run, unless Config.FailOpen is set.
-//   - An intent is sent again as the same bytes, so it is judged and counted once.
-//   - An action that needs approval runs with the grant of an approval that was consumed
-//     for exactly this payload.
+//   - An action with a key runs at most once, even if the agent or the service is killed at any
+//     moment. An action that has begun without an end never begins again, unless it is declared
+//     idempotent.
+//   - An action runs only after the ledger contains the decision on exactly this payload. After any
+//     failure before that it does not run, unless Config.FailOpen is set.
+//   - An intent is retried as the same bytes, so it is evaluated and counted once.
+//   - An action that needs approval runs with the grant of an approval that was consumed for
+//     exactly this payload.
 //   - The result is in the ledger, or in the journal's queue until Flush sends it.
 //
-// A Guard, a Journal and a Transport may be used by several goroutines.
+// A Guard, a Journal and a Transport are safe for concurrent use.
 //
 // The package is stable in the sense of README, section Stability.
 package guard
@@ -40,24 +40,23 @@ type Config struct {
 	Signer  *client.Signer
 	Journal *Journal
 
-	// Principal is the person or system that the agent acts for. An Action may name
-	// another one.
+	// Principal is the person or system that the agent acts for. An Action may override it.
 	Principal string
-	// FailOpen lets an action run when the service can't be asked or can't be told. The
-	// events of such an action carry the member "unasked" and wait in the journal's queue.
-	// An action that the service denies never runs, and one that needs approval waits.
+	// FailOpen lets an action run if the service cannot be asked or notified. The events of such an
+	// action contain the member "unasked" and wait in the journal's queue. An action that the
+	// service denies never runs, and one that needs approval waits.
 	FailOpen bool
-	// FlushLater lets Run return when the result is in the journal's queue. The owner of the guard calls
-	// Flush.
+	// FlushLater lets Run return as soon as the result is in the journal's queue. The owner of the
+	// guard must call Flush.
 	FlushLater bool
-	// OnAsk, when set, is called after people were asked for approval.
+	// OnAsk, if set, is called after approval was requested.
 	OnAsk func(client.Approval)
-	// OnTrouble, when set, is called with errors of events that are sent aside of an
-	// action. Such an event stays in the queue unless the service refused it for good.
-	OnTrouble func(error)
+	// OnError, if set, is called with errors of events that are sent independently of an action.
+	// Such an event stays in the queue unless the service will never accept it.
+	OnError func(error)
 }
 
-// Guard runs actions. It is made by New.
+// Guard runs actions. Create it with New.
 type Guard struct {
 	Config
 }
@@ -70,34 +69,34 @@ func New(c Config) (*Guard, error) {
 	if c.OnAsk == nil {
 		c.OnAsk = func(client.Approval) {}
 	}
-	if c.OnTrouble == nil {
-		c.OnTrouble = func(error) {}
+	if c.OnError == nil {
+		c.OnError = func(error) {}
 	}
 	return &Guard{c}, nil
 }
 
-// Action is a call of a tool that an agent wants to make.
+// Action is a tool call that an agent wants to make.
 type Action struct {
-	// Key identifies the action, also after a restart. With "" each call of Run is a new
-	// action, which can't be continued after a restart.
+	// Key identifies the action, even after a restart. If "", each call of Run is a new action,
+	// which cannot be continued after a restart.
 	Key string
-	// KeyIsNew says that Key was made for this call of Run. The caller uses it again only after people were asked
-	// (Config.OnAsk). The journal then syncs once less, and forgets the action when its result was sent. It is
-	// true with Key "".
+	// KeyIsNew states that Key was generated for this call of Run. The caller reuses it only after
+	// approval was requested (Config.OnAsk). The journal then needs one sync less, and forgets the
+	// action once its result was sent. It is implied if Key is "".
 	KeyIsNew bool
 	Tool     id.Tool
-	// Payload must encode as a JSON object; nil is {}. It has no members phase, call_id, salt and
-	// input_digest, because the guard adds these.
+	// Payload must encode as a JSON object; nil is {}. It must not have the members phase, call_id,
+	// salt and input_digest, because the guard adds these.
 	Payload   any
-	Trace     id.Trace // "" derives one from Key
-	Principal string   // "" is Config.Principal
+	Trace     id.Trace // if "", derived from Key
+	Principal string   // if "", Config.Principal
 
-	// DigestOnly keeps the payload out of the ledger: the event has input_digest, the SHA-256 of the
-	// canonical JSON, and the members in Seen. Policies and people see no others.
+	// DigestOnly keeps the payload out of the ledger: the event contains input_digest, the SHA-256
+	// of the canonical JSON, and the members in Seen. Policies and approvers see no others.
 	DigestOnly bool
 	Seen       []string
-	// Idempotent says that the function may run again after it was interrupted. It then runs under
-	// the same intent, and where approval was needed, with the same grant or another approval.
+	// Idempotent states that the function may run again after an interruption. It then runs under
+	// the same intent and, if approval was needed, with the same grant or another approval.
 	Idempotent bool
 }
 
@@ -105,27 +104,27 @@ type Action struct {
 type Permit struct {
 	Decision id.Decision `json:"decision"`
 	EventID  id.Event    `json:"event_id"`       // of the event that states the decision
-	Grant    string      `json:"grant,omitzero"` // signed note, "" when no approval was needed
-	// Approved is the payload that the grant is for, as canonical JSON: the action's with the guard's
-	// own members. A tool that checks the grant needs it, see CheckCall.
+	Grant    string      `json:"grant,omitzero"` // signed note, or "" if no approval was needed
+	// Approved is the payload that the grant is for, as canonical JSON: the action's payload with
+	// the guard's members. A tool that checks the grant needs it, see CheckCall.
 	Approved string `json:"approved,omitzero"`
-	Unasked  bool   `json:"unasked"` // Config.FailOpen let the action run
+	Unasked  bool   `json:"unasked"` // whether Config.FailOpen let the action run
 }
 
 // Outcome is the end of an action that ran.
 type Outcome struct {
 	Permit
 	Result   jsontext.Value // the function's result as JSON
-	Repeated bool           // the action ran before, and Result is from then
+	Repeated bool           // the action ran before, and Result is from that run
 }
 
 var (
-	// ErrInterrupted is returned for an action that has begun without an end: the agent
-	// was killed while the function ran. The ledger states the result as unknown. Find
-	// out how far the function came, and run the remaining work under another key.
+	// ErrInterrupted is returned for an action that has begun without an end: the agent was killed
+	// while the function ran. The ledger states the result as unknown. Find out how far the
+	// function got, and run the remaining work under another key.
 	ErrInterrupted = errors.New("the action was begun before, and how it ended is not known")
 
-	// ErrKeyReused is returned when a key was used for another tool, payload or trace.
+	// ErrKeyReused is returned if a key was used for another tool, payload or trace.
 	ErrKeyReused = errors.New("used for another action")
 )
 
@@ -135,15 +134,15 @@ type FailedError struct{ Failure string }
 // Error returns the text of the function's error.
 func (e *FailedError) Error() string { return "the action failed: " + e.Failure }
 
-// Run calls do once for an action that is allowed and was never begun. The first result
-// of do must encode as JSON. Run waits for people until ctx ends. To continue later, or
-// after a restart, call Run with the same Action: the question to people stays the same.
+// Run calls do once if the action is allowed and has never begun. The first result of do must
+// encode as JSON. Run waits for approvers until ctx ends. To continue later, or after a restart,
+// call Run with the same Action: the request for approval stays the same.
 //
 // Errors:
 //   - the error of do, unchanged; later calls with the same key return a *FailedError
-//   - *client.DeniedError when the policy or people deny the action
-//   - *ApprovalRequiredError when ctx ends while people think
-//   - *NotDecidedError when no decision is known; the cause is that of client.SendIntent,
+//   - *client.DeniedError if the policy or the approvers deny the action
+//   - *ApprovalRequiredError if ctx ends before the approvers decide
+//   - *NotDecidedError if no decision is known; the cause is an error of client.SendIntent,
 //     AwaitApproval or ConsumeApproval
 //   - ErrInterrupted, ErrKeyReused, ErrQueueFull
 func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Permit) (any, error)) (Outcome, error) {
@@ -163,14 +162,14 @@ func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Perm
 	return o, err
 }
 
-// openAction gets permission for an action, notes that it begins, and calls use. It calls use with
-// begun for one that was begun before.
+// openAction obtains permission for an action, records that it begins, and calls use. If the action
+// began before, it calls use with begun set.
 func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action, begun bool) error) error {
 	r, err := g.prepareAction(a)
 	if err != nil {
 		return err
 	}
-	defer g.flushQueue(ctx) // after the lock is free, because it may ask about the action
+	defer g.flushQueue(ctx) // after the lock is released, because Flush may ask about the action
 	leave, err := g.Journal.keys.Lock(ctx, r.Key)
 	if err != nil {
 		return fmt.Errorf("run action: %w", err)
@@ -210,11 +209,11 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	return use(known, false)
 }
 
-// preparedAction is an action with its defaults filled in.
+// preparedAction is an action with defaults filled in.
 type preparedAction struct {
 	Action
 	payload jsontext.Value            // canonical
-	shown   map[string]jsontext.Value // the part that the events have
+	shown   map[string]jsontext.Value // the part that events contain
 }
 
 func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
@@ -243,12 +242,12 @@ func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
 	return r, err
 }
 
-// contentDigest covers all that a key must not be reused for.
+// contentDigest covers everything that a key must not be reused for.
 func (r *preparedAction) contentDigest() id.Hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", r.Tool, r.Trace, r.payload))
 }
 
-// answerRepeated answers for an action that has begun before.
+// answerRepeated returns the outcome of an action that began before.
 func (g *Guard) answerRepeated(a *action) (Outcome, error) {
 	if a.Stage == stageStarted {
 		a.Stage, a.Failure = stageDone, ErrInterrupted.Error()
@@ -257,7 +256,7 @@ func (g *Guard) answerRepeated(a *action) (Outcome, error) {
 		}
 		return Outcome{}, ErrInterrupted
 	}
-	if !a.Told {
+	if !a.Stated {
 		if err := g.stateResult(a, false); err != nil {
 			return Outcome{}, err
 		}
@@ -272,7 +271,7 @@ func (g *Guard) answerRepeated(a *action) (Outcome, error) {
 	return o, &FailedError{a.Failure}
 }
 
-// finishAction stores the end of an action and states it.
+// finishAction stores and states the end of an action.
 func (g *Guard) finishAction(a *action, result any, failed error) (Outcome, error) {
 	failed = a.noteEnd(result, failed)
 	o := Outcome{Permit: a.Permit, Result: a.Result}
@@ -282,7 +281,7 @@ func (g *Guard) finishAction(a *action, result any, failed error) (Outcome, erro
 	return o, failed
 }
 
-// noteEnd puts the end into the action. It returns failed, or why the result can't be kept.
+// noteEnd stores the end in the action. It returns failed, or why the result cannot be stored.
 func (a *action) noteEnd(result any, failed error) error {
 	a.Stage = stageDone
 	if d, ok := result.(Disclosed); ok {

@@ -441,7 +441,7 @@ func TestGuardFailOpen(t *testing.T) {
 	o.fail = func(string, bool) bool { return down }
 	var trouble []error
 	g := guarded(t, o, dir, func(c *Config) {
-		c.FailOpen, c.OnTrouble = true, func(err error) { trouble = append(trouble, err) }
+		c.FailOpen, c.OnError = true, func(err error) { trouble = append(trouble, err) }
 	})
 	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
 	if err != nil || !ran.Unasked || d.done != 1 || g.Journal.Queued() != 2 || len(trouble) != 1 {

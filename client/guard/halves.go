@@ -10,22 +10,23 @@ import (
 )
 
 var (
-	// ErrBegun is returned by Begin for an action that was begun before.
+	// ErrBegun is returned by Begin for an action that has begun before.
 	ErrBegun = errors.New("the action was begun before")
 
-	// ErrNotBegun is returned by End for a key without an action that was begun.
+	// ErrNotBegun is returned by End if no action with the key has begun.
 	ErrNotBegun = errors.New("no action of this key was begun")
 )
 
-// Disclosed is a result of an action whose event has more members than the digest of the output. The
-// guard's own members win over those of the same name.
+// Disclosed is a result whose event contains further members in addition to the digest of the
+// output. The guard's members take precedence over members of the same name.
 type Disclosed struct {
 	Output  any
 	Members map[string]any
 }
 
-// Begin is the first half of Run, for an action that another process performs: it gets permission and
-// notes in the journal that the action begins. The action counts as under way until End or Recover.
+// Begin is the first half of Run, for an action that another process executes: it obtains
+// permission and records in the journal that the action begins. The action is in progress until End
+// or Recover.
 //
 // Errors are those of Run, and ErrBegun.
 func (g *Guard) Begin(ctx context.Context, a Action) (permit Permit, err error) {
@@ -39,9 +40,9 @@ func (g *Guard) Begin(ctx context.Context, a Action) (permit Permit, err error) 
 	return permit, err
 }
 
-// End is the second half of Run: it states the result of an action that Begin permitted. output must
-// encode as JSON or be a Disclosed; failed is the error that the action ended with, nil for none. An
-// action that has ended keeps its first result.
+// End is the second half of Run: it states the result of an action that Begin permitted. output
+// must encode as JSON or be a Disclosed; failed is the error of the action, or nil. An action that
+// has ended keeps its first result.
 //
 // Errors are ErrNotBegun, ErrQueueFull and those of the file system.
 func (g *Guard) End(ctx context.Context, key string, output any, failed error) error {
@@ -60,7 +61,7 @@ func (g *Guard) End(ctx context.Context, key string, output any, failed error) e
 	}
 	if a.Stage == stageDone {
 		_, err = g.answerRepeated(a)
-		if _, told := errors.AsType[*FailedError](err); told || errors.Is(err, ErrInterrupted) {
+		if _, isFailed := errors.AsType[*FailedError](err); isFailed || errors.Is(err, ErrInterrupted) {
 			return nil
 		}
 		return err
@@ -79,8 +80,9 @@ func (g *Guard) End(ctx context.Context, key string, output any, failed error) e
 	return nil
 }
 
-// Recover states as unknown the result of each action that was begun and has not ended. The caller MUST
-// know that no process performs one any more. Of an action with a new key, Flush asks the service first.
+// Recover states as unknown the result of each action that has begun and not ended. The caller MUST
+// ensure that no process is still executing one. For an action with a new key, Flush asks the
+// service first.
 func (g *Guard) Recover(ctx context.Context) error {
 	defer g.flushQueue(ctx)
 	for _, hash := range g.Journal.unended() {

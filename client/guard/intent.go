@@ -20,7 +20,7 @@ import (
 // ownMembers are the members that the guard adds to a payload.
 var ownMembers = []string{"phase", "call_id", "salt", "input_digest"}
 
-// describeArguments returns the members of an intent's payload that are about the arguments.
+// describeArguments returns the members of an intent's payload that describe the arguments.
 func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.Value, error) {
 	var given map[string]jsontext.Value
 	if err := json.Unmarshal(arguments, &given); err != nil {
@@ -62,13 +62,13 @@ func (r *preparedAction) intentPayload(callID string, salt []byte) (jsontext.Val
 	return jcs.Marshal(members)
 }
 
-// signIntent signs another intent of an action and stores it, so that the same bytes are sent again
-// after a lost answer and after a crash. An unasked one is queued in the same step.
+// signIntent signs another intent of an action and stores it, so that the same bytes are retried
+// after a lost answer or a crash. An unasked intent is queued in the same step.
 func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 	a.Attempt++
 	use := fmt.Sprintf("intent/%d", a.Attempt)
 	salt := g.Signer.Secret("aps/guard/payload_salt", []byte(use+"\n"+a.Key))
-	payload, err := r.intentPayload(g.callIDOf(a.Key), salt[:16])
+	payload, err := r.intentPayload(g.callIDFor(a.Key), salt[:16])
 	if err != nil {
 		return fmt.Errorf("sign intent: %w", err)
 	}
@@ -92,18 +92,18 @@ func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 		}
 		a.begunEarly = false
 		return nil
-	case a.New: // the intent is not sent again after a restart
+	case a.New: // the intent is not retried after a restart
 		return nil
 	}
 	return g.Journal.store(a, nil)
 }
 
-func (g *Guard) callIDOf(key string) string {
+func (g *Guard) callIDFor(key string) string {
 	name := g.Signer.Secret("aps/guard/call_id", []byte(key))
 	return "call_" + hex.EncodeToString(name[:16])
 }
 
-// intentAction returns the action that an approval of the intent has to be for.
+// intentAction returns the action that an approval of the intent must be for.
 func (g *Guard) intentAction(intent []byte) (grant.Action, error) {
 	e, err := event.Parse(intent, event.Options{MaxBytes: max(len(intent), 1)})
 	if err != nil {
@@ -119,9 +119,9 @@ func (g *Guard) intentAction(intent []byte) (grant.Action, error) {
 // ErrOtherCall is returned by CheckCall.
 var ErrOtherCall = errors.New("the payload is of a call with other arguments")
 
-// CheckCall is for tools that check grants: it reports whether payload, for which the grant was given, is
-// the payload of a call with these arguments. arguments must encode as a JSON object. Errors wrap
-// ErrOtherCall. The grant's action has payload as a whole, see grant.NewAction.
+// CheckCall is for tools that check grants. It returns nil if payload, for which the grant was
+// given, is the payload of a call with these arguments. arguments must encode as a JSON object.
+// Errors wrap ErrOtherCall. The grant's action contains the whole payload, see grant.NewAction.
 func CheckCall(payload []byte, arguments any) error {
 	text, err := jcs.Marshal(arguments)
 	if err != nil {

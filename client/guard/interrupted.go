@@ -7,10 +7,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// RecordInterrupted queues the results of actions that began before this process and have none: unknown for
-// an action without an end. Such an action never runs again, also when it is declared idempotent. Of an action whose
-// decision this process can't know, Flush asks the service first. It is for owners whose keys are made anew for each
-// action. It makes no request. Errors are those of the file system.
+// RecordInterrupted queues the results of actions that began before this process and have none:
+// unknown for an action without an end. Such an action never runs again, even if it is declared
+// idempotent. If this process cannot know the decision on an action, Flush asks the service first.
+// It is for owners that generate a new key for each action. It makes no request. Errors are those
+// of the file system.
 func (g *Guard) RecordInterrupted(ctx context.Context) error {
 	for _, hash := range g.Journal.unended() {
 		if err := g.recordInterrupted(ctx, hash); err != nil {
@@ -27,7 +28,7 @@ func (g *Guard) recordInterrupted(ctx context.Context, hash id.Hash) error {
 	}
 	defer leave()
 	switch {
-	case a.Stage == stageDeciding || a.Told:
+	case a.Stage == stageDeciding || a.Stated:
 		return nil
 	case a.isUndecided():
 		g.Journal.askLater(a.Key)
@@ -39,7 +40,7 @@ func (g *Guard) recordInterrupted(ctx context.Context, hash id.Hash) error {
 	return g.stateResult(a, false)
 }
 
-// lockByHash takes the lock of an action, and returns its newest state. The action is nil when there is none.
+// lockByHash locks an action and returns its latest state, or nil if there is none.
 func (j *Journal) lockByHash(ctx context.Context, hash id.Hash) (a *action, leave func(), err error) {
 	a, err = j.loadByHash(hash)
 	if err != nil || a == nil {

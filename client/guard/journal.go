@@ -14,54 +14,56 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// ErrJournalInUse is returned by OpenJournal while another process holds the journal.
+// ErrJournalInUse is returned by OpenJournal if another process holds the journal.
 var ErrJournalInUse = errors.New("the journal is in use")
 
-// ErrJournalDamaged is returned by OpenJournal if a file of the journal was changed. An action in it could run again, so
-// the journal is not opened. The error names the file and the ways out.
+// ErrJournalDamaged is returned by OpenJournal if a file of the journal was changed. Its actions
+// could otherwise run again, so the journal is not opened. The error names the file and the ways to
+// continue.
 var ErrJournalDamaged = errors.New("the journal is damaged")
 
-// JournalOptions bound a journal. A zero field has its default.
+// JournalOptions limit a journal. Zero fields have defaults.
 type JournalOptions struct {
-	MaxQueued int           // largest number of queued events; default 10,000
-	Keep      time.Duration // how long an action that has ended is remembered; default 7 days
+	MaxQueued int           // maximum number of queued events; default 10,000
+	Keep      time.Duration // how long an ended action is remembered; default 7 days
 
-	segmentBytes int64         // size from which on another file is begun; default linelog.DefaultSegmentBytes
+	segmentBytes int64         // size at which the next file is started; default linelog.DefaultSegmentBytes
 	files        linelog.Files // default linelog.SystemFiles
 }
 
-// Journal keeps an agent's actions and its unsent events in append-only files of a folder. One process holds
-// it at a time. Each step is durable before the next one begins; steps of several actions share a sync.
-// The folder has mode 0700, because the journal holds payloads and results.
+// Journal stores an agent's actions and its unsent events in append-only files of a folder. Only
+// one process at a time can hold it. Each step is durable before the next one begins; steps of
+// several actions share a sync. The folder has mode 0700, because the journal contains payloads and
+// results.
 //
-// In memory it has about 200 bytes for each action that is remembered. Files whose actions are all forgotten
-// and whose events are all sent are removed.
+// It uses about 200 bytes of memory for each remembered action. Files whose actions are all
+// forgotten and whose events are all sent are removed.
 type Journal struct {
 	dir     string
 	options JournalOptions
 	lock    *os.File
-	keys    syncs.KeyLocks[string] // actions under way
+	keys    syncs.KeyLocks[string] // of actions in progress
 	lines   *linelog.Log
-	sending flights
+	sending sends
 	tidying sync.Mutex
 
 	mu        sync.Mutex
 	actions   map[id.Hash]known // by SHA-256 of the key
 	queue     []queued          // ascending by number
-	undecided []id.Hash         // actions of earlier processes that the ledger is asked about
-	reserved  int               // slots of the queue for events of actions under way
-	last      int64             // number of the newest record
+	undecided []id.Hash         // actions of earlier processes that the ledger must be asked about
+	reserved  int               // queue slots for events of actions in progress
+	last      int64             // number of the latest record
 }
 
-// known is where the newest state of an action is.
+// known is where the latest state of an action is stored.
 type known struct {
 	at      linelog.Place
 	number  int64
 	when    id.Instant
-	expires bool // is forgotten after JournalOptions.Keep
+	expires bool // forgotten after JournalOptions.Keep
 }
 
-// OpenJournal opens the journal in a folder, which is made when it is missing. Errors are
+// OpenJournal opens the journal in a folder, which it creates if necessary. Errors are
 // ErrJournalInUse, ErrJournalDamaged and those of the file system.
 func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	if o.MaxQueued == 0 {
@@ -76,7 +78,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	if o.files == nil {
 		o.files = linelog.SystemFiles{}
 	}
-	j := &Journal{dir: dir, options: o, actions: map[id.Hash]known{}, sending: newFlights()}
+	j := &Journal{dir: dir, options: o, actions: map[id.Hash]known{}, sending: newSends()}
 	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -97,7 +99,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	return j, nil
 }
 
-// readLines reads the journal, and takes over that of older programs.
+// readLines reads the journal and imports the journal of an older version.
 func (j *Journal) readLines() (err error) {
 	if j.lines, err = linelog.Open(j.options.files, j.dir, j.options.segmentBytes, j.readLine); err != nil {
 		return err
@@ -105,7 +107,7 @@ func (j *Journal) readLines() (err error) {
 	if err := j.importFolders(); err != nil {
 		return err
 	}
-	j.forgetOver()
+	j.forgetExpired()
 	return j.tidy()
 }
 

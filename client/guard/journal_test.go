@@ -283,7 +283,7 @@ func TestFlushAtOnce(t *testing.T) {
 
 // A caller whose flush another one made, whose context ended, tries again.
 func TestFlushOfAnotherIsCancelled(t *testing.T) {
-	f := newFlights()
+	f := newSends()
 	ctx, cancel := context.WithCancel(t.Context())
 	entered := make(chan struct{})
 	var group sync.WaitGroup

@@ -13,16 +13,17 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// Folders of journals of older programs: one file for each action, and one for each queued event, with
-// ascending numbers as names.
+// Folders of journals of older versions: one file for each action, and one for each queued event,
+// with ascending numbers as names.
 const (
 	actionsFolder = "actions"
 	queueFolder   = "queue"
 )
 
-// importFolders takes over the journal of an older program. A file is removed when its content is durable
-// in the lines, so a crash in between takes it over again. An action that the lines have is not taken over, because its
-// state there may be newer. An event is sent twice, as a replay.
+// importFolders imports the journal of an older version. A file is removed once its content is
+// durable in the lines, so a crash in between imports it again. An action that the lines already
+// contain is not imported, because its state there may be newer. An event may be sent twice, which
+// is a replay.
 func (j *Journal) importFolders() error {
 	for _, folder := range []struct {
 		name string

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// maxIntents is how often one call of Run states an intent, where the ledger has no decision or no
-// approval for the one before.
+// maxIntents is the maximum number of intents per call of Run. Another one is stated if the ledger
+// has no decision or no approval for the previous one.
 const maxIntents = 4
 
-// errForget says that another intent has to be stated in place of this one.
+// errForget means that another intent must replace this one.
 var errForget = errors.New("the service does not tell its decision on the event")
 
-// obtainPermit sends the intent of an action, and waits for people where the ledger demands it.
+// obtainPermit sends the intent of an action, and waits for approvers if the ledger requires it.
 func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) error {
 	for range maxIntents {
 		if len(a.Intent) == 0 {
@@ -27,7 +27,7 @@ func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) 
 		}
 		err := g.decideIntent(ctx, r, a)
 		if err != nil {
-			g.takeBegunBack(a, err)
+			g.revokeBegin(a, err)
 		}
 		if !errors.Is(err, errForget) {
 			return err
@@ -37,7 +37,7 @@ func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) 
 	return g.notDecided(a, errForget)
 }
 
-// decideIntent gets the decision on the stored intent.
+// decideIntent obtains the decision on the stored intent.
 func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) error {
 	if a.Approval != nil {
 		return g.obtainGrant(ctx, a)
@@ -69,11 +69,11 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 	case result.Decision == id.Allow || result.Status == client.Created:
 		return nil
 	}
-	return errForget // a replay of which the service does not tell the decision
+	return errForget // a replay without a decision
 }
 
-// sendIntent sends an intent and asks for its approval. A key that may not ask for approvals still learns
-// the decision: its event was refused before it was stored.
+// sendIntent sends an intent and requests its approval. An ingest key that may not request
+// approvals still obtains the decision: its event was refused before it was stored.
 func (g *Guard) sendIntent(ctx context.Context, intent []byte) (client.Result, error) {
 	result, err := g.Client.SendIntent(ctx, intent)
 	if isStatus(err, http.StatusForbidden) {
@@ -82,7 +82,8 @@ func (g *Guard) sendIntent(ctx context.Context, intent []byte) (client.Result, e
 	return result, err
 }
 
-// isStoredUnasked reports whether the intent is stored and needs an approval that could not be asked for.
+// isStoredUnasked reports whether the intent is stored and needs an approval that could not be
+// requested.
 func isStoredUnasked(err error) bool {
 	answer, ok := errors.AsType[*client.Error](err)
 	return ok && answer.Code == "not_asked"
@@ -99,33 +100,34 @@ func (g *Guard) notDecided(a *action, err error) error {
 
 var errNobodyAsked = errors.New("people have to approve, and nobody could be asked")
 
-// takeApproval keeps the approval that an intent needs, if it is for this intent.
-func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
-	if asked == nil {
+// takeApproval stores the approval that an intent needs, if it is for this intent.
+func (g *Guard) takeApproval(a *action, requested *client.Approval) error {
+	if requested == nil {
 		return g.notDecided(a, errNobodyAsked)
 	}
 	act, err := g.intentAction(a.Intent)
 	if err != nil {
 		return err
 	}
-	if asked.ActionDigest != act.Digest() {
+	if requested.ActionDigest != act.Digest() {
 		return g.notDecided(a, fmt.Errorf("%w: the approval is for another action", client.ErrAnswer))
 	}
-	a.Approval, a.Asked, a.Stage = asked, true, stageDeciding
+	a.Approval, a.Asked, a.Stage = requested, true, stageDeciding
 	a.Permit.Decision, a.Permit.Approved = id.AllowWithObligation, string(act.Payload)
 	if err := g.Journal.store(a, nil); err != nil {
 		return g.notDecided(a, err)
 	}
 	a.begunEarly = false
-	g.OnAsk(*asked)
+	g.OnAsk(*requested)
 	return nil
 }
 
-// maxLostQuorums is how often one call waits again for an approval whose quorum was lost.
+// maxLostQuorums is how often one call waits again for an approval that lost its quorum.
 const maxLostQuorums = 8
 
-// obtainGrant waits for an approval and consumes it. The journal keeps the approval's id, so the
-// wait continues after a restart. A consumed approval gives its grant again while the grant is valid.
+// obtainGrant waits for an approval and consumes it. The journal stores the approval's ID, so the
+// wait continues after a restart. A consumed approval returns its grant again while the grant is
+// valid.
 func (g *Guard) obtainGrant(ctx context.Context, a *action) error {
 	for range maxLostQuorums {
 		p, err := g.Client.AwaitApproval(ctx, a.Approval.ID)
@@ -141,7 +143,7 @@ func (g *Guard) obtainGrant(ctx context.Context, a *action) error {
 		switch {
 		case err == nil:
 			return nil
-		case isQuorumLost(err): // it is pending again
+		case isQuorumLost(err): // pending again
 		case isStatus(err, http.StatusGone), isStatus(err, http.StatusConflict):
 			return errForget
 		default:
@@ -156,8 +158,8 @@ func isQuorumLost(err error) bool {
 	return ok && answer.Code == "quorum_lost"
 }
 
-// denyAction forgets a denied intent, so the next Run of the same action asks again. The ledger has
-// the denial in the record of the intent.
+// denyAction forgets a denied intent, so the next Run of the same action asks again. The record of
+// the intent in the ledger states the denial.
 func (g *Guard) denyAction(a *action, result client.Result) error {
 	reason := result.Reason
 	if reason == "" {
@@ -170,26 +172,27 @@ func (g *Guard) denyAction(a *action, result client.Result) error {
 	return g.forgetDenied(a, nil, &client.DeniedError{Reason: reason, Event: a.Permit.EventID, Decision: decision})
 }
 
-// denyByPeople states that people denied the action, or that time did, and forgets intent and approval.
+// denyByPeople states that approvers denied the action or that the request expired, and forgets
+// intent and approval.
 func (g *Guard) denyByPeople(a *action, p client.Approval) error {
 	denial := p.Denial(client.Decision{Decision: id.AllowWithObligation})
 	denial.Event = a.Permit.EventID
 	statement, err := g.signResult(a, fmt.Sprintf("denied/%d", a.Attempt), "denied")
 	if err != nil {
-		g.OnTrouble(fmt.Errorf("state denial: %w", err))
+		g.OnError(fmt.Errorf("state denial: %w", err))
 	}
 	return g.forgetDenied(a, statement, denial)
 }
 
-// forgetDenied forgets intent and approval, and queues the statement of the denial, nil for none. An
-// action whose key is not used again needs no line.
+// forgetDenied forgets intent and approval, and queues the statement of the denial, if any. An
+// action whose key is not reused needs no line.
 func (g *Guard) forgetDenied(a *action, statement []byte, denial *client.DeniedError) error {
 	if a.isForgettable() {
 		return denial
 	}
 	a.Intent, a.Approval = nil, nil
 	if err := g.Journal.store(a, statement); err != nil {
-		g.OnTrouble(fmt.Errorf("forget denied intent: %w", err))
+		g.OnError(fmt.Errorf("forget denied intent: %w", err))
 	}
 	return denial
 }

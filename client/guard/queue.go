@@ -12,31 +12,31 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// ErrQueueFull is returned when the journal's queue holds JournalOptions.MaxQueued events,
-// reserved slots included.
+// ErrQueueFull is returned if the journal's queue contains JournalOptions.MaxQueued events,
+// including reserved slots.
 var ErrQueueFull = errors.New("the queue of events on disk is full")
 
 // queued is a signed event that was not sent yet.
 type queued struct {
 	number int64
 	at     linelog.Place
-	alone  bool // sent in a request of its own, because a result must not overtake its intent
-	// forgets says that the action is forgotten with the event, because its key is not used again.
+	alone  bool // sent in a separate request, because a result must not overtake its intent
+	// forgets means that the action is forgotten with the event, because its key is not reused.
 	forgets bool
 	hash    id.Hash // of the action's key
 }
 
 func compareQueued(q queued, number int64) int { return cmp.Compare(q.number, number) }
 
-// Queued returns what Flush has to do: events that the service has not been sent yet, and actions of earlier
-// processes about which it has not been asked yet.
+// Queued returns the number of items that Flush has to process: unsent events, and actions of
+// earlier processes that the service must be asked about.
 func (j *Journal) Queued() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.queue) + len(j.undecided)
 }
 
-// reserveSlot keeps a slot of the queue for one event until release is called.
+// reserveSlot reserves a queue slot for one event until release is called.
 func (j *Journal) reserveSlot() (release func(), err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,7 +51,7 @@ func (j *Journal) reserveSlot() (release func(), err error) {
 	}, nil
 }
 
-// addQueued adds the event of a record to the queue. The caller holds j.mu.
+// addQueued adds the event of a record to the queue. The caller must hold j.mu.
 func (j *Journal) addQueued(r record, at linelog.Place) {
 	q := queued{number: r.Number, at: at, alone: r.Alone}
 	if r.Action != nil {
@@ -67,7 +67,7 @@ func (j *Journal) addQueued(r record, at linelog.Place) {
 	j.queue = slices.Insert(j.queue, i, q)
 }
 
-// removeQueued removes an event from the queue. The caller holds j.mu.
+// removeQueued removes an event from the queue. The caller must hold j.mu.
 func (j *Journal) removeQueued(number int64) {
 	i, there := slices.BinarySearchFunc(j.queue, number, compareQueued)
 	if !there {
@@ -81,7 +81,7 @@ func (j *Journal) removeQueued(number int64) {
 	j.queue = slices.Delete(j.queue, i, i+1)
 }
 
-// queuedAt returns the queued event with a number, nil for none. The caller holds j.mu.
+// queuedAt returns the queued event with a number, or nil. The caller must hold j.mu.
 func (j *Journal) queuedAt(number int64) *queued {
 	i, there := slices.BinarySearchFunc(j.queue, number, compareQueued)
 	if !there {
@@ -90,11 +90,11 @@ func (j *Journal) queuedAt(number int64) *queued {
 	return &j.queue[i]
 }
 
-// maxGathered bounds the bytes of marks that are not written, because no action syncs them.
+// maxGathered limits the bytes of unwritten marks that no action has synced yet.
 const maxGathered = 64 << 10
 
-// markSent takes events out of the queue. The mark is written with the next step of an action. After a crash
-// before that the events are sent again, which the service answers as a replay.
+// markSent removes events from the queue. The mark is written with the next step of an action.
+// After a crash before that the events are sent again, and the service answers with a replay.
 func (j *Journal) markSent(numbers []int64) error {
 	r := record{Sent: numbers}
 	j.numberRecord(&r)
@@ -115,7 +115,7 @@ func (j *Journal) markSent(numbers []int64) error {
 	return nil
 }
 
-// queuedUpTo returns queued events up to a number, oldest first: either several that may be sent in one
+// queuedUpTo returns queued events up to a number, oldest first: either several that may share a
 // request, or one.
 func (j *Journal) queuedUpTo(number int64) (batch []queued) {
 	j.mu.Lock()
@@ -129,7 +129,7 @@ func (j *Journal) queuedUpTo(number int64) (batch []queued) {
 	return batch
 }
 
-// newestNumber returns the number that no queued event exceeds.
+// newestNumber returns the highest number of a queued event.
 func (j *Journal) newestNumber() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

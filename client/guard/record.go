@@ -11,20 +11,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// record is a line of the journal: the new state of an action, an event for the queue, or both; or events
-// that left the queue. A record with a smaller number than a known one of the same action is older than it.
+// record is a line of the journal: the new state of an action, an event for the queue, or both; or
+// events that left the queue. Of two records of an action, the one with the larger number is newer.
 type record struct {
 	Number int64          `json:"n"`
 	When   id.Instant     `json:"at"`
 	Action *action        `json:"action,omitempty"`
 	Event  jsontext.Value `json:"event,omitempty"` // its number in the queue is Number
-	Alone  bool           `json:"alone,omitzero"`  // the event is sent in a request of its own
+	Alone  bool           `json:"alone,omitzero"`  // the event is sent in a separate request
 	Sent   []int64        `json:"sent,omitempty"`  // numbers of events that were sent or dropped
-	// NotBegun is the key of an action that is Undecided in an earlier record and was not begun
+	// NotBegun is the key of an action that is Undecided in an earlier record and did not begin.
 	NotBegun string `json:"not_begun,omitzero"`
 }
 
-// numberRecord gives a record its number and time.
+// numberRecord sets the number and the time of a record.
 func (j *Journal) numberRecord(r *record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -32,9 +32,9 @@ func (j *Journal) numberRecord(r *record) {
 	r.Number, r.When = j.last, id.InstantOf(time.Now())
 }
 
-// store writes the state of an action and, unless it is nil, an event for the queue, and returns when they are
-// durable. After an error both are as before. The caller holds a slot of the queue for the event, and the
-// lock of the key.
+// store durably writes the state of an action and, unless it is nil, an event for the queue. After
+// an error both are unchanged. The caller must hold a queue slot for the event, and the lock of the
+// key.
 func (j *Journal) store(a *action, event []byte) error {
 	return j.write(j.newRecord(a, event))
 }
@@ -45,7 +45,8 @@ func (j *Journal) newRecord(a *action, event []byte) record {
 	return r
 }
 
-// storeWithEvent is store for an event without a slot of the queue. ErrQueueFull when there is none.
+// storeWithEvent is store for an event without a reserved queue slot. It returns ErrQueueFull if
+// there is no free slot.
 func (j *Journal) storeWithEvent(a *action, event []byte) error {
 	release, err := j.reserveSlot()
 	if err != nil {
@@ -55,7 +56,7 @@ func (j *Journal) storeWithEvent(a *action, event []byte) error {
 	return j.store(a, event)
 }
 
-// write appends a record, and takes it over when it is durable.
+// write appends a record, and applies it once it is durable.
 func (j *Journal) write(r record) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -71,7 +72,7 @@ func (j *Journal) write(r record) error {
 	return nil
 }
 
-// takeRecord changes actions and queue as a record says. The caller holds j.mu.
+// takeRecord applies a record to the actions and the queue. The caller must hold j.mu.
 func (j *Journal) takeRecord(r record, at linelog.Place) {
 	j.last = max(j.last, r.Number)
 	if r.Action != nil {
@@ -91,7 +92,7 @@ func (j *Journal) takeRecord(r record, at linelog.Place) {
 	}
 }
 
-// readLine takes a line over when the journal opens.
+// readLine applies a line when the journal is opened.
 func (j *Journal) readLine(text []byte, at linelog.Place) error {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -101,7 +102,7 @@ func (j *Journal) readLine(text []byte, at linelog.Place) error {
 	return nil
 }
 
-// setAction makes a record the newest state of its action. The caller holds j.mu.
+// setAction makes a record the latest state of its action. The caller must hold j.mu.
 func (j *Journal) setAction(r record, at linelog.Place) {
 	hash := keyHash(r.Action.Key)
 	before := j.actions[hash]
@@ -113,7 +114,7 @@ func (j *Journal) setAction(r record, at linelog.Place) {
 	j.actions[hash] = known{at: at, number: r.Number, when: r.When, expires: r.Action.expires()}
 }
 
-// forgetAction removes an action whose newest state has that number. The caller holds j.mu.
+// forgetAction removes an action if its latest state has that number. The caller must hold j.mu.
 func (j *Journal) forgetAction(hash id.Hash, number int64) {
 	if k, ok := j.actions[hash]; ok && k.number == number {
 		k.at.Drop()

@@ -16,19 +16,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// stateResult stores the end of an action with the event that states it, for Flush to send. reserved says
-// that the queue holds a slot for it. Without a slot the end alone is stored.
+// stateResult stores the end of an action together with the event that states it, for Flush to
+// send. reserved reports whether the queue has a slot for the event; if not, only the end is
+// stored.
 func (g *Guard) stateResult(a *action, reserved bool) error {
 	statement, err := g.signResult(a, "result", a.resultStatus())
 	if err != nil {
 		return fmt.Errorf("state result: %w", err)
 	}
-	a.Told = true
+	a.Stated = true
 	if reserved {
 		return g.Journal.store(a, statement)
 	}
 	if err := g.Journal.storeWithEvent(a, statement); err != nil {
-		a.Told = false
+		a.Stated = false
 		if errors.Is(err, ErrQueueFull) {
 			err = errors.Join(err, g.Journal.store(a, nil))
 		}
@@ -37,8 +38,8 @@ func (g *Guard) stateResult(a *action, reserved bool) error {
 	return nil
 }
 
-// signResult signs a result of the intent. The event has the same id each time, so a crash in
-// between makes no second event.
+// signResult signs a result of the intent. The event has the same ID each time, so a crash in
+// between does not create a second event.
 func (g *Guard) signResult(a *action, use, status string) ([]byte, error) {
 	payload := map[string]any{}
 	if len(a.Members) > 0 {
@@ -46,7 +47,7 @@ func (g *Guard) signResult(a *action, use, status string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	payload["phase"], payload["call_id"], payload["status"] = event.PhaseResult, g.callIDOf(a.Key), status
+	payload["phase"], payload["call_id"], payload["status"] = event.PhaseResult, g.callIDFor(a.Key), status
 	if a.Result != nil {
 		sum := sha256.Sum256(a.Result)
 		payload["output_digest"] = hex.EncodeToString(sum[:])
@@ -62,13 +63,13 @@ func (g *Guard) signResult(a *action, use, status string) ([]byte, error) {
 	}
 	return g.signDerivedEvent(a.Key, use, client.Event{
 		ActionKind: "tool_call", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
-		// The service needs parent_event_id to see that the policy is not asked again.
+		// With parent_event_id the service does not evaluate the policy again.
 		Extra: map[string]any{"parent_event_id": a.Permit.EventID},
 	})
 }
 
-// grantNonce returns the nonce of a grant, "" for a text in another form. The signature is not checked,
-// because the tool that takes the grant does that.
+// grantNonce returns the nonce of a grant, or "" for a text of another form. It does not verify the
+// signature, because the tool that accepts the grant does.
 func grantNonce(note string) string {
 	const header, nonce, lines = 0, 6, 9
 	text := strings.SplitN(note, "\n", lines+1)
@@ -83,7 +84,7 @@ func (g *Guard) eventIDFor(key, use string) id.Event {
 	return id.Event("evt_" + hex.EncodeToString(name[:16]))
 }
 
-// signDerivedEvent signs an event whose id and salt are derived from the action's key.
+// signDerivedEvent signs an event whose ID and salt are derived from the action's key.
 func (g *Guard) signDerivedEvent(key, use string, e client.Event) ([]byte, error) {
 	salt := g.Signer.Secret("aps/guard/salt", []byte(use+"\n"+key))
 	e.EventID = g.eventIDFor(key, use)

@@ -10,9 +10,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// tidy forgets actions that ended long ago, and removes files that nothing needs. Where most of the journal
-// is not needed, it moves the rest of the oldest file to the newest. So the files have at most about three
-// times the bytes that are needed, and 12 MiB.
+// tidy forgets actions that ended long ago, and removes files that are no longer needed. If most of
+// the journal is not needed, it moves the rest of the oldest file to the latest. So the files have
+// at most about three times the needed bytes, plus 12 MiB.
 func (j *Journal) tidy() error {
 	if !j.tidying.TryLock() {
 		return nil
@@ -38,7 +38,7 @@ func (j *Journal) tidy() error {
 	}
 }
 
-// moved is a line that is copied from the oldest file to the newest.
+// moved is a line that is copied from the oldest file to the latest.
 type moved struct {
 	number   int64
 	from     linelog.Place
@@ -75,8 +75,8 @@ func (j *Journal) moveOldest() error {
 	return nil
 }
 
-// copyRecord appends the needed part of a record. It keeps the number, so that a newer state that was appended
-// before counts.
+// copyRecord appends the needed part of a record. It keeps the number, so that a newer state that
+// was appended before takes precedence.
 func (j *Journal) copyRecord(r record, at linelog.Place) (m moved, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,7 +85,7 @@ func (j *Journal) copyRecord(r record, at linelog.Place) (m moved, err error) {
 		m.hash = keyHash(r.Action.Key)
 		k := j.actions[m.hash]
 		m.isAction = k.at == at
-		if m.isAction && j.isOver(k) {
+		if m.isAction && j.hasExpired(k) {
 			j.forgetAction(m.hash, k.number)
 			m.isAction = false
 		}
@@ -108,12 +108,12 @@ func (j *Journal) copyRecord(r record, at linelog.Place) (m moved, err error) {
 	return m, err
 }
 
-// isOver reports whether an action is forgotten by now.
-func (j *Journal) isOver(k known) bool {
+// hasExpired reports whether an action may be forgotten now.
+func (j *Journal) hasExpired(k known) bool {
 	return k.expires && k.when.Time().Before(time.Now().Add(-j.options.Keep))
 }
 
-// replacePlace notes where the copy of a line is, unless the line is not needed any more.
+// replacePlace records the place of a line's copy, unless the line is no longer needed.
 func (j *Journal) replacePlace(m moved, to linelog.Place) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -130,12 +130,12 @@ func (j *Journal) replacePlace(m moved, to linelog.Place) {
 	}
 }
 
-// forgetOver forgets actions that ended long ago.
-func (j *Journal) forgetOver() {
+// forgetExpired forgets actions that ended long ago.
+func (j *Journal) forgetExpired() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for hash, k := range j.actions {
-		if j.isOver(k) {
+		if j.hasExpired(k) {
 			j.forgetAction(hash, k.number)
 		}
 	}

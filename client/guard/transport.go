@@ -22,11 +22,11 @@ const GrantHeader = "Agentledger-Grant"
 // CallHeader is the header in which a tool receives Permit.Approved with the grant, in base64.
 const CallHeader = "Agentledger-Call"
 
-// MaxRequestBody is the largest body in bytes that a Transport sends. A Transport reads
-// the whole body into memory, because the decision covers all of its bytes.
+// MaxRequestBody is the maximum size in bytes of a body that a Transport sends. A Transport reads
+// the whole body into memory, because the decision covers all of it.
 const MaxRequestBody = 8 << 20
 
-// ErrRepeated is returned for a request that was made before: its answer is not kept.
+// ErrRepeated is returned for a request that was already made, because its answer is not stored.
 var ErrRepeated = errors.New("the request was made before")
 
 // Transport is an http.RoundTripper whose requests are guarded actions.
@@ -38,10 +38,9 @@ type Transport struct {
 	Describe func(r *http.Request, body []byte) (Action, error)
 }
 
-// DescribeRequest returns the action of a request. The tool is http.<method>, and the
-// payload has method, host, path, query and the body's SHA-256. The key is the
-// Idempotency-Key with method and address. A request without that header is a new action
-// each time.
+// DescribeRequest returns the action of a request. The tool is http.<method>, and the payload
+// contains method, host, path, query and the SHA-256 of the body. The key is the Idempotency-Key
+// with method and address. A request without that header is a new action each time.
 func DescribeRequest(r *http.Request, body []byte) (Action, error) {
 	sum := sha256.Sum256(body)
 	a := Action{
@@ -57,8 +56,8 @@ func DescribeRequest(r *http.Request, body []byte) (Action, error) {
 	return a, nil
 }
 
-// RoundTrip makes a request once, if it is allowed. Errors are those of Guard.Run and of
-// the base transport, and ErrRepeated.
+// RoundTrip makes a request once, if it is allowed. Errors are those of Guard.Run and of the base
+// transport, and ErrRepeated.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readRequestBody(r)
 	if err != nil {

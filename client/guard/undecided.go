@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// isUndecided reports whether it is for the ledger to say whether the action of an earlier process began.
+// isUndecided reports whether only the ledger knows if an action of an earlier process began.
 func (a *action) isUndecided() bool { return a.Stage == stageStarted && a.Undecided }
 
-// askLater keeps an action of an earlier process until Flush has asked what was decided on it.
+// askLater keeps an action of an earlier process until Flush has asked for the decision on it.
 func (j *Journal) askLater(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -22,7 +22,7 @@ func (j *Journal) askLater(key string) {
 	}
 }
 
-// undecidedNow returns the actions that are to be asked about.
+// undecidedNow returns the actions that the service must be asked about.
 func (j *Journal) undecidedNow() []id.Hash {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -35,7 +35,8 @@ func (j *Journal) dropUndecided(hash id.Hash) {
 	j.undecided = slices.DeleteFunc(j.undecided, func(h id.Hash) bool { return h == hash })
 }
 
-// recoverUndecided asks about the actions of earlier processes. Those that it can't ask about stay for the next time.
+// recoverUndecided asks about the actions of earlier processes. Actions that it cannot ask about
+// remain for the next time.
 func (g *Guard) recoverUndecided(ctx context.Context) error {
 	var failures error
 	for _, hash := range g.Journal.undecidedNow() {
@@ -60,7 +61,7 @@ func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) error {
 	}
 	defer leave()
 	switch {
-	case a.Stage == stageDone && !a.Told: // the queue was full
+	case a.Stage == stageDone && !a.Stated: // the queue was full
 		return g.stateResult(a, false)
 	case !a.isUndecided():
 		return nil
@@ -70,14 +71,15 @@ func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) error {
 	case err != nil:
 		return err
 	case !mayHaveBegun:
-		return g.Journal.takeBack(a.Key, false) // after a crash the ledger is asked again
+		return g.Journal.revoke(a.Key, false) // after a crash the ledger is asked again
 	}
 	a.Stage, a.Failure, a.Undecided = stageDone, ErrInterrupted.Error(), false
 	return g.stateResult(a, false)
 }
 
-// askAboutIntent asks the ledger whether it has permitted an action. Only then the action can have begun. Nothing
-// is stored by the question. A service that will never answer it leaves the end of the action unknown.
+// askAboutIntent asks the ledger whether it has permitted an action, because only then the action
+// can have begun. The question stores nothing. If the service will never answer it, the end of the
+// action remains unknown.
 func (g *Guard) askAboutIntent(ctx context.Context, a *action) (mayHaveBegun bool, err error) {
 	r, stored, err := g.Client.FindEvent(ctx, a.Intent)
 	switch {
@@ -85,8 +87,8 @@ func (g *Guard) askAboutIntent(ctx context.Context, a *action) (mayHaveBegun boo
 		return true, nil
 	case err != nil:
 		return false, err
-	case !stored, r.Status == client.Created: // a service that does not know the question has stored it now
+	case !stored, r.Status == client.Created: // a service that does not support the question has stored it now
 		return false, nil
 	}
-	return r.Decision == id.Allow || r.Decision == 0, nil // no decision is told of an event of the log before
+	return r.Decision == id.Allow || r.Decision == 0, nil // an event of a succeeded log has no decision
 }

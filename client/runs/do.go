@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// Do reports a step under its key, and the step's end under the key with resultSuffix.
+// Do reports a step under its key, and the end of the step under the key with resultSuffix.
 const (
 	stepStarted   = "started"
 	stepSucceeded = "succeeded"
@@ -20,11 +20,11 @@ const (
 	resultKind   = "result"
 )
 
-// progress is the part of the ledger's record of a run that Do needs.
+// progress is the part of a run's record in the ledger that Do needs.
 type progress struct {
 	mu       sync.Mutex
 	attempts map[string]int  // highest attempt by key
-	done     map[string]bool // keys of steps that have succeeded
+	done     map[string]bool // keys of the steps that succeeded
 }
 
 func (p *progress) addReportedSteps(steps ...Step) {
@@ -41,7 +41,7 @@ func (p *progress) addReportedSteps(steps ...Step) {
 	}
 }
 
-// nextAttempt returns the number of a step's next attempt, and whether the step has
+// nextAttempt returns the number of a step's next attempt, and whether the step has already
 // succeeded.
 func (p *progress) nextAttempt(key string) (attempt int, done bool) {
 	p.mu.Lock()
@@ -61,18 +61,17 @@ func (r *Run) loadProgress(ctx context.Context) error {
 	return nil
 }
 
-// Do does a step of the run. It reports that the step is started, calls do if the policy
-// allows the step, and reports the result under the key `<key>.result` with the kind
-// result. Do sets Status and Attempt of the step.
+// Do executes a step of the run. It reports that the step is started, calls do if the policy allows
+// the step, and reports the result under the key `<key>.result` with the kind result. Do sets
+// Status and Attempt of the step.
 //
-// A step that has succeeded is not done again, also after a restart; done is true for it
-// too. A step that failed, was denied or was interrupted is done again as its next
-// attempt. A function can therefore run again after it was killed. Use package guard where
-// that must not happen. Step.Approval is consumed by one attempt: another attempt needs another
-// approval.
+// A step that has succeeded is not executed again, even after a restart; done is then true as well.
+// A step that failed, was denied or was interrupted is executed again as its next attempt, so a
+// function can run again after it was killed. Use package guard if that must not happen. One
+// attempt consumes Step.Approval: another attempt needs another approval.
 //
-// Errors are a *client.DeniedError, the error of do unchanged, and those of Report. Two
-// calls for one key MUST NOT overlap.
+// Errors are a *client.DeniedError, the error of do unchanged, and those of Report. Two calls for
+// one key MUST NOT overlap.
 func (r *Run) Do(ctx context.Context, s Step, do func(context.Context) error) (done bool, err error) {
 	attempt, known := r.progress.nextAttempt(s.Key)
 	if known {
@@ -85,7 +84,7 @@ func (r *Run) Do(ctx context.Context, s Step, do func(context.Context) error) (d
 	}
 	result := Step{Key: s.Key + resultSuffix, Attempt: attempt, Kind: resultKind, Status: stepSucceeded}
 	var failed error
-	if d := reported[0]; !d.MayGoOn() {
+	if d := reported[0]; !d.MayProceed() {
 		decision := client.Decision{Decision: d.Decision, PolicyID: d.PolicyID, RuleID: d.RuleID, Reason: d.Reason}
 		failed = &client.DeniedError{Reason: d.Reason, Decision: decision}
 		result.Status = stepSkipped

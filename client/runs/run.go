@@ -1,20 +1,18 @@
-// Package runs reports the runs of a tool that holds no signing key.
+// Package runs reports the runs of a tool that has no signing key.
 //
-// The service signs the events of such a run. It relies on the ingest key of the caller,
-// which needs the scope workflows.
+// The service signs the events of such a run. It authenticates the caller by the ingest key, which
+// needs the scope workflows.
 //
 // Invariants:
 //
 //   - A run is started once for each Options.External, however often Start is called.
 //   - A step is in the ledger once for each key and attempt, however often it is reported.
-//   - Run.Do does not repeat a step that has succeeded, also after a restart.
+//   - Run.Do does not repeat a step that has succeeded, even after a restart.
 //
-// The methods of a Run may be called by several goroutines, but Run.Do not twice at a
-// time for one key. All methods but Run.Do may be repeated after any error.
+// The methods of a Run are safe for concurrent use, except that Run.Do must not run twice at a time
+// for one key. All methods except Run.Do may be repeated after any error.
 //
 // Errors are those of client.Client.Call; Run.Do also returns a *client.DeniedError.
-//
-// The package is stable in the sense of README, section Stability.
 //
 // The package is stable in the sense of README, section Stability.
 package runs
@@ -34,8 +32,8 @@ import (
 // Status is the state of a run.
 type Status string
 
-// The states. All but Running are final. Abandoned is the end of a run that was silent
-// for too long; no tool sends it.
+// States. All except Running are final. Abandoned is the end of a run that was silent for too long;
+// no tool sends it.
 const (
 	Running   Status = "running"
 	Succeeded Status = "succeeded"
@@ -51,26 +49,26 @@ type Workflow struct {
 	Tool    string `json:"tool,omitzero"`
 }
 
-// Options describe a run that is started. Workflow.Name is the only required field.
+// Options describe a run to start. Only Workflow.Name is required.
 type Options struct {
 	Workflow Workflow `json:"workflow"`
-	// External is the tool's own name of the run. Start with the same ingest key and the
-	// same name finds the run again, also after a restart. "" stands for a new random name.
+	// External is the tool's own name of the run. Start with the same ingest key and the same name
+	// finds the run again, even after a restart. If "", Start generates a random name.
 	External string `json:"external_run_id"`
-	// enabled for the bridge; "" is the organization's bridge agent
+	// Agent must be enabled for the bridge. If "", it is the organization's bridge agent.
 	Agent       id.Agent `json:"agent_id,omitzero"`
-	Trace       id.Trace `json:"trace_id,omitzero"`      // "" is the run's id
-	Planned     *int     `json:"planned_steps,omitzero"` // number of different step keys to come
+	Trace       id.Trace `json:"trace_id,omitzero"`      // if "", the run's ID
+	Planned     *int     `json:"planned_steps,omitzero"` // planned number of distinct step keys
 	InputDigest *id.Hash `json:"input_digest,omitzero"`
 }
 
-// Run is a run at the service. It is made by Start.
+// Run is a run at the service. Create it with Start.
 type Run struct {
 	ID      string
 	Trace   id.Trace
 	Agent   id.Agent
 	Status  Status // at the time of Start
-	Resumed bool   // the run was there before Start
+	Resumed bool   // whether the run existed before Start
 
 	client   *client.Client
 	progress progress
@@ -80,13 +78,13 @@ const runsPath = "/v1/ingest/workflows/runs"
 
 func (r *Run) resourcePath() string { return runsPath + "/" + url.PathEscape(r.ID) }
 
-// Start starts a run, or finds the run of the same Options.External in any state. It
-// reads the recorded steps of a run that it found.
+// Start starts a run, or finds the run with the same Options.External in any state. It reads the
+// recorded steps of a run that it finds.
 func Start(ctx context.Context, c *client.Client, o Options) (*Run, error) {
 	if o.External == "" {
 		var name [16]byte
 		_, _ = rand.Read(name[:])                // never fails
-		o.External = fmt.Sprintf("run-%x", name) // so that a lost answer makes no second run
+		o.External = fmt.Sprintf("run-%x", name) // so that a retry after a lost answer does not start a second run
 	}
 	var started struct {
 		ID     string        `json:"run_id"`
@@ -120,21 +118,21 @@ func malformedAnswer(why string) error {
 type Ending struct {
 	Status       Status   `json:"status"`
 	OutputDigest *id.Hash `json:"output_digest,omitzero"`
-	Error        string   `json:"error,omitzero"` // for people, at most 1,024 characters
+	Error        string   `json:"error,omitzero"` // for humans, at most 1,024 characters
 }
 
 // Result summarizes a run, during the run or after its end.
 type Result struct {
 	Status   Status   `json:"status"`
-	Recorded int      `json:"steps_recorded"`  // number of different step keys
-	Planned  *int     `json:"steps_planned"`   // nil when Options.Planned was nil
-	Gap      *int     `json:"gap"`             // Planned less Recorded, nil before the end
+	Recorded int      `json:"steps_recorded"`  // number of distinct step keys
+	Planned  *int     `json:"steps_planned"`   // nil if Options.Planned was nil
+	Gap      *int     `json:"gap"`             // Planned minus Recorded; nil before the end
 	Events   int      `json:"events_recorded"` // leaves under Root
 	Root     *id.Hash `json:"run_root"`        // nil before the end
 }
 
-// Complete ends the run. The same ending gives the same result again. Another ending of a
-// run that has ended is a *client.Error with status 409.
+// Complete ends the run. The same ending returns the same result again. If the run has another
+// ending, the error is a *client.Error with status 409.
 func (r *Run) Complete(ctx context.Context, e Ending) (Result, error) {
 	var result Result
 	if err := r.client.Call(ctx, http.MethodPost, r.resourcePath()+"/complete", e, &result); err != nil {

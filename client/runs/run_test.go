@@ -338,7 +338,7 @@ func TestMayGoOn(t *testing.T) {
 		"obliged and not usable": {StepResult{Decision: id.AllowWithObligation, Approval: &StepApproval{ID: "apr_1", Status: client.ApprovalApproved}}, false},
 		"denied and consumed":    {StepResult{Decision: id.Deny, Approval: consumed}, false},
 	} {
-		if got := tt.result.MayGoOn(); got != tt.want {
+		if got := tt.result.MayProceed(); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}

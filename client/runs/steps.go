@@ -14,23 +14,23 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Step is one attempt at one step of a run. Key and Attempt identify it: the same step
-// reported again is answered from the ledger. Another step under the same Key and Attempt
-// is a *client.Error with status 422.
+// Step is one attempt at one step of a run, identified by Key and Attempt. If the same step is
+// reported again, the service answers from the ledger. If another step has the same Key and
+// Attempt, the error is a *client.Error with status 422.
 type Step struct {
 	Key       string     `json:"step_key"`
-	Attempt   int        `json:"attempt,omitzero"`    // from 1; 0 is 1
-	Kind      string     `json:"kind,omitzero"`       // action_kind, "" is tool_call
-	Tool      id.Tool    `json:"tool_name,omitzero"`  // the policy decides on a step with a tool
+	Attempt   int        `json:"attempt,omitzero"`    // from 1; 0 means 1
+	Kind      string     `json:"kind,omitzero"`       // action_kind; "" means tool_call
+	Tool      id.Tool    `json:"tool_name,omitzero"`  // if set, the policy decides on the step
 	Payload   any        `json:"payload,omitzero"`    // must encode as a JSON object; nil is {}
 	Status    string     `json:"status"`              // a word such as started, succeeded, failed, skipped
 	StartedAt id.Instant `json:"started_at,omitzero"` // by the tool's clock
 	EndedAt   id.Instant `json:"ended_at,omitzero"`
-	Approval  string     `json:"approval_id,omitzero"` // of this tool and payload: the step consumes it
+	Approval  string     `json:"approval_id,omitzero"` // for this tool and payload; the step consumes it
 }
 
-// StepResult is the service's answer to a step that is in the ledger. A denied step is in
-// the ledger too, and the tool MUST NOT do it.
+// StepResult is the service's answer to a step that is in the ledger. A denied step is in the
+// ledger too, and the tool MUST NOT execute it.
 type StepResult struct {
 	Decision id.Decision   `json:"decision"`
 	PolicyID string        `json:"policy_id"` // "" for a step without a tool
@@ -38,21 +38,22 @@ type StepResult struct {
 	Reason   string        `json:"reason"`
 	Event    client.Result `json:"event"`
 
-	// Approval is the approval that the step consumed, nil for none. The tool may go on with the
-	// decision allow_with_obligation only when there is one.
+	// Approval is the approval that the step consumed, or nil. With the decision
+	// allow_with_obligation, the tool may proceed only if it is set.
 	Approval *StepApproval `json:"approval"`
 }
 
-// StepApproval is an approval that a step consumed. Grant is a signed note, and "" when it is over.
+// StepApproval is an approval that a step consumed. Grant is a signed note, or "" if it has
+// expired.
 type StepApproval struct {
 	ID     string                `json:"approval_id"`
 	Status client.ApprovalStatus `json:"status"`
 	Grant  string                `json:"grant"`
 }
 
-// MayGoOn reports whether the tool may do the step: the policy allows it, or people have and the
-// step consumed their approval.
-func (r StepResult) MayGoOn() bool {
+// MayProceed reports whether the tool may execute the step: the policy allows it, or the step
+// consumed an approval.
+func (r StepResult) MayProceed() bool {
 	return r.Decision == id.Allow ||
 		r.Decision == id.AllowWithObligation && r.Approval != nil && r.Approval.Status == client.ApprovalConsumed
 }
@@ -63,9 +64,9 @@ const (
 	maxListBytes = 8 << 20
 )
 
-// Report appends steps to the ledger in their order. It sends as many steps in a request
-// as the service accepts. The steps of one request are stored together or not at all.
-// With an error, the results are those of the steps that are known to be stored.
+// Report appends steps to the ledger in order. It sends as many steps per request as the service
+// accepts. The steps of one request are stored together or not at all. If there is an error, the
+// results are those of the steps that are known to be stored.
 func (r *Run) Report(ctx context.Context, steps ...Step) ([]StepResult, error) {
 	results := make([]StepResult, 0, len(steps))
 	for len(results) < len(steps) {
@@ -101,7 +102,7 @@ func (r *Run) reportList(ctx context.Context, steps []Step) ([]StepResult, error
 	return results, nil
 }
 
-// encodeSteps encodes the first n steps: as many as one request takes.
+// encodeSteps encodes as many of the first steps as fit into one request, and returns their number.
 func encodeSteps(steps []Step) (body []byte, n int, err error) {
 	body = []byte{'['}
 	for n < len(steps) && n < maxListSteps {
@@ -141,7 +142,7 @@ type eventPage struct {
 	Next   *int    `json:"next"`
 }
 
-// pageEvents is the number of events that are asked for at once.
+// pageEvents is the number of events per request.
 const pageEvents = 1000
 
 func (r *Run) fetchEventPage(ctx context.Context, after, limit int) (page eventPage, err error) {

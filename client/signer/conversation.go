@@ -15,13 +15,13 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// maxAnswer is the size in bytes of the longest line that is read.
+// maxAnswer is the maximum size of an answer line in bytes.
 const maxAnswer = 4 << 10
 
-// RefusedError is the answer of a program that does not sign.
+// RefusedError is the answer of a program that refuses to sign.
 type RefusedError struct{ Words string }
 
-// Error returns the program's words, without control characters.
+// Error returns the program's message without control characters.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("it refused: %.1024s", textcheck.Printable(e.Words))
 }
@@ -41,16 +41,17 @@ type answer struct {
 	ID        uint64 `json:"id"`
 	PublicKey string `json:"public_key_b64,omitzero"`
 	Signature string `json:"signature_b64,omitzero"`
-	Error     string `json:"error,omitzero"` // why it does not sign, "" for none
+	Error     string `json:"error,omitzero"` // why it refuses to sign, or ""
 }
 
-// conversation is the questions to one process. It is for one goroutine at a time.
+// conversation is the exchange of questions and answers with one process. It is not safe for
+// concurrent use.
 type conversation struct {
 	process  *childprocess.Process
 	answers  *bufio.Reader
 	key      id.Key
 	patience time.Duration
-	last     uint64 // id of the last question
+	last     uint64 // ID of the last question
 }
 
 func newConversation(p *childprocess.Process, key id.Key, patience time.Duration) *conversation {
@@ -65,7 +66,7 @@ func (c *conversation) askPublicKey() (public [edkey.PublicSize]byte, err error)
 	return public, decodeInto(public[:], a.PublicKey, "public_key_b64")
 }
 
-// askSignature asks for a signature.
+// askSignature requests a signature.
 func (c *conversation) askSignature(q question) (signature [edkey.SignatureSize]byte, err error) {
 	a, err := c.ask(q)
 	if err != nil {
@@ -83,7 +84,8 @@ func decodeInto(out []byte, text, member string) error {
 	return nil
 }
 
-// ask writes a question and reads its answer. A process that takes too long is killed, which ends the read.
+// ask sends a question and reads the answer. If the process takes too long, it is killed, which
+// ends the read.
 func (c *conversation) ask(q question) (answer, error) {
 	c.last++
 	q.ID, q.Key = c.last, c.key
@@ -125,8 +127,8 @@ func (c *conversation) exchange(line []byte) (a answer, err error) {
 	return a, nil
 }
 
-// end ends the process without patience.
+// end kills the process without waiting for it.
 func (c *conversation) end() {
 	c.process.Kill()
-	_ = c.process.Close() // it returns no error
+	_ = c.process.Close() // never returns an error
 }

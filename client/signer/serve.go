@@ -15,19 +15,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// maxQuestion is the size in bytes of the longest question: an event of 256 KiB in base64, and its frame.
+// maxQuestion is the maximum size of a question in bytes: an event of 256 KiB in base64, plus its
+// frame.
 const maxQuestion = 512 << 10
 
-// The methods of the protocol besides public_key.
+// Methods of the protocol besides public_key.
 const (
 	methodSign      = "sign"
 	methodSignEvent = "sign_event"
 )
 
-// Serve answers questions for one key until the input ends. It signs what an agent's key has to sign, and nothing that
-// it cannot read: an event that is valid and names this key, whose digest it computes itself (method sign_event), and
-// the three texts of messageForms (method sign). It does not sign digests. A question that it refuses gets an answer;
-// a line that can't be read ends it with an error.
+// Serve answers questions for one key until the input ends. It signs only what an agent's key has
+// to sign and what it can read: a valid event that names this key, whose digest it computes itself
+// (method sign_event), and the three texts of messageForms (method sign). It does not sign digests.
+// It answers a question that it refuses; a line that it cannot parse ends Serve with an error.
 func Serve(in io.Reader, out io.Writer, name id.Key, key edkey.Holder) error {
 	lines := bufio.NewReaderSize(in, maxQuestion)
 	for {
@@ -82,8 +83,8 @@ func answerTo(q question, name id.Key, key edkey.Holder) answer {
 	return a
 }
 
-// eventMessage returns what is signed of an event: its digest, or its canonical text. The event is checked like one that
-// is sent, and must name the key.
+// eventMessage returns the message to sign for an event: its digest or its canonical text. The
+// event must be valid and name the key.
 func eventMessage(q question, name id.Key) ([]byte, error) {
 	none := func([]byte) (signature [edkey.SignatureSize]byte, err error) { return signature, nil }
 	e, err := event.SignBy(q.Event, none)
@@ -100,7 +101,8 @@ func eventMessage(q question, name id.Key) ([]byte, error) {
 	return nil, errors.New("the form must be digest or canonical")
 }
 
-// messageForms are the texts besides events that an agent's key signs. They are matched whole.
+// messageForms are the texts, besides events, that an agent's key signs. They must match as a
+// whole.
 var messageForms = []*regexp.Regexp{
 	regexp.MustCompile(`\AAPS1-SECRET\n\z`),
 	regexp.MustCompile(`\AAPS1-CONSUME\n[A-Za-z0-9_-]{1,128}\n[0-9a-f]{64}\n\z`),
@@ -109,7 +111,8 @@ var messageForms = []*regexp.Regexp{
 
 var errMessage = errors.New("the message is none of the texts that an agent's key signs; events are signed by sign_event")
 
-// checkMessage returns an error unless a message is one of messageForms, and a registration is that of this key.
+// checkMessage returns an error unless a message matches one of messageForms and, if it is a
+// registration, registers this key.
 func checkMessage(message []byte, name id.Key, public string) error {
 	for _, form := range messageForms {
 		parts := form.FindSubmatch(message)

@@ -1,14 +1,14 @@
-// Package signer signs with a key that another program holds: an agent, a model or a tool that can read this
-// process can't take the key away. The program answers lines of JSON on its standard output; docs/signer.md is
-// the protocol.
+// Package signer signs with a key that another program holds: an agent, a model or a tool that can
+// read this process cannot steal the key. The program answers lines of JSON on its standard output;
+// docs/signer.md defines the protocol.
 //
 // Invariants:
 //
-//   - A question is asked of one program at a time, and is bounded in time and bytes.
-//   - A program that ends, hangs or answers nonsense is ended. The question is asked once more of a new one, because
-//     equal messages have equal signatures.
-//   - A program that comes back with another public key signs nothing.
-//   - Serve signs no digest: it is shown the whole event and computes the digest itself.
+//   - Only one question at a time is sent to one program, and each is bounded in time and bytes.
+//   - A program that exits, hangs or answers nonsense is killed. The question is sent once more to
+//     a new process, because equal messages have equal signatures.
+//   - A program that restarts with another public key signs nothing.
+//   - Serve signs no digest: it receives the whole event and computes the digest itself.
 package signer
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/agentledger/agentledger/internal/childprocess"
 )
 
-// DefaultPatience is how long an answer may take. A person may have to touch a device.
+// DefaultPatience is the default maximum time for an answer. The user may have to touch a device.
 const DefaultPatience = 30 * time.Second
 
 // Options configure Start. Args are required.
 type Options struct {
 	Args     []string      // program and its arguments
-	Key      id.Key        // which of the program's keys is asked for
-	Stderr   io.Writer     // receives the program's diagnostics; nil drops them
-	Patience time.Duration // for an answer; 0 means DefaultPatience
+	Key      id.Key        // selects one of the program's keys
+	Stderr   io.Writer     // receives the program's diagnostics; if nil, they are discarded
+	Patience time.Duration // maximum time for an answer; 0 means DefaultPatience
 }
 
-// Holder is a running program that holds a key. It is an edkey.Holder, and may be used by several goroutines.
+// Holder is a running program that holds a key. It is an edkey.Holder and safe for concurrent use.
 type Holder struct {
 	options Options
 	public  [edkey.PublicSize]byte
@@ -47,7 +47,7 @@ type Holder struct {
 
 var _ edkey.Holder = (*Holder)(nil)
 
-// Start starts the program and asks for its public key. The program runs until Close.
+// Start starts the program and requests its public key. The program runs until Close.
 func Start(o Options) (*Holder, error) {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
@@ -64,13 +64,14 @@ func Start(o Options) (*Holder, error) {
 // Public implements edkey.Holder.
 func (h *Holder) Public() [edkey.PublicSize]byte { return h.public }
 
-// Sign implements edkey.Holder. A *RefusedError holds the program's own words.
+// Sign implements edkey.Holder. A *RefusedError contains the program's own message.
 func (h *Holder) Sign(message []byte) (signature [edkey.SignatureSize]byte, err error) {
 	return h.askSignature(question{Method: methodSign, Message: message})
 }
 
-// SignEvent implements client.EventHolder. A program that refuses the method sign_event is asked to sign the digest or
-// the text by the method sign, as programs of the first version of the protocol do.
+// SignEvent implements client.EventHolder. If a program rejects the method sign_event, it is asked
+// to sign the digest or the text with the method sign, which programs of the first protocol version
+// support.
 func (h *Holder) SignEvent(unsigned []byte, form event.Form) (signature [edkey.SignatureSize]byte, err error) {
 	signature, err = h.askSignature(question{Method: methodSignEvent, Event: unsigned, Form: form.String()})
 	if _, refused := errors.AsType[*RefusedError](err); !refused {
@@ -84,10 +85,10 @@ func (h *Holder) SignEvent(unsigned []byte, form event.Form) (signature [edkey.S
 	if older, failed := h.Sign(message); failed == nil {
 		return older, nil
 	}
-	return signature, err // of the newer method, because it names what is wrong with the event
+	return signature, err // of sign_event, because it names what is wrong with the event
 }
 
-// askSignature asks the program, and once more a new one unless it refuses.
+// askSignature asks the program, and once more a new process unless the program refused.
 func (h *Holder) askSignature(q question) (signature [edkey.SignatureSize]byte, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +109,7 @@ var (
 	errOtherKey = errors.New("it came back with another public key")
 )
 
-// ask asks the running program, or a new one. The caller holds h.mu.
+// ask asks the running program, or starts a new one. The caller must hold h.mu.
 func (h *Holder) ask(q question) (signature [edkey.SignatureSize]byte, err error) {
 	if h.closed {
 		return signature, errClosed
@@ -127,7 +128,7 @@ func (h *Holder) ask(q question) (signature [edkey.SignatureSize]byte, err error
 	return h.talk.askSignature(q)
 }
 
-// end ends the program, so that the next question starts a new one. The caller holds h.mu.
+// end kills the program, so that the next question starts a new one. The caller must hold h.mu.
 func (h *Holder) end() {
 	if h.talk != nil {
 		h.talk.end()
@@ -135,7 +136,7 @@ func (h *Holder) end() {
 	}
 }
 
-// Close ends the program. Sign fails from then on.
+// Close ends the program. Later calls of Sign fail.
 func (h *Holder) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +147,7 @@ func (h *Holder) Close() error {
 	return h.talk.process.Close()
 }
 
-// begin starts the program and asks for its public key.
+// begin starts the program and requests its public key.
 func (o Options) begin() (*conversation, [edkey.PublicSize]byte, error) {
 	command := childprocess.Command{Args: o.Args, Stderr: o.Stderr, Patience: time.Second}
 	process, err := command.Start()

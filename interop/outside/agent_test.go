@@ -124,7 +124,7 @@ func TestGuard(t *testing.T) {
 	actions, err := guard.New(guard.Config{
 		Client: s.client(t), Signer: s.signer(t), Journal: journal,
 		OnAsk:     func(a client.Approval) { owner.approve(t, a) },
-		OnTrouble: func(err error) { t.Error(err) },
+		OnError: func(err error) { t.Error(err) },
 	})
 	if err != nil {
 		t.Fatal(err)

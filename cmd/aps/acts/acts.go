@@ -74,7 +74,7 @@ func (f *agentFlags) openGuard(s *Streams, signer *client.Signer, name string) (
 		return nil, err
 	}
 	return guard.New(guard.Config{Client: service, Signer: signer, Journal: journal, Principal: f.Principal,
-		OnTrouble: func(err error) {
+		OnError: func(err error) {
 			_, _ = fmt.Fprintln(s.Err, "aps: not sent yet:", textcheck.PrintableLines(err.Error()))
 		},
 	})

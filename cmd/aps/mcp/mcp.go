@@ -138,7 +138,7 @@ func (c *serveCommand) openGateway(
 		return nil, nil, err
 	}
 	config.Client, config.Signer, config.Journal, config.Questions = service, signer, journal, questions
-	config.OnTrouble = printTrouble
+	config.OnError = printTrouble
 	g, err = gateway.New(config)
 	return g, func() { _ = journal.Close() }, err
 }

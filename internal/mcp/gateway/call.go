@@ -201,7 +201,7 @@ func (c *call) execute(ctx context.Context) message.Message {
 	endWait := func() {}
 	defer func() { endWait() }()
 	g, err := guard.New(guard.Config{
-		Client: gate.Client, Signer: gate.Signer, Journal: gate.Journal, OnTrouble: gate.OnTrouble, FlushLater: true,
+		Client: gate.Client, Signer: gate.Signer, Journal: gate.Journal, OnError: gate.OnError, FlushLater: true,
 		OnAsk: func(asked client.Approval) {
 			err := gate.Questions.keep(c.question, c.key, c.trace, asked)
 			if err != nil {
@@ -221,7 +221,7 @@ func (c *call) execute(ctx context.Context) message.Message {
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
 		if err := gate.Questions.forget(c.question, c.key); err != nil {
-			gate.OnTrouble(err)
+			gate.OnError(err)
 		}
 	}
 	switch {
@@ -238,7 +238,7 @@ func (g *Gateway) withdraw(approval string) {
 	ctx, cancel := context.WithTimeout(context.Background(), client.DefaultTimeout)
 	defer cancel()
 	if err := g.Client.CancelApproval(ctx, approval); err != nil {
-		g.OnTrouble(err)
+		g.OnError(err)
 	}
 }
 

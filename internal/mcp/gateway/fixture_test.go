@@ -258,7 +258,7 @@ func newConfig(t testing.TB, o *office, org id.Organization, dir string) Config 
 		t.Fatal(err)
 	}
 	return Config{Client: service, Signer: signer, Journal: journal, Questions: questions,
-		OnTrouble: func(err error) { t.Log(err) }}
+		OnError: func(err error) { t.Log(err) }}
 }
 
 // connectCaller serves a session and returns the SDK's client.

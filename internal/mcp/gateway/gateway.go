@@ -67,7 +67,7 @@ type Config struct {
 	Progress   time.Duration // between two notifications of a waiting call; default 5 s
 	Grace      time.Duration // how long running calls may take after the client has gone; default 5 s
 	Bounds     Bounds
-	OnTrouble  func(error) // receives errors that no answer tells; nil drops them
+	OnError  func(error) // receives errors that no answer tells; nil drops them
 }
 
 // Gateway serves sessions. It is made by New.
@@ -105,8 +105,8 @@ func New(c Config) (*Gateway, error) {
 	setDefault(&c.Bounds.Calls, 128)
 	setDefault(&c.Bounds.Waiting, 16)
 	setDefault(&c.Bounds.Requests, 256)
-	if c.OnTrouble == nil {
-		c.OnTrouble = func(error) {}
+	if c.OnError == nil {
+		c.OnError = func(error) {}
 	}
 	return &Gateway{c, make(chan struct{}, 1)}, nil
 }

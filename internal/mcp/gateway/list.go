@@ -84,7 +84,7 @@ func (s *session) hidesTool(l *link, tool jsontext.Value) bool {
 		Organization: who.Organization, Agent: who.Agent, Tool: name,
 	})
 	if err != nil {
-		s.gate.OnTrouble(fmt.Errorf("list tools: %w", err))
+		s.gate.OnError(fmt.Errorf("list tools: %w", err))
 		return false
 	}
 	return d.Decision == id.Deny

@@ -17,7 +17,7 @@ func (g *Gateway) SendResults(ctx context.Context) {
 	for {
 		pause := time.Duration(0)
 		if err := g.Flush(ctx); err != nil && ctx.Err() == nil {
-			g.OnTrouble(err)
+			g.OnError(err)
 			pause = flushPause
 		}
 		if syncs.Sleep(ctx, pause) != nil {

@@ -103,7 +103,7 @@ func (s *session) renameAsked(l *link, m message.Message) message.Message {
 			m.Params, err = encodeMembers(params)
 		}
 		if err != nil {
-			s.gate.OnTrouble(fmt.Errorf("cancellation of %s: %w", l.name, err))
+			s.gate.OnError(fmt.Errorf("cancellation of %s: %w", l.name, err))
 		}
 	}
 	return m

@@ -172,10 +172,10 @@ func (s *session) readServer(l *link) {
 		m, err := l.conn.Read()
 		switch {
 		case errors.Is(err, message.ErrMalformed), errors.Is(err, message.ErrTooLong):
-			s.gate.OnTrouble(fmt.Errorf("message of %s skipped: %w", l.name, err))
+			s.gate.OnError(fmt.Errorf("message of %s skipped: %w", l.name, err))
 		case err != nil:
 			if !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
-				s.gate.OnTrouble(fmt.Errorf("read from %s: %w", l.name, err))
+				s.gate.OnError(fmt.Errorf("read from %s: %w", l.name, err))
 			}
 			return
 		case m.IsResponse():
@@ -233,14 +233,14 @@ func (s *session) await(l *link, requestID jsontext.Value, take func(message.Mes
 // answer sends a message to the client. A client that can't be reached ends the session by its input.
 func (s *session) answer(m message.Message) {
 	if err := s.caller.Write(m); err != nil && s.ctx.Err() == nil {
-		s.gate.OnTrouble(fmt.Errorf("write to the client: %w", err))
+		s.gate.OnError(fmt.Errorf("write to the client: %w", err))
 	}
 }
 
 // send sends a message to a server. A server that can't be reached ends by its output.
 func (s *session) send(l *link, m message.Message) {
 	if err := l.conn.Write(m); err != nil && s.ctx.Err() == nil {
-		s.gate.OnTrouble(fmt.Errorf("write to %s: %w", l.name, err))
+		s.gate.OnError(fmt.Errorf("write to %s: %w", l.name, err))
 		if m.IsRequest() {
 			s.takeResponse(l, refuseLocally(m, "the MCP server "+l.name+" can't be reached"))
 		}
