@@ -29,7 +29,7 @@ func Guard(folder string) (*guard.Guard, error) {
 	}
 	actions, err := guard.New(guard.Config{
 		Client: service, Signer: signer, Journal: journal,
-		OnAsk:     func(a client.Approval) { fmt.Println("waits for people:", a.ID) },
+		OnAsk:   func(a client.Approval) { fmt.Println("waits for people:", a.ID) },
 		OnError: func(err error) { fmt.Fprintln(os.Stderr, "not told yet:", err) },
 	})
 	if err != nil {

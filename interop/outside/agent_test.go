@@ -123,7 +123,7 @@ func TestGuard(t *testing.T) {
 	defer journal.Close()
 	actions, err := guard.New(guard.Config{
 		Client: s.client(t), Signer: s.signer(t), Journal: journal,
-		OnAsk:     func(a client.Approval) { owner.approve(t, a) },
+		OnAsk:   func(a client.Approval) { owner.approve(t, a) },
 		OnError: func(err error) { t.Error(err) },
 	})
 	if err != nil {

@@ -67,7 +67,7 @@ type Config struct {
 	Progress   time.Duration // between two notifications of a waiting call; default 5 s
 	Grace      time.Duration // how long running calls may take after the client has gone; default 5 s
 	Bounds     Bounds
-	OnError  func(error) // receives errors that no answer tells; nil drops them
+	OnError    func(error) // receives errors that no answer tells; nil drops them
 }
 
 // Gateway serves sessions. It is made by New.
