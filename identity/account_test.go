@@ -86,7 +86,7 @@ func TestChangePasswordCall(t *testing.T) {
 	}
 	for wished, message := range map[string]string{
 		"short":      "The password must have at least 10 characters and at most 1024 bytes",
-		"1234567890": "The password is one of the 100,000 commonest",
+		"1234567890": "The password is one of the 100,000 most common",
 		email:        "The password must not be the e-mail address or the part before its @",
 	} {
 		answers(t, wished, change(password, wished), 422, refusal(message))

@@ -180,7 +180,7 @@ func TestMembersAreListedChangedAndRemoved(t *testing.T) {
 		t.Errorf("first page: got %v", page)
 	}
 
-	const gone = "after is not in the list any more: begin again without it"
+	const gone = "after is no longer in the list: start again without it"
 	for _, list := range []string{"/members", "/invitations"} {
 		if got := red.must(422, "eve", "GET", red.path+list+"?after=unknown", ""); got["error"] != gone {
 			t.Errorf("%s: got %v", list, got)

@@ -386,7 +386,7 @@ func TestNoPasskeysForAnAddress(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.PublicURL = "http://127.0.0.1:8080" })
 	w.organization("red")
 	ann := w.signedInBrowser(50, email)
-	const none = "The service has no passkeys: its public URL has no host name"
+	const none = "The service does not support passkeys: its public URL has no host name"
 	for _, c := range [][2]string{
 		{passkeyBegin, ""}, {passkeyFinish, `{"credential":{}}`}, {passkeyCreate, `{"email":"` + email + `"}`},
 		{passkeysPath + "/begin", ""}, {passkeysPath + "/finish", `{"name":"k","credential":{}}`}, {stepUp, `{"passkey":{}}`},

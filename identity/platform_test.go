@@ -135,7 +135,7 @@ func TestCreateOrganizationRefuses(t *testing.T) {
 		"malformed e-mail":         {body("admin_email", `"ann"`), 422, mail},
 		"short password":           {body("admin_password", `"short"`), 422, pass},
 		"nine characters":          {body("admin_password", `"x7K-q2m_9"`), 422, pass},
-		"common password":          {body("admin_password", `"Password123"`), 422, "The password is one of the 100,000 commonest"},
+		"common password":          {body("admin_password", `"Password123"`), 422, "The password is one of the 100,000 most common"},
 		"address as password":      {body("admin_password", `"New@example.com"`), 422, "The password must not be the e-mail address or the part before its @"},
 		"name as password":         {strings.Replace(body("admin_password", `"blue harbour"`), `"Name"`, `"Blue Harbour"`, 1), 422, "The password must not be the organization's name"},
 		"unknown plan":             {body("plan", `"gold"`), 422, "plan is not known"},

@@ -95,7 +95,7 @@ const resetOver = `{"error":"The link to set a new password has expired: request
 func TestReset(t *testing.T) {
 	w, ann, bob := twoPeople(t)
 	token := w.resetToken("Ann@Example.com")
-	answers(t, "common", w.reset(token, "1234567890"), 422, refusal("The password is one of the 100,000 commonest"))
+	answers(t, "common", w.reset(token, "1234567890"), 422, refusal("The password is one of the 100,000 most common"))
 	answers(t, "name", w.reset(token, "ann@example.com"), 422, refusal("The password must not be the e-mail address or the part before its @"))
 	w.decode(w.as(ann, "GET", me, ""), 200, &signedIn{})
 	answer := w.reset(token, newPassword)

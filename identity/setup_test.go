@@ -86,7 +86,7 @@ func TestSetupRefuses(t *testing.T) {
 		"another token":   {strings.Repeat("a", 43), "red", email, password, 401, invalid},
 		"a longer token":  {token + "a", "red", email, password, 401, invalid},
 		"no password":     {token, "red", email, "", 422, "The password must have at least 10 characters and at most 1024 bytes"},
-		"common password": {token, "red", email, "1234567890", 422, "The password is one of the 100,000 commonest"},
+		"common password": {token, "red", email, "1234567890", 422, "The password is one of the 100,000 most common"},
 		"name":            {token, "red", email, email, 422, "The password must not be the e-mail address or the part before its @"},
 		"address":         {token, "red", "ann", password, 422, "The e-mail address is malformed"},
 		"slug":            {token, "R", email, password, 422, "slug must be 3 to 63 of a-z, 0-9 and single hyphens inside, and not a UUID"},

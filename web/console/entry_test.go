@@ -67,7 +67,7 @@ func TestSecondFactor(t *testing.T) {
 	leads(t, "code", other.Post("/signin/second", "do", "recovery-code", "code", codes[0][1], "return", "/account"), "/account")
 	shows(t, "signed in", other.Get("/account/factors"), http.StatusOK, "9 codes are left")
 	stranger := s.Stranger()
-	shows(t, "without a password", stranger.Post("/signin/second", "do", "recovery-code", "code", codes[1][1]), http.StatusUnauthorized, "begin again")
+	shows(t, "without a password", stranger.Post("/signin/second", "do", "recovery-code", "code", codes[1][1]), http.StatusUnauthorized, "start again")
 	stranger.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password)
 	shows(t, "a used code", stranger.Post("/signin/second", "do", "recovery-code", "code", codes[0][1]), http.StatusUnauthorized, "Wrong recovery code")
 }

@@ -22,7 +22,7 @@ func TestForgottenPassword(t *testing.T) {
 	token := box.AwaitToken(s.Red.Owner)
 
 	shows(t, "the link's page", ann.Get("/reset-password"), http.StatusOK, "Token of the link")
-	shows(t, "a wrong token", ann.Post("/reset-password", "do", "reset", "token", token+"x", "password", newPassword), http.StatusUnprocessableEntity, "over: ask for another")
+	shows(t, "a wrong token", ann.Post("/reset-password", "do", "reset", "token", token+"x", "password", newPassword), http.StatusUnprocessableEntity, "expired: request another")
 	weak := ann.Post("/reset-password", "do", "reset", "token", token, "password", "password123")
 	shows(t, "a common password", weak, http.StatusUnprocessableEntity, "commonest", `value="`+token+`"`)
 	if strings.Contains(weak.Body, "password123") {
@@ -30,7 +30,7 @@ func TestForgottenPassword(t *testing.T) {
 	}
 	leads(t, "reset", ann.Post("/reset-password", "do", "reset", "token", token, "password", newPassword), "/signin?notice=password-set")
 	leads(t, "the older session", old.Get("/console"), "/signin?return=%2Fconsole")
-	shows(t, "once more", ann.Post("/reset-password", "do", "reset", "token", token, "password", newPassword), http.StatusUnprocessableEntity, "over: ask for another")
+	shows(t, "once more", ann.Post("/reset-password", "do", "reset", "token", token, "password", newPassword), http.StatusUnprocessableEntity, "expired: request another")
 	leads(t, "sign in", ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", newPassword), "/console")
 }
 
@@ -59,7 +59,7 @@ func TestNewAddress(t *testing.T) {
 // session of the account, and ends everything that existed before.
 func TestFirstProof(t *testing.T) {
 	t.Parallel()
-	const note = "Nobody has proved"
+	const note = "has not been proved"
 	s := servicetest.New(t)
 	carl, dora := s.Red.Join("carl", "auditor"), s.Red.Join("dora", "auditor")
 	box := servicetest.NewMailbox(t)

@@ -182,7 +182,7 @@ func TestChangePassword(t *testing.T) {
 	}{
 		"wrong":  {"another password", "a stable for the battery", fault.Unauthorized, "Wrong password"},
 		"short":  {password, "short", fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes"},
-		"common": {password, "1234567890", fault.Invalid, "The password is one of the 100,000 commonest"},
+		"common": {password, "1234567890", fault.Invalid, "The password is one of the 100,000 most common"},
 		"email":  {password, strings.ToUpper(email), fault.Invalid, "The password must not be the e-mail address or the part before its @"},
 		"name":   {password, "organization", fault.Invalid, "The password must not be the organization's name"},
 	} {

@@ -1,22 +1,22 @@
-// Package agent keeps the agents of organizations and their Ed25519 keys: the right to
-// sign events, and the state of each key.
+// Package agent manages the agents of organizations and their Ed25519 keys: the right to sign events, and the state
+// of each key. It hides how names are claimed and how keys are cached; callers ask for a key by agent and key ID.
 //
 // Invariants:
 //
-//   - An agent id belongs to one organization of the service, for ever. A public
-//     key and a key id are used once in an organization, for ever.
-//   - A public key is registered by a proof of its private key, or made here: then
-//     its private half is shown once, is not kept, and its custody says so.
-//   - A key is active, then maybe retired, then maybe revoked; no way leads back.
-//   - Each change lands in the organization's ledger in one append with the
-//     statement about it. Only the first records of a new organization have none.
-//   - A name that is unique in the whole service is claimed in the service's own
-//     partition first. A claim alone is never shown as the thing it is for.
-//   - The keys of an organization's bridge agent are made here and signed with here;
-//     none can be registered. They lie sealed in the organization's partition.
-//   - An agent that is switched off signs nothing new. Its keys stay as they are.
-//   - The agents of an organization and the keys of an agent have bounds, which hold
-//     for concurrent calls too. Older ones beyond a bound stay.
+//   - An agent ID belongs permanently to one organization of the service. A public key and a key ID are used only
+//     once in an organization.
+//   - A public key is registered with a proof of its private key, or generated here. A generated private key is shown
+//     once and not stored, and the custody of the key records this.
+//   - A key is active, then possibly retired, then possibly revoked. It never becomes active again.
+//   - Each change is committed in the organization's ledger in one append with the statement about it. Only the first
+//     records of a new organization have no statement.
+//   - A name that is unique in the whole service is first claimed in the service's own partition. A claim alone is
+//     never visible as an agent or key.
+//   - The keys of an organization's bridge agent are generated here and sign here. None can be registered. They are
+//     stored sealed in the organization's partition.
+//   - A deactivated agent cannot sign new events. Its keys remain unchanged.
+//   - The agents of an organization and the keys of an agent are limited, also for concurrent calls. Existing ones
+//     beyond a limit remain.
 //   - Nothing of one organization is visible under another's handle.
 package agent
 
@@ -36,24 +36,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Options configure New. Records and Notary are required.
+// Options configure New. Records and Events are required.
 type Options struct {
 	Records storage.RecordStore
 	Events  *sysevent.Appender
-	Keyring *seal.Keyring    // seals bridge keys; only FoundBridge and Bridge need it
+	Keyring *seal.Keyring    // seals bridge keys; required only for the bridge
 	Clock   func() time.Time // default: time.Now
-	Cached  int              // keys kept decoded for SigningKey; default 65,536
-	Quota   *quota.Quota     // counts agents and paces changes; default: one without bounds
+	Cached  int              // decoded keys cached for SigningKey; default: 65,536
+	Quota   *quota.Quota     // counts agents and limits changes; default: no limits
 }
 
-// keyShards keeps events on several processors out of each other's way.
+// keyShards reduces contention between events on several processors.
 const keyShards = 16
 
-// maxBridges is how many bridge keys, and agents that may use one, are remembered.
+// maxBridges bounds the cached bridge keys, and the cached agents that may use one.
 const maxBridges = 1 << 14
 
-// Agents is the agents of all organizations. Its methods may be called
-// concurrently.
+// Agents manages the agents of all organizations. Its methods may be called concurrently.
 type Agents struct {
 	records storage.RecordStore
 	events  *sysevent.Appender
@@ -100,11 +99,11 @@ func New(o Options) *Agents {
 // Agent is one agent of an organization.
 type Agent struct {
 	ID          id.Agent
-	DisplayName string // "" for none
+	DisplayName string // may be ""
 	CreatedAt   id.Instant
 	CreatedBy   string // account, or sysevent.Operator
 	Bridge      bool   // the workflow bridge may act for it
-	Inactive    bool   // switched off: its events, questions and runs are refused, and its keys stay
+	Inactive    bool   // deactivated: its events, evaluations and runs are rejected, but its keys remain
 }
 
 // Status is the state of a key.
@@ -112,14 +111,14 @@ type Status string
 
 const (
 	Active  Status = "active"  // signs new events
-	Retired Status = "retired" // signs none; its older signatures stay good
-	Revoked Status = "revoked" // as retired, and maybe compromised from an index on
+	Retired Status = "retired" // signs no new events; older signatures remain valid
+	Revoked Status = "revoked" // like Retired, and possibly compromised from an index on
 )
 
 // Key is one key of an agent.
 //
-// The index at which a revocation lies is that of its own ledger event. It is
-// not needed to tell which events are compromised: a key has none above it.
+// The log index of a revocation is the index of its own event. It is not needed to determine which events are
+// compromised, because the key has no later events.
 type Key struct {
 	Agent           id.Agent
 	ID              id.Key
@@ -128,28 +127,27 @@ type Key struct {
 	Custody         event.Custody
 	Status          Status
 	RegisteredAt    id.Instant
-	RegisteredBy    string     // principal that registered it, "" for keys of before that was kept
-	EndedAt         id.Instant // when it stopped being active; 0 for an active one
-	CompromisedFrom *id.Index  // first index not to be trusted, of a revoked one; nil: none
-	Reason          string     // of the revocation, may be empty
-	AgentInactive   bool       // Agent.Inactive; only SigningKey tells it
+	RegisteredBy    string     // principal that registered it; "" for keys of older programs
+	EndedAt         id.Instant // when it stopped being active; 0 if it is active
+	CompromisedFrom *id.Index  // first index that is not trusted, if revoked; may be nil
+	Reason          string     // of the revocation; may be ""
+	AgentInactive   bool       // Agent.Inactive; set only by SigningKey
 }
 
-// ErrInactive refuses work of an agent that is switched off.
+// ErrInactive returns the error for actions of a deactivated agent.
 func ErrInactive() error {
 	return &fault.Error{Kind: fault.Invalid, Code: "agent_inactive", Message: "The agent is switched off"}
 }
 
-// errNotFound answers for every thing that does not exist for this caller.
+// errNotFound returns the error for everything that does not exist for this caller.
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// errUnreadable wraps any error of the store: nothing can be said
-// about keys that can't be read.
+// errUnreadable wraps an error of the store: the state of the keys is unknown.
 func errUnreadable(step string, err error) error {
 	return records.Unreadable("Agents and keys can't be read", step, err)
 }
 
-// isAbsent reports whether a read found positively nothing.
+// isAbsent reports whether a read established that there is no record.
 func isAbsent(err error) bool { return errors.Is(err, storage.ErrNotFound) }
 
 func (a *Agents) currentTime() id.Instant { return id.InstantOf(a.clock()) }

@@ -12,14 +12,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of the keys of one agent, the same in every plan, because a DID document shows all keys to
-// every reader. An agent that has more from before keeps them and gets no more.
+// Limits of the keys of one agent. They are the same in every plan, because a DID document shows all keys to every
+// reader. An agent with more keys keeps them but gets no new ones.
 const (
 	MaxActiveKeys = 100
 	MaxKeys       = 1000 // in all states
 )
 
-// agentResource counts an organization's agents. Its bridge agent is not counted, because the service makes it.
+// agentResource counts an organization's agents. The bridge agent is not counted, because the service creates it.
 func agentResource() quota.Resource {
 	return quota.Resource{
 		Kind:   kindAgent,
@@ -31,16 +31,15 @@ func agentResource() quota.Resource {
 	}
 }
 
-// Count returns how many agents an organization has, its bridge agent not among them.
+// Count returns how many agents an organization has, without its bridge agent.
 func (a *Agents) Count(ctx context.Context, t id.Tenant) (uint64, error) {
 	c, err := a.quota.Count(ctx, t, agentResource())
 	return c.Made, err
 }
 
-// checkRoomForKey returns fault.Conflict when an agent has the greatest number of keys. A
-// registration raises the config version that its append is guarded by, so no two registrations see
-// the same last place.
-func (a *Agents) checkRoomForKey(ctx context.Context, t id.Tenant, agent id.Agent) error {
+// checkKeyLimit returns fault.Conflict if an agent has the maximum number of keys. A registration increments the
+// config version that guards its append, so no two registrations can both take the last slot.
+func (a *Agents) checkKeyLimit(ctx context.Context, t id.Tenant, agent id.Agent) error {
 	all, active := 0, 0
 	for k, err := range a.readKeysAfter(ctx, t, agent, "", 0) {
 		if err != nil {

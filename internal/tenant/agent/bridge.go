@@ -21,12 +21,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// bridgePrefix begins the names of bridge agents and their keys. Requests can't
-// name them.
+// bridgePrefix is the prefix of the names of bridge agents and their keys. Requests cannot use such names.
 const bridgePrefix = "bridge_"
 
-// kindBridge has one record in an organization's partition, under key "", from its
-// first use of the bridge on: its bridge agent and the newest of that one's keys.
+// kindBridge has one record in an organization's partition, under key "", once the bridge was used: its bridge agent
+// and the agent's latest key.
 const kindBridge storage.Kind = "bridge_key"
 
 type bridgeRecord struct {
@@ -37,26 +36,25 @@ type bridgeRecord struct {
 
 func bridgeSealContext(o id.Organization) string { return "bridge-key\n" + o.String() }
 
-// SealedBridgeKey is where an organization's bridge key is.
+// SealedBridgeKey describes the record of an organization's bridge key.
 func SealedBridgeKey() seal.Record {
 	return seal.RecordOf(kindBridge, "bridge key", seal.ForOrganization(bridgeSealContext),
 		func(r *bridgeRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
-// Bridge is the key with which the service signs for tools that hold no key. It belongs to
-// the organization's own bridge agent, for every agent that the tool acts for. A value that was
-// handed out never changes. fmt and slog don't show the private half.
+// Bridge is the key with which the service signs for tools that have no key. It belongs to the organization's bridge
+// agent, whichever agent the tool acts for. It is immutable. fmt and slog do not print the private key.
 type Bridge struct {
 	Agent   id.Agent
 	Key     Key
 	Private edkey.Private
 }
 
-// LogValue names the key and not more.
+// LogValue implements slog.LogValuer. It contains only the key ID.
 func (b *Bridge) LogValue() slog.Value { return slog.StringValue("bridge with " + string(b.Key.ID)) }
 
-// bridgeName names a cached fact about the bridge of one config version: whether an agent
-// may use it and, with agent "", the key that signs.
+// bridgeName is the cache key of a fact about the bridge at one config version: whether an agent may use it or, if
+// agent is "", the signing key.
 type bridgeName struct {
 	tenant  id.Tenant
 	version uint64
@@ -64,13 +62,13 @@ type bridgeName struct {
 }
 
 type bridgeEntry struct {
-	bridge  *Bridge // nil: no active key
+	bridge  *Bridge // nil if there is no active key
 	bridged bool
 	off     bool // Agent.Inactive
 }
 
-// Bridge returns the key that signs for tools, as of the config version of s or later: nil
-// when the organization has no bridge key yet or its key is not active.
+// Bridge returns the key that signs for tools, as of the config version of s or later. It returns nil if the
+// organization has no bridge key yet or its key is not active.
 func (a *Agents) Bridge(ctx context.Context, s *log.State) (*Bridge, error) {
 	name := bridgeName{tenant: s.Identity().Tenant, version: s.ConfigVersion()}
 	e, err := a.bridges.Get(ctx, name, func(ctx context.Context) (bridgeEntry, error) {
@@ -80,9 +78,8 @@ func (a *Agents) Bridge(ctx context.Context, s *log.State) (*Bridge, error) {
 	return e.bridge, err
 }
 
-// MayUseBridge reports whether an agent is one that the bridge may act for, as of the
-// config version of s or later; false too for one that the organization does not
-// have. ErrInactive for one that is switched off.
+// MayUseBridge reports whether the bridge may act for an agent, as of the config version of s or later. It returns
+// false if the organization does not have the agent, and ErrInactive if the agent is deactivated.
 func (a *Agents) MayUseBridge(ctx context.Context, s *log.State, agent id.Agent) (bool, error) {
 	e, err := a.readBridgeEntry(ctx, s, agent)
 	if err == nil && e.off {
@@ -91,8 +88,8 @@ func (a *Agents) MayUseBridge(ctx context.Context, s *log.State, agent id.Agent)
 	return e.bridged, err
 }
 
-// CheckActive returns ErrInactive for an agent that is switched off, as of the config version of s
-// or later. An agent that the organization does not have is not switched off.
+// CheckActive returns ErrInactive if an agent is deactivated, as of the config version of s or later. It returns nil
+// if the organization does not have the agent.
 func (a *Agents) CheckActive(ctx context.Context, s *log.State, agent id.Agent) error {
 	e, err := a.readBridgeEntry(ctx, s, agent)
 	if err == nil && e.off {
@@ -112,9 +109,9 @@ func (a *Agents) readBridgeEntry(ctx context.Context, s *log.State, agent id.Age
 	})
 }
 
-// MakeBridgeKey makes a bridge key, and with an organization's first one its bridge
-// agent: the caller lets the statements and changes land in one append, which
-// reconfigures, and signs with it only then. fault.Conflict when MaxKeys were made.
+// MakeBridgeKey generates a bridge key and, with an organization's first one, its bridge agent. The caller must
+// commit the statements and changes in one append that increments the config version, and may sign with the key only
+// then. It returns fault.Conflict after MaxKeys keys.
 func (a *Agents) MakeBridgeKey(ctx context.Context, s *log.State, principal string) (*Bridge, sysevent.Change, error) {
 	t := s.Identity().Tenant
 	record, version, err := a.readBridgeRecord(ctx, t)
@@ -123,7 +120,7 @@ func (a *Agents) MakeBridgeKey(ctx context.Context, s *log.State, principal stri
 	}
 	var act sysevent.Change
 	if version > 0 {
-		if err := a.checkRoomForKey(ctx, t, record.Agent); err != nil {
+		if err := a.checkKeyLimit(ctx, t, record.Agent); err != nil {
 			return nil, sysevent.Change{}, err
 		}
 	} else {
@@ -183,16 +180,16 @@ func (a *Agents) sealBridge(identity *log.Identity, b *Bridge, version uint64) (
 	seed := b.Private.Seed()
 	sealed, err := a.keyring.Seal(bridgeSealContext(identity.Organization), seed[:])
 	if err != nil {
-		return storage.Change{}, fmt.Errorf("make bridge key: %w", err)
+		return storage.Change{}, fmt.Errorf("generate bridge key: %w", err)
 	}
 	value, err := json.Marshal(bridgeRecord{Agent: b.Agent, KeyID: b.Key.ID, Sealed: sealed})
 	if err != nil {
-		return storage.Change{}, fmt.Errorf("make bridge key: %w", err)
+		return storage.Change{}, fmt.Errorf("generate bridge key: %w", err)
 	}
 	return storage.Change{Kind: kindBridge, Value: value, If: version}, nil
 }
 
-// readBridgeRecord returns version 0 when there is none.
+// readBridgeRecord returns version 0 if there is no record.
 func (a *Agents) readBridgeRecord(ctx context.Context, t id.Tenant) (stored bridgeRecord, version uint64, err error) {
 	r, err := a.records.Get(ctx, t, kindBridge, "")
 	if isAbsent(err) {
@@ -227,8 +224,8 @@ func (a *Agents) readBridge(ctx context.Context, identity *log.Identity) (*Bridg
 	return &Bridge{Agent: stored.Agent, Key: k.Key, Private: private}, nil
 }
 
-// findKeyOwner returns the agent that a key of an event is registered for: the bridge's
-// keys sign for many agents and are the bridge agent's.
+// findKeyOwner returns the agent for which the key of an event is registered: bridge keys sign for many agents and
+// belong to the bridge agent.
 func (a *Agents) findKeyOwner(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (id.Agent, error) {
 	if !strings.HasPrefix(string(key), bridgePrefix) {
 		return agent, nil

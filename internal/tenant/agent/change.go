@@ -10,35 +10,37 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Patch is a change of an agent; nil members stay as they are.
+// Patch is a change of an agent. Nil members remain unchanged.
 type Patch struct {
 	DisplayName *string
-	Bridge      *bool // whether the workflow bridge may act for the agent
-	Active      *bool // whether the agent may sign, ask and run
+	Bridge      *bool // the workflow bridge may act for the agent
+	Active      *bool // the agent may sign events, request evaluations and run workflows
 }
 
-// applyTo changes a and returns the payload of the statement about it.
+// applyTo changes a and returns the payload of the statement about the change.
 func (p Patch) applyTo(a *Agent) map[string]any {
-	said := map[string]any{"agent_id": a.ID}
+	payload := map[string]any{"agent_id": a.ID}
 	if p.DisplayName != nil && *p.DisplayName != a.DisplayName {
-		a.DisplayName, said["display_name"] = *p.DisplayName, *p.DisplayName
+		a.DisplayName, payload["display_name"] = *p.DisplayName, *p.DisplayName
 	}
 	if p.Bridge != nil && *p.Bridge != a.Bridge {
-		a.Bridge, said["bridge"] = *p.Bridge, *p.Bridge
+		a.Bridge, payload["bridge"] = *p.Bridge, *p.Bridge
 	}
 	if p.Active != nil && *p.Active == a.Inactive {
-		a.Inactive, said["active"] = !*p.Active, *p.Active
+		a.Inactive, payload["active"] = !*p.Active, *p.Active
 	}
-	return said
+	return payload
 }
 
-// onlySwitchesOff reports whether a statement is that an agent is switched off, and no more. Like
-// each change that takes rights away it has no pace.
-func onlySwitchesOff(said map[string]any) bool { return len(said) == 2 && said["active"] == false }
+// onlyDeactivates reports whether a statement only deactivates the agent. Like every change that removes rights, it
+// is not rate limited.
+func onlyDeactivates(payload map[string]any) bool {
+	return len(payload) == 2 && payload["active"] == false
+}
 
-// Change changes an agent and states it (ledger_agent_changed). A member that is as wished
-// already is not stated again. fault.Invalid; fault.NotFound for an agent that the
-// organization does not have; fault.RateLimited for changes that come too fast.
+// Change changes an agent and states the change (ledger_agent_changed). It does not state a member that already has
+// the requested value. It returns fault.Invalid for an invalid value, fault.NotFound if the organization does not
+// have the agent, and fault.RateLimited if changes come too fast.
 func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agent id.Agent, p Patch) (Agent, error) {
 	if p.DisplayName != nil {
 		if err := checkDisplayName(*p.DisplayName); err != nil {
@@ -52,19 +54,19 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 			if changed, version, err = a.readAgent(ctx, t, agent); err != nil {
 				return act, err
 			}
-			said := p.applyTo(&changed)
-			if len(said) == 1 {
+			payload := p.applyTo(&changed)
+			if len(payload) == 1 {
 				return act, nil
 			}
 			var paced []storage.Change
-			if !onlySwitchesOff(said) {
+			if !onlyDeactivates(payload) {
 				if paced, err = a.quota.CountStatement(ctx, t); err != nil {
 					return act, err
 				}
 			}
 			change, err := encodeAgent(changed, version)
 			return sysevent.Change{
-				Statements: []sysevent.Statement{{Kind: sysevent.AgentChanged, Payload: said}},
+				Statements: []sysevent.Statement{{Kind: sysevent.AgentChanged, Payload: payload}},
 				Changes:    append(paced, change),
 			}, err
 		})

@@ -14,13 +14,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Records of the service's own partition. A claim is written before its object, by a conditional
-// write, and never taken back. Readers of a claim MUST look for the object in the owner's partition.
+// Records of the service's own partition. A claim is written before its object, with a conditional write, and never
+// removed. Readers of a claim must look up the object in the owner's partition.
 const (
-	// kindAgentClaim names the one owner of an agent id.
+	// kindAgentClaim maps an agent ID to its only owner.
 	kindAgentClaim storage.Kind = "agent_claim"
-	// kindPublicClaim names the owners of a public key, by publicName, "/" and
-	// tenant: an agent may bring one key to several organizations.
+	// kindPublicClaim lists the owners of a public key, by publicKeyName, "/" and tenant: an agent may use one key in
+	// several organizations.
 	kindPublicClaim storage.Kind = "agent_public_claim"
 )
 
@@ -28,8 +28,8 @@ type claimRecord struct {
 	Tenant id.Tenant `json:"tenant"`
 }
 
-// claimAgent makes an agent id the tenant's, which it may be already.
-// fault.Conflict when it is another's.
+// claimAgent claims an agent ID for the tenant, which may already own it. It returns fault.Conflict if another tenant
+// owns it.
 func (a *Agents) claimAgent(ctx context.Context, t id.Tenant, agent id.Agent) error {
 	free, err := a.claimName(ctx, t, kindAgentClaim, string(agent))
 	if free || err != nil {
@@ -45,7 +45,7 @@ func (a *Agents) claimAgent(ctx context.Context, t id.Tenant, agent id.Agent) er
 	return nil
 }
 
-// readOwner returns the tenant that an agent id was claimed for.
+// readOwner returns the tenant that claimed an agent ID.
 func (a *Agents) readOwner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 	r, err := a.records.Get(ctx, id.Service, kindAgentClaim, string(agent))
 	if isAbsent(err) {
@@ -61,7 +61,7 @@ func (a *Agents) readOwner(ctx context.Context, agent id.Agent) (id.Tenant, erro
 	return stored.Tenant, nil
 }
 
-// claimPublicKey notes that the tenant is about to register a public key.
+// claimPublicKey records that the tenant is about to register a public key.
 func (a *Agents) claimPublicKey(ctx context.Context, t id.Tenant, p edkey.Public) error {
 	_, err := a.claimName(ctx, t, kindPublicClaim, publicClaimName(p.Bytes(), t))
 	return err
@@ -71,7 +71,7 @@ func publicClaimName(public [32]byte, t id.Tenant) string {
 	return publicKeyName(public) + "/" + strconv.FormatUint(uint64(t), 16)
 }
 
-// claimName writes a claim unless there is one.
+// claimName writes a claim, unless there already is one.
 func (a *Agents) claimName(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (free bool, err error) {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {

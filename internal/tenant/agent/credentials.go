@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// Credentials let an agent sign. They are shown once, by encoding them as JSON,
-// and are not kept. fmt and slog don't show them.
+// Credentials allow an agent to sign. They are shown once, by encoding them as JSON, and are not stored. fmt and slog
+// do not print them.
 type Credentials struct {
 	Agent   id.Agent
 	Key     id.Key
@@ -32,7 +32,7 @@ func (c Credentials) Wire() wire.Credentials {
 		PublicB64: c.Private.Public().String()}
 }
 
-// LogValue names the key and not more.
+// LogValue implements slog.LogValuer. It contains only the key ID.
 func (c Credentials) LogValue() slog.Value {
 	return slog.StringValue("credentials of " + string(c.Key))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// RetireKey ends an active key: it signs no new events, old ones stay good.
-// fault.NotFound, or fault.Conflict for a key that is not active.
+// RetireKey retires an active key: it signs no new events, but existing signatures remain valid. It returns
+// fault.NotFound for an unknown key, and fault.Conflict if the key is not active.
 func (a *Agents) RetireKey(
 	ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key,
 ) (Key, error) {
@@ -25,16 +25,16 @@ func (a *Agents) RetireKey(
 	})
 }
 
-// Revocation says why a key is no longer trusted.
+// Revocation describes why a key is no longer trusted.
 type Revocation struct {
-	// CompromisedFrom is the first log index whose event is not to be trusted:
-	// nil for none, at most the size of the log, so never beyond the statement.
+	// CompromisedFrom is the first log index whose event is not trusted, or nil. It is at most the size of the log,
+	// so never after the statement.
 	CompromisedFrom *id.Index
-	Reason          string // may be empty
+	Reason          string // may be ""
 }
 
-// RevokeKey ends a key for good, retired ones too. fault.NotFound;
-// fault.Conflict for one that is revoked; fault.Invalid for a bad revocation.
+// RevokeKey permanently revokes an active or retired key. It returns fault.NotFound for an unknown key,
+// fault.Conflict if it is already revoked, and fault.Invalid for an invalid revocation.
 func (a *Agents) RevokeKey(
 	ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key, r Revocation,
 ) (Key, error) {
@@ -57,7 +57,7 @@ func (a *Agents) RevokeKey(
 	})
 }
 
-// endKey changes a key and states it.
+// endKey changes the status of a key and states it.
 func (a *Agents) endKey(
 	ctx context.Context, t id.Tenant, principal string, agent id.Agent, key id.Key,
 	change func(*log.State, *Key) (sysevent.Statement, error),

@@ -8,8 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 )
 
-// ListAgents returns at most limit agents with an id after the given one, in
-// ascending order of id.
+// ListAgents returns at most limit agents with an ID after the given one, in ascending order.
 func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, limit int) ([]Agent, error) {
 	found, err := a.records.Scan(ctx, t, kindAgent, records.After(string(after)).Begin, "", limit)
 	if err != nil {
@@ -24,19 +23,18 @@ func (a *Agents) ListAgents(ctx context.Context, t id.Tenant, after id.Agent, li
 	return agents, nil
 }
 
-// Exists reports whether an organization has an agent. One that it has, it has for ever.
+// Exists reports whether an organization has an agent. Agents are never deleted.
 func (a *Agents) Exists(ctx context.Context, t id.Tenant, agent id.Agent) (bool, error) {
 	return a.recordExists(ctx, t, kindAgent, string(agent))
 }
 
-// Agent returns an agent of an organization; fault.NotFound when it has none of
-// that id.
+// Agent returns an agent of an organization, or fault.NotFound if there is none with that ID.
 func (a *Agents) Agent(ctx context.Context, t id.Tenant, agent id.Agent) (Agent, error) {
 	found, _, err := a.readAgent(ctx, t, agent)
 	return found, err
 }
 
-// readAgent is Agent with the version of the record.
+// readAgent is like Agent, and returns the version of the record.
 func (a *Agents) readAgent(ctx context.Context, t id.Tenant, agent id.Agent) (found Agent, version uint64, err error) {
 	r, err := a.records.Get(ctx, t, kindAgent, string(agent))
 	if isAbsent(err) {
@@ -51,9 +49,8 @@ func (a *Agents) readAgent(ctx context.Context, t id.Tenant, agent id.Agent) (fo
 	return found, r.Version, nil
 }
 
-// ListKeys returns at most limit keys of an agent with an id after the given
-// one, in ascending order of id. fault.NotFound for an agent that the
-// organization does not have.
+// ListKeys returns at most limit keys of an agent with an ID after the given one, in ascending order. It returns
+// fault.NotFound if the organization does not have the agent.
 func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, limit int) ([]Key, error) {
 	if err := a.requireAgent(ctx, t, agent); err != nil {
 		return nil, err
@@ -70,8 +67,8 @@ func (a *Agents) ListKeys(ctx context.Context, t id.Tenant, agent id.Agent, afte
 	return keys, nil
 }
 
-// readKeysAfter yields the keys of an agent with an id after the given one, in ascending
-// order of id, one page read at a time. An error is the last that it yields.
+// readKeysAfter yields the keys of an agent with an ID after the given one, in ascending order, reading one page at a
+// time. It stops after yielding an error.
 func (a *Agents) readKeysAfter(
 	ctx context.Context, t id.Tenant, agent id.Agent, after id.Key, page int,
 ) iter.Seq2[storedKey, error] {

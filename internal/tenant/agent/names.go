@@ -11,17 +11,17 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Bounds of texts, in code points.
+// Limits of texts, in code points.
 const (
 	maxDisplayName = 256
 	maxReason      = 1024
 )
 
-// newAgentID and newKeyID make names of more than 128 random bits.
+// newAgentID and newKeyID return names with more than 128 random bits.
 func newAgentID() id.Agent { return id.Agent("agt_" + strings.ToLower(rand.Text())) }
 func newKeyID() id.Key     { return id.Key("key_" + strings.ToLower(rand.Text())) }
 
-// checkAgentID looks at an agent id that an operator asks for.
+// checkAgentID validates a requested agent ID.
 func checkAgentID(a id.Agent) error {
 	if !isNameFree(string(a)) {
 		return fault.New(fault.Invalid, "agent_id must be 3 to 64 of a-z 0-9 . _ - and begin with a letter or a digit")
@@ -33,7 +33,7 @@ func checkAgentID(a id.Agent) error {
 	return nil
 }
 
-// isNameFree reports whether s is of the form [a-z0-9][a-z0-9._-]{2,63}.
+// isNameFree reports whether s has the form [a-z0-9][a-z0-9._-]{2,63}.
 func isNameFree(s string) bool {
 	if len(s) < 3 || len(s) > 64 || strings.IndexByte("._-", s[0]) >= 0 {
 		return false
@@ -46,7 +46,7 @@ func isNameFree(s string) bool {
 	return true
 }
 
-// checkKeyID looks at a key id that a client asks for.
+// checkKeyID validates a key ID that a client requested.
 func checkKeyID(k id.Key) error {
 	if !event.ValidKey(string(k)) {
 		return fault.New(fault.Invalid, "key_id must be 1 to 256 of A-Z a-z 0-9 . _ : # -")

@@ -16,13 +16,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Owner returns whose agent it is, of all organizations; fault.NotFound when there is no
-// such agent. An agent is one organization's for ever, so the answer is remembered.
+// Owner returns the organization of an agent, of all organizations. It returns fault.NotFound if there is no such
+// agent. An agent belongs permanently to one organization, so the result is cached.
 func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 	if !event.ValidAgent(string(agent)) {
 		return 0, errNotFound()
 	}
-	agent = id.Agent(strings.Clone(string(agent))) // maybe a part of a whole request
+	agent = id.Agent(strings.Clone(string(agent))) // it may be part of a large request
 	return a.owners.Get(ctx, agent, func(ctx context.Context) (id.Tenant, error) {
 		owner, err := a.readOwner(ctx, agent)
 		if err != nil {
@@ -32,9 +32,8 @@ func (a *Agents) Owner(ctx context.Context, agent id.Agent) (id.Tenant, error) {
 	})
 }
 
-// DIDKeys returns all keys of an agent of an organization in the order of their
-// registration. The keys are as they are stored: log.State.Trusted of the organization's
-// ledger tells whether that still holds.
+// DIDKeys returns all keys of an agent in the order of their registration. It returns the stored keys;
+// log.State.Trusted of the organization's ledger reports whether they can be trusted.
 func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
 	var all []storedKey
 	for k, err := range a.readKeysAfter(ctx, t, agent, "", 0) {
@@ -51,7 +50,7 @@ func (a *Agents) DIDKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]di
 	return keys, nil
 }
 
-// toPublicKey returns the key as DID documents need it.
+// toPublicKey returns the key for a DID document.
 func (k *storedKey) toPublicKey() did.Key {
 	p := did.Key{Public: k.Public.Bytes(), KeyID: k.ID, State: did.Revoked, Ended: k.EndedAt}
 	switch k.Status {
@@ -63,8 +62,7 @@ func (k *storedKey) toPublicKey() did.Key {
 	return p
 }
 
-// KeyHolders yields the organizations in which a public key was ever registered. An
-// error is the last that it yields.
+// KeyHolders yields the organizations in which a public key was ever registered. It stops after yielding an error.
 func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error] {
 	return func(yield func(id.Tenant, error) bool) {
 		claims := records.Range{Begin: publicKeyName(public) + "/", End: publicKeyName(public) + "0"} // "0" follows "/"
@@ -73,22 +71,22 @@ func (a *Agents) KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.T
 				yield(0, errUnreadable("look up public key", err))
 				return
 			}
-			holder, kept, err := a.isKept(ctx, claim, public)
-			if (kept || err != nil) && !yield(holder, err) || err != nil {
+			holder, registered, err := a.isRegistered(ctx, claim, public)
+			if (registered || err != nil) && !yield(holder, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// isKept returns the holder of a public key, and whether its registration was completed.
-func (a *Agents) isKept(
+// isRegistered returns the holder of a public key, and reports whether its registration was completed.
+func (a *Agents) isRegistered(
 	ctx context.Context, claim storage.Record, public [32]byte,
-) (holder id.Tenant, kept bool, err error) {
+) (holder id.Tenant, registered bool, err error) {
 	var stored claimRecord
 	if err := json.Unmarshal(claim.Value, &stored); err != nil {
 		return 0, false, errUnreadable("look up public key", err)
 	}
-	kept, err = a.recordExists(ctx, stored.Tenant, kindUsed, usedPublicRecord(public))
-	return stored.Tenant, kept, err
+	registered, err = a.recordExists(ctx, stored.Tenant, kindUsed, usedPublicRecord(public))
+	return stored.Tenant, registered, err
 }

@@ -16,12 +16,12 @@ import (
 
 // Records of an organization's partition.
 const (
-	// kindAgent has one record for each agent, by agent id.
+	// kindAgent has one record for each agent, by agent ID.
 	kindAgent storage.Kind = "agent"
-	// kindKey has one for each key, by agent id, "/" and key id. No id holds a
-	// "/", so an agent's keys are one range.
+	// kindKey has one record for each key, by agent ID, "/" and key ID. IDs contain no "/", so an agent's keys are
+	// one range.
 	kindKey storage.Kind = "agent_key"
-	// kindUsed has one for each name that is used up, see usedKey and usedPublic.
+	// kindUsed has one record for each used name, see usedKeyRecord and usedPublicRecord.
 	kindUsed storage.Kind = "agent_key_used"
 )
 
@@ -55,8 +55,8 @@ type keyRecord struct {
 // storedKey is a key with the members that only its record has.
 type storedKey struct {
 	Key
-	// order is the config version that the key was registered under. It tells
-	// which of an agent's keys is the last, where clocks can't.
+	// order is the config version under which the key was registered. It determines the order of an agent's keys, for
+	// which clocks are not reliable.
 	order   uint64
 	version uint64 // of the record
 }
@@ -73,8 +73,8 @@ func (k *storedKey) encodeChange() (storage.Change, error) {
 	return storage.Change{Kind: kindKey, Key: keyRecordKey(k.Agent, k.ID), Value: value, If: k.version}, nil
 }
 
-// decodeKeyRecord reads a key's record. The public key was checked when it was registered, and
-// is not checked again: an agent may have a thousand keys.
+// decodeKeyRecord decodes a key's record. The public key was validated when it was registered, and is not validated
+// again, because an agent may have a thousand keys.
 func decodeKeyRecord(a id.Agent, r storage.Record) (storedKey, error) {
 	var stored keyRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil {
@@ -92,7 +92,7 @@ func decodeKeyRecord(a id.Agent, r storage.Record) (storedKey, error) {
 	}}, nil
 }
 
-// encodeAgent writes an agent whose record has this version, 0 for a new one.
+// encodeAgent returns the change that writes an agent. version is the version of its record, or 0 for a new one.
 func encodeAgent(a Agent, version uint64) (storage.Change, error) {
 	value, err := json.Marshal(agentRecord{
 		DisplayName: a.DisplayName,
@@ -122,7 +122,7 @@ func decodeAgentRecord(r storage.Record) (Agent, error) {
 	}, nil
 }
 
-// recordExists reports whether a record is there.
+// recordExists reports whether a record exists.
 func (a *Agents) recordExists(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (bool, error) {
 	_, err := a.records.Get(ctx, t, kind, key)
 	if isAbsent(err) {
@@ -134,8 +134,8 @@ func (a *Agents) recordExists(ctx context.Context, t id.Tenant, kind storage.Kin
 	return true, nil
 }
 
-// readKey reads a key that signatures are to be verified with, so it is checked once more;
-// fault.NotFound when that agent has none of that name.
+// readKey reads a key for verifying signatures, so it validates the public key again. It returns fault.NotFound if
+// the agent has no such key.
 func (a *Agents) readKey(ctx context.Context, t id.Tenant, agent id.Agent, key id.Key) (storedKey, error) {
 	r, err := a.records.Get(ctx, t, kindKey, keyRecordKey(agent, key))
 	if isAbsent(err) {

@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for code that copies an organization.
+// ServiceRecords returns the entries of an organization's record in the service's own partition, for code that copies
+// an organization.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	value, err := json.Marshal(claimRecord{Tenant: t})
 	if err != nil {
@@ -37,7 +37,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return nil, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindAgent:       records.Check[agentRecord],
@@ -50,15 +51,15 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 }
 
 func checkKey(r storage.Record) error {
-	of, name, _ := strings.Cut(r.Key, "/")
-	k, err := decodeKeyRecord(id.Agent(of), r)
+	agent, name, _ := strings.Cut(r.Key, "/")
+	k, err := decodeKeyRecord(id.Agent(agent), r)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
 	case string(k.ID) != name:
-		return fmt.Errorf("key: %w: it has another key_id", storage.ErrCorrupt)
+		return fmt.Errorf("key: %w: key_id differs from the record's key", storage.ErrCorrupt)
 	case k.Status != Active && k.Status != Retired && k.Status != Revoked:
-		return fmt.Errorf("key: %w: status is not known", storage.ErrCorrupt)
+		return fmt.Errorf("key: %w: unknown status", storage.ErrCorrupt)
 	}
 	public := k.Public.Bytes()
 	if _, err := edkey.ParsePublic(public[:]); err != nil {
@@ -70,7 +71,7 @@ func checkKey(r storage.Record) error {
 // FactKinds are the kinds of records that have facts.
 var FactKinds = []storage.Kind{kindAgent, kindKey}
 
-// Facts returns what a record says that events of the log say too (package recordcheck).
+// Facts returns the facts in a record that events of the log state too (package recordcheck).
 func Facts(r storage.Record) (map[string]string, error) {
 	switch r.Kind {
 	case kindAgent:
@@ -81,8 +82,8 @@ func Facts(r storage.Record) (map[string]string, error) {
 			"agent/" + r.Key + "/inactive": fmt.Sprint(a.Inactive),
 		}, err
 	case kindKey:
-		of, _, _ := strings.Cut(r.Key, "/")
-		k, err := decodeKeyRecord(id.Agent(of), r)
+		agent, _, _ := strings.Cut(r.Key, "/")
+		k, err := decodeKeyRecord(id.Agent(agent), r)
 		facts := map[string]string{
 			"agent_key/" + r.Key: k.Multikey, "agent_key/" + r.Key + "/status": string(k.Status),
 			"agent_key/" + r.Key + "/custody": string(k.Custody),

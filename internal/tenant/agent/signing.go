@@ -11,9 +11,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// SigningKey returns a key of an agent in any state, as of the config
-// version of s or later. agent and key are of the envelope's grammar.
-// fault.NotFound when that agent has no such key.
+// SigningKey returns a key of an agent in any state, as of the config version of s or later. agent and key must be
+// valid names of an envelope. It returns fault.NotFound if the agent has no such key.
 func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (Key, error) {
 	name := signingKeyName{tenant: s.Identity().Tenant, agent: agent, key: key}
 	if k, found := a.keys.Lookup(name, s.ConfigVersion()); found {
@@ -22,9 +21,8 @@ func (a *Agents) SigningKey(ctx context.Context, s *log.State, agent id.Agent, k
 	return a.loadSigningKey(ctx, name, s.ConfigVersion())
 }
 
-// CompromisedFrom returns the index from which on a key is not to be trusted:
-// tlog.MaxSize, which no event has, for one without such a claim. agent is that of
-// the event, which for a key of the bridge is the one that it signed for.
+// CompromisedFrom returns the index from which a key is not trusted, or tlog.MaxSize, which no event has, if it is
+// not compromised. agent is the agent of the event; for a bridge key, that is the agent for which it signed.
 func (a *Agents) CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error) {
 	owner, err := a.findKeyOwner(ctx, s.Identity().Tenant, agent, key)
 	if err != nil {
@@ -37,21 +35,20 @@ func (a *Agents) CompromisedFrom(ctx context.Context, s *log.State, agent id.Age
 	return *k.CompromisedFrom, nil
 }
 
-// signingKeyName is a key of an agent, whether the organization has it or not.
+// signingKeyName identifies a key of an agent, whether or not the organization has it.
 type signingKeyName struct {
 	tenant id.Tenant
 	agent  id.Agent
 	key    id.Key
 }
 
-// hashKeyID returns a hash that spreads keys evenly over the shards. Key ids are random, so
-// the id is enough.
+// hashKeyID returns a hash that spreads keys evenly over the shards. Key IDs are random, so hashing the ID is enough.
 func hashKeyID() func(signingKeyName) uint64 {
 	seed := maphash.MakeSeed()
 	return func(n signingKeyName) uint64 { return maphash.String(seed, string(n.key)) }
 }
 
-// loadSigningKey copies the name first, because it may be a part of a whole request.
+// loadSigningKey copies the name first, because it may be part of a large request.
 func (a *Agents) loadSigningKey(ctx context.Context, n signingKeyName, version uint64) (Key, error) {
 	n.agent, n.key = id.Agent(strings.Clone(string(n.agent))), id.Key(strings.Clone(string(n.key)))
 	k, err := a.keys.GetAt(ctx, n, version, func(ctx context.Context) (Key, error) {

@@ -23,7 +23,7 @@ const (
 	codeGroup  = 4  // between two dashes
 )
 
-// newCode returns a code as people write it: abcd-efgh-ijkl-mnop.
+// newCode returns a code in the form in which it is displayed: abcd-efgh-ijkl-mnop.
 func newCode() string {
 	groups := slices.Collect(slices.Chunk([]byte(strings.ToLower(rand.Text())[:codeLength]), codeGroup))
 	text := make([]string, len(groups))
@@ -33,15 +33,14 @@ func newCode() string {
 	return strings.Join(text, "-")
 }
 
-// hashCode returns the hash of a code as a person typed it. A salt or slow hashing would add
-// nothing, because a code has 80 random bits.
+// hashCode returns the hash of a code as a person typed it. Neither a salt nor slow hashing is needed, because a code
+// has 80 random bits.
 func hashCode(who account.ID, typed string) string {
 	bare := strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(typed))
 	return id.Hash(sha256.Sum256([]byte(string(who) + "\x00" + bare))).String()
 }
 
-// MakeCodes gives an account new recovery codes in place of all others, and ends its sessions. The
-// codes are in no record.
+// MakeCodes replaces all recovery codes of an account by new ones, and ends its sessions. The codes are not stored.
 func (f *Factors) MakeCodes(
 	ctx context.Context, who account.Account, v account.Visit,
 ) (account.Account, []string, error) {
@@ -64,9 +63,10 @@ func (f *Factors) MakeCodes(
 	return changed, shown, err
 }
 
-// UseCode uses up a recovery code of an account. fault.Unauthorized with code wrong_code for one that is wrong or used;
-// fault.RateLimited after too many wrong ones on the account or from the network. The right code is accepted then too, so
-// that nobody can keep the owner out: a code has 80 random bits, and guesses find none at any rate.
+// UseCode uses up a recovery code of an account. It returns fault.Unauthorized with code wrong_code if the code is
+// wrong or used, and fault.RateLimited after too many wrong codes for the account or from the network. The right code
+// is still accepted then, so that nobody can lock out the owner: a code has 80 random bits, so guessing is hopeless
+// at any rate.
 func (f *Factors) UseCode(ctx context.Context, who account.Account, typed string, from netip.Addr,
 	v account.Visit) error {
 	given := hashCode(who.ID, typed)

@@ -21,10 +21,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// handleSize is the number of random bytes by which authenticators know an account.
+// handleSize is the number of random bytes that identify an account to authenticators.
 const handleSize = 32
 
-// person is an account as the library knows it.
+// person is an account in the form that the WebAuthn library requires.
 type person struct {
 	handle      []byte
 	email, name string
@@ -51,7 +51,7 @@ func (p *person) WebAuthnCredentials() []webauthn.Credential {
 	return all
 }
 
-// algorithms are those of signatures that passkeys may have.
+// algorithms returns the accepted signature algorithms of passkeys.
 func algorithms() []protocol.CredentialParameter {
 	kinds := []webauthncose.COSEAlgorithmIdentifier{webauthncose.AlgES256, webauthncose.AlgEdDSA, webauthncose.AlgRS256}
 	all := make([]protocol.CredentialParameter, len(kinds))
@@ -64,11 +64,11 @@ func algorithms() []protocol.CredentialParameter {
 // Begun is a challenge for a browser.
 type Begun struct {
 	Options any    // for navigator.credentials, as JSON
-	Cookie  string // MUST come back with the answer; HttpOnly, for Life
+	Cookie  string // must be sent back with the response; HttpOnly, valid for Life
 }
 
-// BeginCreation begins a passkey of a known account. fault.Conflict with code passkey_limit when it
-// has as many as it may have.
+// BeginCreation starts the creation of a passkey for an existing account. It returns fault.Conflict with code
+// passkey_limit if the account has the maximum number.
 func (f *Factors) BeginCreation(ctx context.Context, who account.Account) (Begun, error) {
 	r, err := f.readFactors(ctx, who.ID)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *Factors) BeginCreation(ctx context.Context, who account.Account) (Begun
 	return f.beginCreation(p, who.ID)
 }
 
-// BeginNew begins a passkey of an account that is to be made for an address.
+// BeginNew starts the creation of a passkey for an account that will be created for an address.
 func (f *Factors) BeginNew(email, name string) (Begun, error) {
 	email, err := account.ParseEmail(email)
 	if err == nil {
@@ -116,14 +116,14 @@ func (f *Factors) beginCreation(p *person, who account.ID) (Begun, error) {
 	return Begun{Options: options, Cookie: cookie}, err
 }
 
-// Created is a new passkey that was checked and is not stored.
+// Created is a new passkey that was verified but not yet stored.
 type Created struct {
 	ceremony ceremony
 	passkey  passkey
 }
 
-// CheckCreation checks the browser's answer to BeginCreation or BeginNew. fault.Invalid for a name
-// that can't be and, with one text, for every answer that does not count.
+// CheckCreation verifies the browser's response to BeginCreation or BeginNew. It returns fault.Invalid for an invalid
+// name and, with the same text, for every rejected response.
 func (f *Factors) CheckCreation(cookie, name string, answer []byte) (*Created, error) {
 	if err := f.checkParty(); err != nil {
 		return nil, err
@@ -134,18 +134,18 @@ func (f *Factors) CheckCreation(cookie, name string, answer []byte) (*Created, e
 	}
 	c, err := f.openCeremony(createContext, cookie)
 	if err != nil {
-		return nil, errNotTaken(err)
+		return nil, errCreationRejected(err)
 	}
 	parsed, err := protocol.ParseCredentialCreationResponseBytes(answer)
 	if err != nil {
-		return nil, errNotTaken(explain(err))
+		return nil, errCreationRejected(explain(err))
 	}
 	made, err := f.party.CreateCredential(&person{handle: c.Handle}, webauthn.SessionData{
 		Challenge: c.Challenge, UserID: c.Handle, UserVerification: protocol.VerificationRequired,
 		CredParams: algorithms(),
 	}, parsed)
 	if err != nil {
-		return nil, errNotTaken(explain(err))
+		return nil, errCreationRejected(explain(err))
 	}
 	now := f.currentTime()
 	k := passkey{ID: id.Rising("pk_", now), Name: name, Credential: made.ID, PublicKey: made.PublicKey,
@@ -159,10 +159,10 @@ func (f *Factors) CheckCreation(cookie, name string, answer []byte) (*Created, e
 	return &Created{ceremony: c, passkey: k}, nil
 }
 
-// maxReason bounds the part of a reason that quotes the browser's answer, in bytes.
+// maxReason bounds the part of a reason that quotes the browser's response, in bytes.
 const maxReason = 300
 
-// explain returns the library's reason for the log.
+// explain returns the library's detailed reason, for the log.
 func explain(err error) error {
 	detailed, ok := errors.AsType[*protocol.Error](err)
 	if !ok {
@@ -175,21 +175,21 @@ func explain(err error) error {
 	return errors.New(reason)
 }
 
-// Add stores a new passkey of the account that began it, and ends the sessions of the account.
-// fault.Conflict with code passkey_limit or passkey_known, and when another change came between.
+// Add stores a new passkey of the account for which it was created, and ends the account's sessions. It returns
+// fault.Conflict with code passkey_limit or passkey_known, and after a concurrent change.
 func (f *Factors) Add(ctx context.Context, who account.Account, made *Created, v account.Visit) (
 	account.Account, Passkey, error) {
 	if made.ceremony.Account != who.ID {
-		return account.Account{}, Passkey{}, errNotTaken(errors.New("another account began it"))
+		return account.Account{}, Passkey{}, errCreationRejected(errors.New("created for another account"))
 	}
 	return f.storePasskey(ctx, who, made, v)
 }
 
-// AddFirst is Add for an account that was made after BeginNew and has no factor.
+// AddFirst is like Add for an account that was created after BeginNew and has no factor.
 func (f *Factors) AddFirst(ctx context.Context, who account.Account, made *Created, v account.Visit) (
 	account.Account, error) {
 	if made.ceremony.Account != "" {
-		return account.Account{}, errNotTaken(errors.New("a known account began it"))
+		return account.Account{}, errCreationRejected(errors.New("created for an existing account"))
 	}
 	owner, _, err := f.storePasskey(ctx, who, made, v)
 	return owner, err
@@ -208,27 +208,27 @@ func (f *Factors) storePasskey(ctx context.Context, who account.Account, made *C
 	return changed, made.passkey.toPasskey(), err
 }
 
-// Create makes the account of a new passkey. fault.Conflict when the address has an account or the
-// passkey is known.
+// Create creates the account of a new passkey. It returns fault.Conflict if the address has an account or the passkey
+// is already registered.
 func (f *Factors) Create(
 	ctx context.Context, email, name string, c account.Claim, made *Created,
 ) (account.Account, error) {
 	if made.ceremony.Account != "" {
-		return account.Account{}, errNotTaken(errors.New("a known account began it"))
+		return account.Account{}, errCreationRejected(errors.New("created for an existing account"))
 	}
 	return f.Accounts.CreateWithFactor(ctx, email, name, c, func(who account.ID) ([]storage.Change, error) {
 		return f.addChanges(ctx, who, records.Versioned[factorsRecord]{Key: string(who)}, made)
 	})
 }
 
-// addChanges returns the changes that store a new passkey in the record of an account.
+// addChanges returns the changes that add a new passkey to the record of an account.
 func (f *Factors) addChanges(ctx context.Context, who account.ID, r records.Versioned[factorsRecord],
 	made *Created) ([]storage.Change, error) {
 	if len(r.Value.Passkeys) >= MaxPasskeys {
 		return nil, errTooMany()
 	}
 	if r.Value.Handle != nil && !bytes.Equal(r.Value.Handle, made.ceremony.Handle) {
-		return nil, errNotTaken(errors.New("another first passkey was quicker"))
+		return nil, errCreationRejected(errors.New("another first passkey was added concurrently"))
 	}
 	if err := f.checkFree(ctx, made); err != nil {
 		return nil, err
@@ -248,14 +248,14 @@ func (f *Factors) addChanges(ctx context.Context, who account.ID, r records.Vers
 		storage.Change{Kind: kindCredential, Key: credentialKey(made.passkey.Credential), Value: owner}), err
 }
 
-// checkFree refuses a credential id that an account has, and a challenge that was answered.
+// checkFree returns an error if an account already has the credential ID or the challenge was already answered.
 func (f *Factors) checkFree(ctx context.Context, made *Created) error {
 	answered, err := f.wasAnswered(ctx, &made.ceremony)
 	if err != nil {
 		return err
 	}
 	if answered {
-		return errNotTaken(errors.New("the challenge was answered before"))
+		return errCreationRejected(errors.New("the challenge was already answered"))
 	}
 	owner, err := f.owners.Get(ctx, id.Service, credentialKey(made.passkey.Credential))
 	if err == nil && owner.Exists() {
@@ -269,14 +269,13 @@ func errTooMany() error {
 		Message: "The account has 20 passkeys, as many as it can"}
 }
 
-// Remove takes a passkey from an account and ends the sessions of the account. fault.NotFound when the
-// account has none of that name, fault.Conflict with code last_way_in when the person could sign
-// in no more.
+// Remove removes a passkey from an account and ends its sessions. It returns fault.NotFound if the account has no
+// such passkey, and fault.Conflict with code last_way_in if the person could no longer sign in.
 func (f *Factors) Remove(
 	ctx context.Context, who account.Account, name string, v account.Visit,
 ) (account.Account, error) {
 	return f.Accounts.ChangeFactors(ctx, who, account.RemovedPasskey, v,
-		func(ctx context.Context, is account.Account) ([]storage.Change, error) {
+		func(ctx context.Context, current account.Account) ([]storage.Change, error) {
 			r, err := f.readFactors(ctx, who.ID)
 			if err != nil {
 				return nil, err
@@ -285,7 +284,7 @@ func (f *Factors) Remove(
 			if at < 0 {
 				return nil, fault.New(fault.NotFound, "Not found")
 			}
-			if len(r.Value.Passkeys) == 1 && !is.HasPassword {
+			if len(r.Value.Passkeys) == 1 && !current.HasPassword {
 				return nil, &fault.Error{Kind: fault.Conflict, Code: "last_way_in",
 					Message: "It is the last way into the account: set a password first"}
 			}

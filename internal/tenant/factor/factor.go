@@ -1,22 +1,23 @@
-// Package factor keeps the passkeys and the recovery codes of accounts, and checks them.
+// Package factor stores the passkeys and the recovery codes of accounts, and verifies them. It hides the WebAuthn
+// library and its challenges.
 //
 // Invariants:
 //
-//   - A passkey counts for the host of the public URL and a page of its origin alone, with user
-//     verification. It is therefore a sign-in of its own, without a password.
-//   - A challenge comes back in the browser that asked for it, within five minutes, for one purpose.
-//     It is sealed in a cookie, so that strangers can make the service keep nothing.
-//   - A challenge that was answered rightly is of no use again, on no node.
-//   - The counter of a passkey only rises. A lower one is the sign of a copy, which is refused and
+//   - A passkey is valid only for the host of the public URL and a page of its origin, with user verification. It is
+//     therefore sufficient to sign in, without a password.
+//   - A challenge is valid only in the browser that requested it, for five minutes and one purpose. It is sealed in a
+//     cookie, so that strangers cannot make the service store anything.
+//   - An answered challenge cannot be used again, on any node.
+//   - The counter of a passkey only increases. A lower one indicates a cloned passkey, which is rejected and recorded
 //     in the login events.
-//   - A credential id is of one account of the service.
-//   - An account has at most 20 passkeys and 10 recovery codes. Each of these changes ends the
-//     sessions of the account (account.ChangeFactors); a person keeps one way in.
-//   - A recovery code has 80 random bits and is stored as a hash, for one use.
-//   - An account with a passkey or an unused recovery code has a second factor: its password alone
-//     signs nobody in.
-//   - All these records are of this service alone. An export of an organization leaves them out,
-//     because passkeys count for one host, and the maker of an export could add a way in.
+//   - A credential ID belongs to one account of the service.
+//   - An account has at most 20 passkeys and 10 recovery codes. Each change of them ends the sessions of the account
+//     (account.ChangeFactors). The last way to sign in cannot be removed.
+//   - A recovery code has 80 random bits, is stored as a hash, and can be used once.
+//   - An account with a passkey or an unused recovery code has a second factor: its password alone is not sufficient
+//     to sign in.
+//   - Exports of organizations do not contain these records, because passkeys are valid only for one host, and the
+//     author of an export could add a way to sign in.
 package factor
 
 import (
@@ -40,44 +41,43 @@ import (
 )
 
 const (
-	// MaxPasskeys is how many passkeys an account has at most.
+	// MaxPasskeys is the maximum number of passkeys of an account.
 	MaxPasskeys = 20
-	// MaxName is the length of the longest name of a passkey, in code points.
+	// MaxName is the maximum length of a passkey's name, in code points.
 	MaxName = 100
-	// Life is how long a challenge and a sign-in that lacks its second factor are good.
+	// Life is how long a challenge, and a sign-in that lacks its second factor, are valid.
 	Life = 5 * time.Minute
 )
 
 // Records of the service's own partition.
 const (
-	// kindFactors has one record for each account with passkeys or recovery codes, by account id.
+	// kindFactors has one record for each account with passkeys or recovery codes, by account ID.
 	kindFactors storage.Kind = "account_factors"
-	// kindCredential names the account of a passkey, by the hex SHA-256 of the credential id.
+	// kindCredential maps a passkey to its account, by the hex SHA-256 of the credential ID.
 	kindCredential storage.Kind = "passkey_account"
-	// kindAnswered has the challenges that were answered rightly until they are over, by the hex of
-	// their end in milliseconds, "/" and the hex SHA-256 of the challenge.
+	// kindAnswered has the answered challenges until they expire, by the hex of their expiry in milliseconds, "/" and
+	// the hex SHA-256 of the challenge.
 	kindAnswered storage.Kind = "passkey_answered"
 )
 
-// unreadable is for clients when a record can't be read.
+// unreadable is the message for clients if a record can't be read.
 const unreadable = "Accounts can't be read"
 
-// Options configure New. All are required.
+// Options configure New. All fields are required.
 type Options struct {
 	Records   storage.RecordStore
 	Accounts  *account.Accounts
 	Sealer    seal.Sealer
-	PublicURL string // its host is the name that passkeys are of
+	PublicURL string // its host is the relying party ID of the passkeys
 	Clock     func() time.Time
 }
 
-// Factors is the passkeys and recovery codes of all accounts. Its methods may be called
-// concurrently.
+// Factors manages the passkeys and recovery codes of all accounts. Its methods may be called concurrently.
 type Factors struct {
 	Options
 	factors records.Store[factorsRecord]
 	owners  records.Store[ownerRecord]
-	party   *webauthn.WebAuthn // nil: the public URL has an IP address, which can have no passkeys
+	party   *webauthn.WebAuthn // nil if the public URL has an IP address, which does not support passkeys
 }
 
 // New returns the factors of a store.
@@ -106,19 +106,19 @@ func New(o Options) (*Factors, error) {
 	return f, nil
 }
 
-// checkParty returns fault.NotFound where the service can have no passkeys.
+// checkParty returns fault.NotFound if the service does not support passkeys.
 func (f *Factors) checkParty() error {
 	if f.party == nil {
-		return fault.New(fault.NotFound, "The service has no passkeys: its public URL has no host name")
+		return fault.New(fault.NotFound, "The service does not support passkeys: its public URL has no host name")
 	}
 	return nil
 }
 
-// factorsRecord is all passkeys and recovery codes of an account.
+// factorsRecord contains all passkeys and recovery codes of an account.
 type factorsRecord struct {
-	Handle   []byte     `json:"handle,omitzero"` // names the account to its authenticators
+	Handle   []byte     `json:"handle,omitzero"` // identifies the account to authenticators
 	Passkeys []passkey  `json:"passkeys,omitempty"`
-	Codes    []string   `json:"codes,omitempty"` // hashes of the unused ones
+	Codes    []string   `json:"codes,omitempty"` // hashes of the unused codes
 	MadeAt   id.Instant `json:"codes_made_at,omitzero"`
 }
 
@@ -140,29 +140,29 @@ type ownerRecord struct {
 	Account account.ID `json:"account"`
 }
 
-// Passkey is a passkey as its account lists it.
+// Passkey is a passkey in the list of its account.
 type Passkey struct {
 	ID           string
 	Name         string
 	CredentialID []byte
 	CreatedAt    id.Instant
-	UsedAt       id.Instant // 0: not yet
-	BackedUp     bool       // the authenticator keeps a copy elsewhere
+	UsedAt       id.Instant // 0 if never
+	BackedUp     bool       // the authenticator has a copy elsewhere
 }
 
-// Summary is all factors of an account but its password.
+// Summary contains all factors of an account except its password.
 type Summary struct {
 	Passkeys  []Passkey // oldest first
 	CodesLeft int
 }
 
-// Second factors as clients know them.
+// Names of the second factors for clients.
 const (
 	SecondPasskey = "passkey"
 	SecondCode    = "recovery_code"
 )
 
-// Second returns the second factors of an account, none when its password is enough.
+// Second returns the second factors of an account, or nil if its password is sufficient.
 func (s Summary) Second() (names []string) {
 	if len(s.Passkeys) > 0 {
 		names = append(names, SecondPasskey)
@@ -194,8 +194,8 @@ func (f *Factors) readFactors(ctx context.Context, who account.ID) (records.Vers
 	return f.factors.Get(ctx, id.Service, string(who))
 }
 
-// RemoveAll takes all passkeys and recovery codes from an account, also the last way in: the
-// operator's help for a person who lost them. fault.NotFound for an unknown account.
+// RemoveAll removes all passkeys and recovery codes of an account, even if the account cannot sign in afterwards. The
+// operator uses it for a person who lost them. It returns fault.NotFound for an unknown account.
 func (f *Factors) RemoveAll(ctx context.Context, who account.ID) error {
 	found, err := f.Accounts.ByID(ctx, who)
 	if err != nil {
@@ -227,7 +227,7 @@ func (f *Factors) HasAny(ctx context.Context, who account.ID) (bool, error) {
 	return len(s.Second()) > 0, err
 }
 
-// credentialKey is the key of a credential's owner, because a credential id may have 1,023 bytes.
+// credentialKey returns the key of a credential's owner record, because a credential ID may have 1,023 bytes.
 func credentialKey(credential []byte) string { return id.Hash(sha256.Sum256(credential)).String() }
 
 func (p *passkey) removeOwner() storage.Change {
@@ -236,7 +236,7 @@ func (p *passkey) removeOwner() storage.Change {
 
 func (f *Factors) currentTime() id.Instant { return id.InstantOf(f.Clock()) }
 
-// writeChanges writes changes of the service's own partition; stale says that another call came between.
+// writeChanges writes changes of the service's own partition. stale reports whether there was a concurrent change.
 func (f *Factors) writeChanges(ctx context.Context, step string, changes []storage.Change) (stale bool, err error) {
 	err = f.Records.Write(ctx, id.Service, changes)
 	if errors.Is(err, storage.ErrStale) {
@@ -248,7 +248,7 @@ func (f *Factors) writeChanges(ctx context.Context, step string, changes []stora
 	return false, nil
 }
 
-// errBusy is for a use of a factor that other uses outran several times.
+// errBusy returns the error for a use of a factor after several concurrent changes.
 func errBusy() error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many sign-ins at once",
 		RetryAfter: time.Second}

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// pending is a sign-in that lacks its second factor. The browser holds it, sealed: it can do
-// nothing but bring a recovery code, because no surface takes it for a session.
+// pending is a sign-in that lacks its second factor. The browser stores it in a sealed cookie, which is not a
+// session: it can only be used to submit a recovery code.
 type pending struct {
 	Account      account.ID      `json:"account"`
 	Generation   uint64          `json:"generation"`
@@ -19,15 +19,14 @@ type pending struct {
 	Ends         id.Instant      `json:"ends"`
 }
 
-// BeginSecond returns the cookie of a sign-in whose password was right. organization is the one
-// that the person wished for.
+// BeginSecond returns the cookie of a sign-in with a correct password. organization is the requested organization.
 func (f *Factors) BeginSecond(who account.Account, organization id.Organization) (cookie string, err error) {
 	return seal.Cookie(f.Sealer, pendingContext, pending{Account: who.ID, Generation: who.Generation(),
 		Organization: organization, Ends: id.InstantOf(f.Clock().Add(Life))})
 }
 
-// FindSecond returns the account of a cookie of BeginSecond and the wished organization.
-// fault.Unauthorized when it is over, also by a change of the account's factors.
+// FindSecond returns the account and the requested organization of a cookie from BeginSecond. It returns
+// fault.Unauthorized if the cookie has expired or the account's factors have changed.
 func (f *Factors) FindSecond(ctx context.Context, cookie string) (account.Account, id.Organization, error) {
 	var p pending
 	err := seal.OpenCookie(f.Sealer, pendingContext, cookie, &p)

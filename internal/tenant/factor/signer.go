@@ -22,13 +22,14 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// Signer is a passkey of an account as a key that signs texts of package signedvote.
+// Signer is a passkey of an account as a signing key of package signedvote.
 type Signer struct {
 	signedvote.Credential
 	Name string
 }
 
-// Signers returns the passkeys of an account that can sign votes, none where the service has no passkeys.
+// Signers returns the passkeys of an account that can sign votes. It returns nil if the service does not support
+// passkeys.
 func (f *Factors) Signers(ctx context.Context, who account.ID) ([]Signer, error) {
 	r, err := f.readFactors(ctx, who)
 	if err != nil || f.party == nil {
@@ -38,7 +39,7 @@ func (f *Factors) Signers(ctx context.Context, who account.ID) ([]Signer, error)
 	for _, k := range r.Value.Passkeys {
 		key, err := parseCOSE(k.PublicKey)
 		if err != nil {
-			continue // of an algorithm that votes do not have
+			continue // its algorithm is not allowed for votes
 		}
 		all = append(all, Signer{signedvote.Credential{ID: k.Credential, Key: key, RPID: f.party.Config.RPID,
 			WebOrigin: f.party.Config.RPOrigins[0]}, k.Name})
@@ -46,7 +47,7 @@ func (f *Factors) Signers(ctx context.Context, who account.ID) ([]Signer, error)
 	return all, nil
 }
 
-// Signer returns the passkey of an account with a credential id; fault.NotFound for none.
+// Signer returns the passkey of an account with a credential ID, or fault.NotFound.
 func (f *Factors) Signer(ctx context.Context, who account.ID, credential []byte) (Signer, error) {
 	all, err := f.Signers(ctx, who)
 	if err != nil {
@@ -59,7 +60,7 @@ func (f *Factors) Signer(ctx context.Context, who account.ID, credential []byte)
 	return all[at], nil
 }
 
-// parseCOSE returns the key of the COSE form (RFC 9053).
+// parseCOSE returns the key in a COSE key (RFC 9053).
 func parseCOSE(cose []byte) (signedvote.Key, error) {
 	parsed, err := webauthncose.ParsePublicKey(cose)
 	if err != nil {
@@ -80,9 +81,9 @@ func parseCOSE(cose []byte) (signedvote.Key, error) {
 	return signedvote.NewKey(public)
 }
 
-// UseAssertion notes a use of a passkey for a signature that was checked, by the rules of a sign-in: the counter rises, and
-// a passkey that could be kept elsewhere still can. fault.Unauthorized, with a login event, for a counter that does not
-// rise.
+// UseAssertion records the use of a passkey for a verified signature, with the rules of a sign-in: the counter must
+// increase, and a backup-eligible passkey must remain so. If the counter does not increase, it returns
+// fault.Unauthorized and adds a login event.
 func (f *Factors) UseAssertion(ctx context.Context, who account.ID, a *signedvote.Assertion, v account.Visit) error {
 	eligible, backedUp := a.Backup()
 	for range attempts {

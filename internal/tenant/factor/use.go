@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// BeginUse asks a browser for a passkey of any account.
+// BeginUse requests a passkey of any account from a browser.
 func (f *Factors) BeginUse() (Begun, error) {
 	if err := f.checkParty(); err != nil {
 		return Begun{}, err
@@ -31,11 +31,11 @@ func (f *Factors) BeginUse() (Begun, error) {
 	return Begun{Options: options, Cookie: cookie}, err
 }
 
-// attempts is how often a use is tried when other uses of the account come between.
+// attempts is how often a use is tried if there are concurrent uses.
 const attempts = 5
 
-// Use checks the browser's answer to BeginUse and returns the account of the passkey, as
-// account.Accounts.OpenFrom takes it. Every refusal is fault.Unauthorized with one text.
+// Use verifies the browser's response to BeginUse and returns the account of the passkey for
+// account.Accounts.OpenFrom. It returns fault.Unauthorized with the same text for every rejection.
 func (f *Factors) Use(ctx context.Context, cookie string, answer []byte, v account.Visit) (account.Account, error) {
 	if err := f.checkParty(); err != nil {
 		return account.Account{}, err
@@ -53,10 +53,10 @@ func (f *Factors) Use(ctx context.Context, cookie string, answer []byte, v accou
 		return account.Account{}, err
 	}
 	if !owner.Exists() {
-		return account.Account{}, Refuse(errors.New("credential is not known"))
+		return account.Account{}, Refuse(errors.New("unknown credential"))
 	}
-	// The account is read before the use is spent: a failure spends none, and a session that opens after a
-	// change of the account's factors is of the generation before, which has ended.
+	// The account is read before the challenge is used up: a failure uses up nothing, and a session that is opened
+	// after a change of the account's factors has the previous generation, which is no longer valid.
 	who, err := f.findAccount(ctx, owner.Value.Account)
 	if err != nil {
 		return account.Account{}, err
@@ -81,7 +81,7 @@ func (f *Factors) findAccount(ctx context.Context, who account.ID) (account.Acco
 	return found, err
 }
 
-// useOnce checks an answer against the record of an account, and notes the use.
+// useOnce verifies a response against the record of an account, and records the use.
 func (f *Factors) useOnce(ctx context.Context, who account.ID, c *ceremony,
 	parsed *protocol.ParsedCredentialAssertionData, v account.Visit) (stale bool, err error) {
 	answered, err := f.wasAnswered(ctx, c)
@@ -89,7 +89,7 @@ func (f *Factors) useOnce(ctx context.Context, who account.ID, c *ceremony,
 		return false, err
 	}
 	if answered {
-		return false, Refuse(errors.New("the challenge was answered before"))
+		return false, Refuse(errors.New("the challenge was already answered"))
 	}
 	r, err := f.readFactors(ctx, who)
 	if err != nil {
@@ -105,11 +105,11 @@ func (f *Factors) useOnce(ctx context.Context, who account.ID, c *ceremony,
 	return f.noteUse(ctx, r, c, used)
 }
 
-// validate checks an answer against the passkeys of an account.
+// validate verifies a response against the passkeys of an account.
 //
-// The library compares the backup-eligible flag of the answer with the stored one. Providers that begin to
-// sync a passkey set the flag later, so an answer with the flag is checked as if it had been stored. The
-// signature covers the flag, so only the authenticator can set it. An answer without a stored flag is refused.
+// The library compares the backup-eligible flag of the response with the stored one. Providers that start to sync a
+// passkey set the flag later, so a response with the flag is verified as if it had been stored. The signature covers
+// the flag, so only the authenticator can set it. A response without a stored flag is rejected.
 func (f *Factors) validate(r *factorsRecord, c *ceremony, parsed *protocol.ParsedCredentialAssertionData) (
 	*webauthn.Credential, error) {
 	passkeys := slices.Clone(r.Passkeys)
@@ -129,7 +129,7 @@ func (f *Factors) validate(r *factorsRecord, c *ceremony, parsed *protocol.Parse
 func (f *Factors) refuseCopy(ctx context.Context, who account.ID, v account.Visit) error {
 	event, err := f.Accounts.DescribeLogin(ctx, who, account.RefusedCopy, v)
 	if err == nil {
-		_, err = f.writeChanges(ctx, "note copied passkey", event)
+		_, err = f.writeChanges(ctx, "record cloned passkey", event)
 	}
 	return Refuse(errors.Join(errors.New("signature counter decreased: the passkey may have been cloned"), err))
 }

@@ -23,9 +23,8 @@ import (
 // invitationLife is how long an invitation can be accepted.
 const invitationLife = 7 * 24 * time.Hour
 
-// kindInvitation has one record for each open invitation, by its id, in the organization's
-// partition. One that was accepted or revoked has none, and one that is over is taken away by a
-// later invitation.
+// kindInvitation has one record for each open invitation, by its ID, in the organization's partition. The record is
+// deleted when the invitation is accepted or revoked, and some time after it has expired.
 const kindInvitation storage.Kind = "invitation"
 
 type invitationRecord struct {
@@ -33,14 +32,14 @@ type invitationRecord struct {
 	Role      account.Role `json:"role"`
 	Hash      id.Hash      `json:"hash"` // SHA-256 of the secret of its token
 	CreatedAt id.Instant   `json:"created_at"`
-	CreatedBy account.ID   `json:"created_by"` // the sender of the newest token
+	CreatedBy account.ID   `json:"created_by"` // the sender of the latest token
 	ExpiresAt id.Instant   `json:"expires_at"`
 
-	// Mailed means that the newest token went to the address alone, so whoever has it reads the mailbox.
+	// Mailed means that the latest token was sent only to the address, so whoever has it can read the mailbox.
 	Mailed bool `json:"mailed,omitzero"`
 }
 
-// Invitation is the part of an invitation that may be shown.
+// Invitation is the public part of an invitation.
 type Invitation struct {
 	ID        string
 	Tenant    id.Tenant
@@ -49,10 +48,10 @@ type Invitation struct {
 	CreatedAt id.Instant
 	CreatedBy account.ID
 	ExpiresAt id.Instant
-	Mailed    bool // the newest token went to the address alone
+	Mailed    bool // the latest token was sent only to the address
 }
 
-// Claim is how an account that accepts the invitation comes to its address.
+// Claim describes how the address is assigned to an account that accepts the invitation.
 func (i Invitation) Claim() account.Claim { return account.ClaimByInvitation(i.Tenant, i.Mailed) }
 
 func toInvitation(t id.Tenant, v records.Versioned[invitationRecord]) Invitation {
@@ -68,29 +67,28 @@ const (
 	secretSize       = 32
 )
 
-// Token is the credential of an invited person. It names its organization and invitation, so that a token
-// is found without an index of tokens.
+// Token is the credential of an invited person. It contains its organization and invitation, so it can be found
+// without an index of tokens.
 type Token struct {
 	Organization id.Organization
 	invitation   string
 	hash         id.Hash
 }
 
-// newName returns a new id of an invitation.
+// newName returns a new ID of an invitation.
 func newName() string {
 	var name [nameSize]byte
 	rand.Read(name[:]) // never fails since Go 1.24
-	return nameOf(name[:])
+	return nameFrom(name[:])
 }
 
-func nameOf(raw []byte) string { return "inv_" + hex.EncodeToString(raw) }
+func nameFrom(raw []byte) string { return "inv_" + hex.EncodeToString(raw) }
 
-// newToken returns the text of a new token of an invitation, which is not kept, and the hash of its
-// secret.
+// newToken returns the text of a new token of an invitation, which is not stored, and the hash of its secret.
 func newToken(organization id.Organization, invitation string) (string, id.Hash, error) {
 	name, err := hex.DecodeString(strings.TrimPrefix(invitation, "inv_"))
 	if err != nil || len(name) != nameSize {
-		return "", id.Hash{}, fmt.Errorf("make token: the id %q is not one of an invitation", invitation)
+		return "", id.Hash{}, fmt.Errorf("create token: %q is not the ID of an invitation", invitation)
 	}
 	raw := append(organization[:], name...)
 	var secret [secretSize]byte
@@ -98,23 +96,23 @@ func newToken(organization id.Organization, invitation string) (string, id.Hash,
 	return base64.RawURLEncoding.EncodeToString(append(raw, secret[:]...)), sha256.Sum256(secret[:]), nil
 }
 
-// ParseToken reads a token; the error is that of an unknown invitation.
+// ParseToken parses a token. It returns the error of an unknown invitation.
 func ParseToken(text string) (Token, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) != organizationSize+nameSize+secretSize {
 		return Token{}, ErrNoInvitation()
 	}
 	organization, rest := id.Organization(raw[:organizationSize]), raw[organizationSize:]
-	return Token{organization, nameOf(rest[:nameSize]), sha256.Sum256(rest[nameSize:])}, nil
+	return Token{organization, nameFrom(rest[:nameSize]), sha256.Sum256(rest[nameSize:])}, nil
 }
 
-// ErrNoInvitation is the one answer to a token that can't be accepted.
+// ErrNoInvitation returns the same error for every token that cannot be accepted.
 func ErrNoInvitation() error {
 	return fault.New(fault.NotFound, "The invitation is unknown, used, revoked or expired")
 }
 
-// ListInvitations returns the open invitations of an organization, oldest first: those behind the
-// invitation after, and at most limit. fault.Invalid for an invitation after that is not in the list.
+// ListInvitations returns at most limit open invitations of an organization, oldest first, after the given one. It
+// returns fault.Invalid if that one is not in the list.
 func (m *Members) ListInvitations(ctx context.Context, t id.Tenant, after string, limit int) ([]Invitation, error) {
 	open, _, err := m.readInvitations(ctx, t)
 	if err != nil {
@@ -133,15 +131,15 @@ func (m *Members) ListInvitations(ctx context.Context, t id.Tenant, after string
 
 type storedInvitation = records.Versioned[invitationRecord]
 
-// readInvitations returns all invitations of an organization, oldest first, those that are over apart.
-func (m *Members) readInvitations(ctx context.Context, t id.Tenant) (open, over []storedInvitation, err error) {
+// readInvitations returns all invitations of an organization, oldest first, with the expired ones separately.
+func (m *Members) readInvitations(ctx context.Context, t id.Tenant) (open, expired []storedInvitation, err error) {
 	now := id.InstantOf(m.Clock())
 	for v, err := range m.invitations.Scan(ctx, t, records.Range{}, 0) {
 		if err != nil {
 			return nil, nil, err
 		}
 		if v.Value.ExpiresAt <= now {
-			over = append(over, v)
+			expired = append(expired, v)
 		} else {
 			open = append(open, v)
 		}
@@ -149,10 +147,10 @@ func (m *Members) readInvitations(ctx context.Context, t id.Tenant) (open, over 
 	slices.SortStableFunc(open, func(a, b storedInvitation) int {
 		return cmp.Compare(a.Value.CreatedAt, b.Value.CreatedAt)
 	})
-	return open, over, nil
+	return open, expired, nil
 }
 
-// findByToken returns the invitation of a token in an organization with these members.
+// findByToken returns the invitation of a token in an organization with the given members.
 func (m *Members) findByToken(ctx context.Context, t id.Tenant, r roster, token Token) (storedInvitation, error) {
 	v, err := m.invitations.Get(ctx, t, token.invitation)
 	if err != nil {
@@ -168,9 +166,9 @@ func (m *Members) findByToken(ctx context.Context, t id.Tenant, r roster, token 
 	return v, nil
 }
 
-// FindInvitation returns the invitation of a token, whose organization is t, and whether the person has to sign in as
-// the account of its address. An unproved account counts as none if the token proves the address, because its
-// holder takes it over.
+// FindInvitation returns the invitation of a token in organization t, and reports whether the person must sign in
+// with the existing account of its address. An unproved account does not count if the token proves the address,
+// because its holder will take it over.
 func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) (Invitation, bool, error) {
 	all, err := m.Accounts.Members(ctx, t)
 	if err != nil {
@@ -193,13 +191,14 @@ func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) 
 	return toInvitation(t, v), known, err
 }
 
-// InvitationURL returns the address of the page that accepts an invitation. The token is in its fragment, which browsers
-// send nowhere.
+// InvitationURL returns the URL of the page that accepts an invitation. The token is in the fragment, which browsers
+// do not send.
 func InvitationURL(publicURL, token string) string {
 	return strings.TrimRight(publicURL, "/") + "/invitation#token=" + token
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindInvitation: records.Check[invitationRecord],

@@ -13,27 +13,26 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Mail writes to invited people.
+// Mail sends mails to invited people.
 type Mail interface {
-	// InvitationMail returns the changes by which a letter with a token goes out once they are
-	// written: none while the service has no mail. cause names the request, whose write may be prepared several times.
-	// It returns fault.RateLimited if the address or the organization has had too many.
+	// InvitationMail returns the changes that send a mail with a token when they are written, or nil if the service
+	// sends no mail. cause identifies the request, whose write may be prepared several times. It returns
+	// fault.RateLimited if the address or the organization has had too many mails.
 	InvitationMail(ctx context.Context, i Invitation, token, cause string) ([]storage.Change, error)
 }
 
-// Sent is an invitation with its new token. The token is "" when it went out by mail, because an
-// inviter who has the token could accept in the name of the address.
+// Sent is an invitation with its new token. If the token was mailed, Token is "", because an inviter with the token
+// could accept on behalf of the address.
 type Sent struct {
 	Invitation
 	Token  string
 	Mailed bool
 }
 
-// Invite invites an address and states it (ledger_invitation_created). Errors: fault.Invalid for a
-// malformed address or role, fault.Forbidden for a person without the right, fault.Conflict with a
-// code for an address that is invited (invited) or a member (member) and for an organization that is
-// full (member_limit), fault.RateLimited for changes that come too fast and for an address or organization with too many
-// mails.
+// Invite invites an address and states it (ledger_invitation_created). It returns fault.Invalid for a malformed
+// address or role, fault.Forbidden without the required permission, fault.Conflict if the address is already invited
+// (code invited) or a member (code member) or the organization is full (code member_limit), and fault.RateLimited if
+// changes come too fast or the address or organization has had too many mails.
 func (m *Members) Invite(
 	ctx context.Context, t id.Tenant, by *account.Session, email string, role account.Role,
 ) (Sent, error) {
@@ -48,18 +47,18 @@ func (m *Members) Invite(
 	v := storedInvitation{Key: newName(), Value: invitationRecord{Email: email, Role: role, CreatedAt: now}}
 	return m.sendToken(ctx, t, by, sysevent.InvitationCreated,
 		func(ctx context.Context, r roster) (storedInvitation, []storage.Change, error) {
-			swept, err := m.checkRoom(ctx, t, r, email)
+			swept, err := m.checkInvitable(ctx, t, r, email)
 			return v, swept, err
 		})
 }
 
-// sweep is how many invitations that are over each new one takes away at most.
+// sweep is the maximum number of expired invitations that each new one removes.
 const sweep = 100
 
-// checkRoom refuses an address that is invited or a member, and one more person than an
-// organization may have. It returns the changes that take away invitations that are over.
-func (m *Members) checkRoom(ctx context.Context, t id.Tenant, r roster, email string) ([]storage.Change, error) {
-	open, over, err := m.readInvitations(ctx, t)
+// checkInvitable returns an error if an address is already invited or a member, or if the organization is full. It
+// returns the changes that remove expired invitations.
+func (m *Members) checkInvitable(ctx context.Context, t id.Tenant, r roster, email string) ([]storage.Change, error) {
+	open, expired, err := m.readInvitations(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +73,11 @@ func (m *Members) checkRoom(ctx context.Context, t id.Tenant, r roster, email st
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	if _, there := r.findAccount(who.ID); err == nil && there {
+	if _, isMember := r.findAccount(who.ID); err == nil && isMember {
 		return nil, errMember("member", "The address is one of a member")
 	}
 	var swept []storage.Change
-	for _, v := range over[:min(len(over), sweep)] {
+	for _, v := range expired[:min(len(expired), sweep)] {
 		swept = append(swept, removeInvitation(v))
 	}
 	return swept, nil
@@ -92,8 +91,8 @@ func removeInvitation(v storedInvitation) storage.Change {
 	return storage.Change{Kind: kindInvitation, Key: v.Key, If: v.Version}
 }
 
-// Resend gives an invitation a new token and seven more days, in place of the old ones, and states it
-// (ledger_invitation_renewed). Errors are those of Invite; fault.NotFound for an unknown one.
+// Resend replaces the token of an invitation by a new one, valid for seven more days, and states it
+// (ledger_invitation_renewed). It returns the errors of Invite, and fault.NotFound for an unknown invitation.
 func (m *Members) Resend(ctx context.Context, t id.Tenant, by *account.Session, invitation string) (Sent, error) {
 	return m.sendToken(ctx, t, by, sysevent.InvitationRenewed,
 		func(ctx context.Context, _ roster) (storedInvitation, []storage.Change, error) {
@@ -102,7 +101,7 @@ func (m *Members) Resend(ctx context.Context, t id.Tenant, by *account.Session, 
 		})
 }
 
-// readInvitation returns an invitation, also one that is over and was not taken away yet.
+// readInvitation returns an invitation, even if it has expired but was not removed yet.
 func (m *Members) readInvitation(ctx context.Context, t id.Tenant, invitation string) (storedInvitation, error) {
 	v, err := m.invitations.Get(ctx, t, invitation)
 	if err == nil && !v.Exists() {
@@ -169,7 +168,7 @@ func stateInvitation(kind sysevent.Kind, v storedInvitation, changes []storage.C
 	}}}}
 }
 
-// Revoke takes an invitation away and states it (ledger_invitation_revoked). Errors are those of Change.
+// Revoke deletes an invitation and states it (ledger_invitation_revoked). It returns the errors of Change.
 func (m *Members) Revoke(ctx context.Context, t id.Tenant, by *account.Session, invitation string) error {
 	return m.appendChange(ctx, t, by.Account, func(ctx context.Context, r roster) (sysevent.Change, error) {
 		v, err := m.readInvitation(ctx, t, invitation)
@@ -183,10 +182,10 @@ func (m *Members) Revoke(ctx context.Context, t id.Tenant, by *account.Session, 
 	})
 }
 
-// Accept makes an account a member by an invitation of its address and states it
-// (ledger_member_added). Errors: fault.NotFound for a token that can't be accepted; fault.Forbidden
-// for an account of another address and, with code address_unproved, for an unproved account of another
-// organization; fault.Conflict with code member for a member.
+// Accept makes an account a member with an invitation for its address and states it (ledger_member_added). It returns
+// fault.NotFound for a token that cannot be accepted, fault.Forbidden for an account with another address,
+// fault.Forbidden with code address_unproved for an unproved account of another organization, and fault.Conflict with
+// code member for a member.
 func (m *Members) Accept(ctx context.Context, t id.Tenant, who account.Account, token Token) error {
 	return m.appendChange(ctx, t, who.ID, func(ctx context.Context, r roster) (sysevent.Change, error) {
 		v, err := m.findByToken(ctx, t, r, token)
@@ -199,7 +198,7 @@ func (m *Members) Accept(ctx context.Context, t id.Tenant, who account.Account, 
 		if err := m.Accounts.CheckJoin(ctx, who.ID, t); err != nil {
 			return sysevent.Change{}, err
 		}
-		if _, there := r.findAccount(who.ID); there {
+		if _, isMember := r.findAccount(who.ID); isMember {
 			return sysevent.Change{}, errMember("member", "The address is one of a member")
 		}
 		record, made, err := m.Accounts.NewMembership(ctx, t, who.ID, v.Value.Role)

@@ -1,19 +1,19 @@
-// Package member changes who belongs to an organization: roles, suspension, removal and
-// invitations.
+// Package member manages who belongs to an organization: roles, suspension, removal and invitations. It hides which
+// records of accounts, invitations and voter keys a change has to touch.
 //
 // Invariants:
 //
-//   - Each change and the server's own statement about it land in one append. The statements
-//     name accounts and never addresses, because a ledger is never erased.
-//   - The rights of the acting member are read in that append, and each change raises the config
-//     version of the organization: of two changes that exclude one another, one is refused.
-//   - An organization keeps one owner who is neither suspended nor removed. Only an owner makes,
-//     changes or removes owners, and proves before that the person is there.
-//   - The token of an invitation is stored as a hash, compared in constant time and shown once. It
-//     is good for one acceptance, by an account of the invited address, for seven days.
-//   - An invitation is of no use when the member who sent it could not send it any more.
+//   - Each change is committed in one append with the service's statement about it. The statements contain account
+//     IDs and never addresses, because a ledger is never erased.
+//   - The rights of the acting member are read in that append, and each change increments the config version of the
+//     organization: of two conflicting changes, one is rejected.
+//   - An organization always has one owner who is neither suspended nor removed. Only an owner can make, change or
+//     remove owners, and must have proved a factor recently.
+//   - The token of an invitation is stored as a hash, compared in constant time and shown once. It is valid for seven
+//     days and one acceptance, by an account with the invited address.
+//   - An invitation becomes invalid if the member who sent it could no longer send it.
 //   - A change of how a member signs in that the member did not prove (account.SignInChange) is stated in each
-//     organization of the member, also after a crash, and before a vote of the member is counted.
+//     organization of the member, even after a crash, and before a vote of the member is counted.
 //   - An organization has at most 1,000 members and open invitations together.
 package member
 
@@ -35,24 +35,24 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxMembers is how many members and open invitations an organization has at most.
+// maxMembers is the maximum number of members and open invitations of an organization.
 const maxMembers = 1000
 
-// Options configure New. All but Mail, VoterKeys and Held are required.
+// Options configure New. All fields except Mail, VoterKeys and Held are required.
 type Options struct {
 	Records  storage.RecordStore
 	Events   *sysevent.Appender
 	Accounts *account.Accounts
-	Quota    *quota.Quota // the pace of changes
+	Quota    *quota.Quota // limits the rate of changes
 	Clock    func() time.Time
-	Mail     Mail // nil: the inviter hands the link on
+	Mail     Mail // if nil, the inviter gets the link
 
-	VoterKeys *voterkey.Keys // default: members have none
+	VoterKeys *voterkey.Keys // may be nil
 
 	Held func() error // returns an error while Run must record nothing; nil: never
 }
 
-// Members is the members of all organizations. Its methods may be called concurrently.
+// Members manages the members of all organizations. Its methods may be called concurrently.
 type Members struct {
 	Options
 	invitations records.Store[invitationRecord]
@@ -73,8 +73,8 @@ type Listed struct {
 	DisplayName string
 }
 
-// List returns memberships of an organization, oldest first: those behind the membership after, and
-// at most limit. fault.Invalid for a membership after that is not in the list.
+// List returns at most limit memberships of an organization, oldest first, after the given one. It returns
+// fault.Invalid if that one is not in the list.
 func (m *Members) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
 	all, err := m.Accounts.Members(ctx, t)
 	if err != nil {
@@ -95,9 +95,8 @@ func (m *Members) List(ctx context.Context, t id.Tenant, after string, limit int
 	return found, nil
 }
 
-// findBegin returns where the part of a list begins that is behind the entry after; "" for the whole list.
-// An entry that was removed meanwhile is fault.Invalid, because a begin at the first entry would repeat the
-// list without end.
+// findBegin returns the index after the entry after, or 0 if after is "". If the entry is not in the list, it returns
+// fault.Invalid, because starting at the first entry would repeat the list endlessly.
 func findBegin[E any](list []E, after string, name func(*E) string) (int, error) {
 	if after == "" {
 		return 0, nil
@@ -107,7 +106,7 @@ func findBegin[E any](list []E, after string, name func(*E) string) (int, error)
 			return i + 1, nil
 		}
 	}
-	return 0, fault.New(fault.Invalid, "after is not in the list any more: begin again without it")
+	return 0, fault.New(fault.Invalid, "after is no longer in the list: start again without it")
 }
 
 func (m *Members) withAccount(ctx context.Context, s account.Membership) (Listed, error) {
@@ -115,11 +114,11 @@ func (m *Members) withAccount(ctx context.Context, s account.Membership) (Listed
 	return Listed{s, who.Email, who.Proof != account.Unproved, who.DisplayName}, err
 }
 
-// roster is the members of an organization as one append sees them.
+// roster contains the members of an organization as of one append.
 type roster []account.StoredMembership
 
-func (r roster) find(is func(account.Membership) bool) (account.StoredMembership, bool) {
-	at := slices.IndexFunc(r, func(s account.StoredMembership) bool { return is(s.Membership) })
+func (r roster) find(matches func(account.Membership) bool) (account.StoredMembership, bool) {
+	at := slices.IndexFunc(r, func(s account.StoredMembership) bool { return matches(s.Membership) })
 	if at < 0 {
 		return account.StoredMembership{}, false
 	}
@@ -130,8 +129,8 @@ func (r roster) findAccount(who account.ID) (account.StoredMembership, bool) {
 	return r.find(func(s account.Membership) bool { return s.Account == who })
 }
 
-// checkActor refuses a person who is no member with a permission, and one who touches an owner
-// without being one and proving it.
+// checkActor returns an error if a person is not a member with a permission. Changes of an owner also require an
+// owner with a recently proved factor.
 func (r roster) checkActor(by *account.Session, p account.Permission, touched ...account.Role) error {
 	if err := r.checkRight(by.Account, p, touched...); err != nil {
 		return err
@@ -143,8 +142,8 @@ func (r roster) checkActor(by *account.Session, p account.Permission, touched ..
 }
 
 func (r roster) checkRight(by account.ID, p account.Permission, touched ...account.Role) error {
-	actor, there := r.findAccount(by)
-	if !there || !actor.IsEffective() || !actor.Role.May(p) {
+	actor, isMember := r.findAccount(by)
+	if !isMember || !actor.IsEffective() || !actor.Role.May(p) {
 		return fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	if slices.Contains(touched, account.Owner) && !actor.Role.May(account.Own) {
@@ -153,9 +152,9 @@ func (r roster) checkRight(by account.ID, p account.Permission, touched ...accou
 	return nil
 }
 
-// checkOwnerLeft refuses a change after which no effective owner is left. after is the changed
-// membership, and nil for one that is removed.
-func (r roster) checkOwnerLeft(before account.Membership, after *account.Membership) error {
+// checkRemainingOwner returns an error if no effective owner would remain after a change. after is the changed
+// membership, or nil if it is removed.
+func (r roster) checkRemainingOwner(before account.Membership, after *account.Membership) error {
 	isOwner := func(s account.Membership) bool { return s.Role == account.Owner && s.IsEffective() }
 	if !isOwner(before) || after != nil && isOwner(*after) {
 		return nil
@@ -168,17 +167,16 @@ func (r roster) checkOwnerLeft(before account.Membership, after *account.Members
 		Message: "The organization needs an owner: make another member one first"}
 }
 
-// Change is a change of a membership; nil members stay as they are.
+// Change is a change of a membership. Nil members remain unchanged.
 type Change struct {
 	Role      *account.Role
 	Suspended *bool
 }
 
-// Change gives a membership another role, suspends it or ends its suspension, and states it
-// (ledger_member_changed). A change to the same is not stated. Errors: fault.NotFound for an unknown
-// membership, fault.Forbidden for a person without the right, fault.Unauthorized with code step_up,
-// fault.Conflict with code last_owner, fault.RateLimited for changes that come too fast. A
-// suspension never waits.
+// Change changes the role of a membership, or suspends or resumes it, and states the change (ledger_member_changed).
+// If nothing changes, it states nothing. It returns fault.NotFound for an unknown membership, fault.Forbidden without
+// the required permission, fault.Unauthorized with code step_up, fault.Conflict with code last_owner, and
+// fault.RateLimited if changes come too fast. A suspension is never rate limited.
 func (m *Members) Change(
 	ctx context.Context, t id.Tenant, by *account.Session, membership string, c Change,
 ) (Listed, error) {
@@ -187,8 +185,8 @@ func (m *Members) Change(
 	}
 	var changed account.Membership
 	err := m.appendChange(ctx, t, by.Account, func(ctx context.Context, r roster) (sysevent.Change, error) {
-		before, there := r.find(func(s account.Membership) bool { return s.ID == membership })
-		if !there {
+		before, found := r.find(func(s account.Membership) bool { return s.ID == membership })
+		if !found {
 			return sysevent.Change{}, fault.New(fault.NotFound, "Not found")
 		}
 		after := before
@@ -201,7 +199,7 @@ func (m *Members) Change(
 		if after == before {
 			return sysevent.Change{}, nil
 		}
-		if err := r.checkOwnerLeft(before.Membership, &changed); err != nil {
+		if err := r.checkRemainingOwner(before.Membership, &changed); err != nil {
 			return sysevent.Change{}, err
 		}
 		return m.stateChange(ctx, before, after)
@@ -244,12 +242,12 @@ func (m *Members) stateChange(ctx context.Context, before, after account.StoredM
 		}}}}, nil
 }
 
-// Remove takes a membership away and states it (ledger_member_removed). A member may remove its own,
-// which is leaving. Errors are those of Change.
+// Remove removes a membership and states it (ledger_member_removed). A member may remove their own membership. It
+// returns the errors of Change.
 func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, membership string) error {
 	return m.appendChange(ctx, t, by.Account, func(ctx context.Context, r roster) (sysevent.Change, error) {
-		before, there := r.find(func(s account.Membership) bool { return s.ID == membership })
-		if !there {
+		before, found := r.find(func(s account.Membership) bool { return s.ID == membership })
+		if !found {
 			return sysevent.Change{}, fault.New(fault.NotFound, "Not found")
 		}
 		permission := account.ChangeMembers
@@ -259,7 +257,7 @@ func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, 
 		if err := r.checkActor(by, permission, before.Role); err != nil {
 			return sysevent.Change{}, err
 		}
-		if err := r.checkOwnerLeft(before.Membership, nil); err != nil {
+		if err := r.checkRemainingOwner(before.Membership, nil); err != nil {
 			return sysevent.Change{}, err
 		}
 		change := sysevent.Change{Changes: []storage.Change{before.Remove()}, Statements: []sysevent.Statement{{
@@ -276,7 +274,7 @@ func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, 
 	})
 }
 
-// appendChange appends the change that prepare makes of the members as they are at that moment.
+// appendChange appends the change that prepare returns for the current members.
 func (m *Members) appendChange(
 	ctx context.Context, t id.Tenant, by account.ID,
 	prepare func(context.Context, roster) (sysevent.Change, error),

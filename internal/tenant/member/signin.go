@@ -19,8 +19,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindSignIn has one record for each member whose sign-in was changed, by account, in the organization's partition. It
-// is written in the append that states the change.
+// kindSignIn has one record for each member whose sign-in was changed, by account, in the organization's partition.
+// It is written in the append that states the change.
 const kindSignIn storage.Kind = "member_sign_in"
 
 // signInRecord is the latest change of a member's sign-in that the organization has stated.
@@ -32,8 +32,9 @@ func (m *Members) signIns() records.Store[signInRecord] {
 	return records.New[signInRecord](m.Records, kindSignIn, "Members can't be read")
 }
 
-// StateSignIn states the changes of how a member signs in that the organization's log does not have yet
-// (ledger_member_sign_in_changed), and retires the voter keys whose passkeys the member has no more. A vote must not be counted before that.
+// StateSignIn states the changes of how a member signs in that are not yet in the organization's log
+// (ledger_member_sign_in_changed), and retires the voter keys whose passkeys the member no longer has. It must be
+// called before a vote is counted.
 func (m *Members) StateSignIn(ctx context.Context, t id.Tenant, who account.ID) error {
 	if m.VoterKeys != nil {
 		if err := m.VoterKeys.RetireLost(ctx, t, who); err != nil {
@@ -66,8 +67,8 @@ func (m *Members) StateSignIn(ctx context.Context, t id.Tenant, who account.ID) 
 	return err
 }
 
-// openSignIns returns the changes that are not stated, oldest first, and the record of the latest stated one. A person
-// who is no member, or to whom a membership is only offered, has none.
+// openSignIns returns the changes that are not yet stated, oldest first, and the record of the latest stated one. It
+// returns none for a person who is not a member, or who has not accepted an offer.
 func (m *Members) openSignIns(ctx context.Context, t id.Tenant, who account.ID) (
 	open []account.SignInChange, stored records.Versioned[signInRecord], err error) {
 	all, err := m.Accounts.SignInChanges(ctx, who)
@@ -96,15 +97,15 @@ func (m *Members) openSignIns(ctx context.Context, t id.Tenant, who account.ID) 
 	return open, stored, nil
 }
 
-// SignInChanged is the latest change of how a member signs in, as the log states it.
+// SignInChanged is the latest stated change of how a member signs in.
 type SignInChanged struct {
 	Account account.ID
 	Email   string
 	account.SignInChange
 }
 
-// SignInsChanged returns the members who may vote and whose sign-in changed within the given time, the latest change of
-// each, the newest first.
+// SignInsChanged returns the members who may vote and whose sign-in changed within the given time, with the latest
+// change of each, latest first.
 func (m *Members) SignInsChanged(ctx context.Context, t id.Tenant, within time.Duration) ([]SignInChanged, error) {
 	since := id.InstantOf(m.Clock().Add(-within))
 	var found []SignInChanged
@@ -138,12 +139,12 @@ func (m *Members) SignInsChanged(ctx context.Context, t id.Tenant, within time.D
 	return found, nil
 }
 
-// Run states changes of members' sign-ins that are due, each second, until ctx ends.
+// Run states the due changes of members' sign-ins every second until ctx ends.
 func (m *Members) Run(ctx context.Context, logger *slog.Logger) {
 	schedule.Every(ctx, m.Held, m.Sweep, func(err error) { logger.Warn("members: changes of sign-ins not recorded", "err", err) })
 }
 
-// closedPause is the time in milliseconds until the next try for a log that takes no events.
+// closedPause is the time in milliseconds until the next attempt for a log that accepts no events.
 const closedPause id.Instant = 600_000
 
 // Sweep states the changes that are due.

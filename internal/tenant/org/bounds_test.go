@@ -95,7 +95,7 @@ func TestRevokedIngestKeysOfAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := w.tryCreate(red, "the eleventh")
-	refused(t, "the eleventh", err, fault.Conflict, "The organization has made 10 ingest keys, ten times as many as its plan allows at once")
+	refused(t, "the eleventh", err, fault.Conflict, "The organization has created 10 ingest keys, ten times as many as its plan allows at once")
 }
 
 // What people change has a pace, over restarts; revoking and the operator never wait.

@@ -8,24 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// CommonMinLength is the number of code points of the shortest password in the list. No account may have a shorter one.
+// CommonMinLength is the length of the shortest password in the list, in code points. No account may have a shorter
+// one.
 const CommonMinLength = 10
 
 // CommonSize is the number of passwords in the list.
 const CommonSize = 100_000
 
-// CommonDigestSize is how many bytes of the SHA-256 of a password the data holds.
+// CommonDigestSize is the number of stored bytes of the SHA-256 of each password.
 const CommonDigestSize = 5
 
-// passwords holds the digests of CommonSize passwords one after another, in ascending order, and no password as text. It
-// is searched where it lies in the program, so it takes no time at the start. NOTICE names the source and its licence.
+// passwords contains the digests of CommonSize passwords in ascending order, and no password as text. It is searched
+// in place, so it takes no time at the start. NOTICE contains its source and license.
 //
 //go:embed passwords.bin
 var passwords string
 
-// IsCommon reports whether a password is one of the 100,000 commonest of CommonMinLength characters or more. Letter case
-// makes no difference. Every password of the list is found; because only five bytes of each hash are kept, another
-// password is mistaken for a listed one with a probability of at most 1 in 10 million. It may be called concurrently.
+// IsCommon reports whether a password is one of the 100,000 most common passwords of at least CommonMinLength
+// characters, ignoring case. Because only five bytes of each hash are stored, another password is mistaken for a
+// common one with a probability of at most 1 in 10 million. It may be called concurrently.
 func IsCommon(password string) bool {
 	if utf8.RuneCountInString(password) < CommonMinLength {
 		return false

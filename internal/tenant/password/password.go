@@ -1,13 +1,14 @@
-// Package password says which passwords may be chosen, and computes and checks their Argon2id hashes.
+// Package password decides which passwords are allowed, and computes and verifies their Argon2id hashes. It hides the
+// cost of hashes and the list of common passwords.
 //
 // Invariants:
 //
-//   - A password that is checked against no hash causes the same work as any other, and never matches.
-//   - At most two hashes are computed at one time, and a bounded number of callers waits. Each hash allocates its
-//     memory anew, so the slots also bound the memory in use.
-//   - A hash of another cost still opens, because it holds its cost.
-//   - A password is hashed in Unicode's normal form C, so that every keyboard and system can type it again. A
-//     hash of the text as it was typed, which older programs made, still matches.
+//   - Checking a password without a stored hash causes the same work as any other check, and never matches.
+//   - At most two hashes are computed concurrently, and a bounded number of callers waits. Each hash allocates its
+//     own memory, so this also bounds the memory.
+//   - A hash with another cost can still be verified, because it contains its cost.
+//   - A password is hashed in Unicode normal form C, so that it can be typed on every keyboard and system. A hash of
+//     the text as typed, which older programs stored, still matches.
 package password
 
 import (
@@ -28,16 +29,16 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Cost is the cost of Argon2id (RFC 9106) and the number of hashes at once. The zero value means
-// the defaults, which take about 20 ms of one core.
+// Cost is the cost of Argon2id (RFC 9106) and the number of concurrent hashes. The zero value means the defaults,
+// which take about 20 ms of one core.
 type Cost struct {
-	MemoryKiB uint32 // default 19,456 (19 MiB)
-	Passes    uint32 // default 2
-	AtOnce    int    // hashes computed at one time; default: half of the cores, at least 1 and at most 2, so that the others are for agents
-	Waiting   int    // callers that may wait for their turn; default 64
+	MemoryKiB uint32 // default: 19,456 (19 MiB)
+	Passes    uint32 // default: 2
+	AtOnce    int    // concurrent hashes; default: half of the cores, at least 1 and at most 2, so that agents can use the others
+	Waiting   int    // callers that may wait for a slot; default: 64
 }
 
-// MaxLength is how many bytes of a password count: a longer one never matches.
+// MaxLength is the maximum length of a password in bytes. A longer one never matches.
 const MaxLength = 1024
 
 const (
@@ -46,18 +47,18 @@ const (
 	lanes    = 1
 )
 
-// Hasher computes password hashes, a bounded number at a time.
+// Hasher computes password hashes, with bounded concurrency.
 type Hasher struct {
 	Cost
 	slots   chan struct{}
 	waiting atomic.Int64
-	dummy   string // of no password, to be compared with when there is none
+	dummy   string // matches no password; compared with if there is no hash
 
 	// compute is argon2.IDKey, which tests replace to count the calls.
 	compute func(password, salt []byte, passes, memoryKiB uint32, lanes uint8, size uint32) []byte
 }
 
-// NewHasher returns a hasher of a cost.
+// NewHasher returns a hasher with a cost.
 func NewHasher(h Cost) *Hasher {
 	if h.MemoryKiB == 0 {
 		h.MemoryKiB = 19_456
@@ -78,8 +79,8 @@ func NewHasher(h Cost) *Hasher {
 	return made
 }
 
-// acquireSlot waits for a turn; fault.Overloaded when too many wait. While others wait, a slot rests
-// three times as long as it was used, so that floods of sign-ins leave the cores to agents.
+// acquireSlot waits for a slot. It returns fault.Overloaded if too many callers wait. While others wait, a slot
+// pauses for three times as long as it was used, so that floods of sign-ins leave the cores to agents.
 func (h *Hasher) acquireSlot(ctx context.Context) (leave func(), err error) {
 	if h.waiting.Add(1) > int64(h.Waiting+h.AtOnce) {
 		h.waiting.Add(-1)
@@ -106,7 +107,7 @@ func (h *Hasher) acquireSlot(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Normalize returns a password in Unicode's normal form C.
+// Normalize returns a password in Unicode normal form C.
 func Normalize(password string) string { return norm.NFC.String(password) }
 
 // HashPassword returns the PHC string of a new password.
@@ -122,8 +123,7 @@ func (h *Hasher) HashPassword(ctx context.Context, password string) (string, err
 	return h.encodeHash(salt[:], key), nil
 }
 
-// MatchesHash reports whether stored is the hash of password. With no stored hash
-// the answer is no, after the same work.
+// MatchesHash reports whether stored is the hash of password. If stored is "", it returns false after the same work.
 func (h *Hasher) MatchesHash(ctx context.Context, stored, password string) (bool, error) {
 	known := stored != ""
 	if !known {
@@ -157,7 +157,7 @@ func (h *Hasher) computeKey(password string, p phc) []byte {
 	return h.compute([]byte(password), p.salt, p.passes, p.memory, p.lanes, hashSize)
 }
 
-// encodeHash writes the PHC string format.
+// encodeHash returns a hash in the PHC string format.
 func (h *Hasher) encodeHash(salt, hash []byte) string {
 	b64 := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.MemoryKiB, h.Passes, lanes,
@@ -171,10 +171,10 @@ type phc struct {
 	salt, hash     []byte
 }
 
-// ErrMalformed: a stored hash can't be read.
+// ErrMalformed means that a stored hash cannot be decoded.
 var ErrMalformed = errors.New("stored password hash is malformed")
 
-// decodeHash reads an encoded hash, with any cost.
+// decodeHash decodes a hash with any cost.
 func decodeHash(s string) (p phc, err error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {

@@ -12,7 +12,7 @@ import (
 func TestCheck(t *testing.T) {
 	const (
 		length  = "The password must have at least 10 characters and at most 1024 bytes"
-		common  = "The password is one of the 100,000 commonest"
+		common  = "The password is one of the 100,000 most common"
 		address = "The password must not be the e-mail address or the part before its @"
 		name    = "The password must not be the organization's name"
 	)
