@@ -46,7 +46,7 @@ func TestNumbersOfAPlan(t *testing.T) {
 		"agent":          {"POST", "/agents", `{}`, "The organization has 2 agents, as many as its plan allows"},
 		"ingest key":     {"POST", "/ingest-keys", `{"name":"k"}`, "The organization has 1 ingest key, as many as its plan allows: revoke one first"},
 		"policy":         {"POST", "/policies", `{"name":"n"}`, "The organization has 1 policy, as many as its plan allows"},
-		"policy version": {"PATCH", "/policies/p", `{"name":"m"}`, "The policy has 1 version, as many as the plan allows: make another policy"},
+		"policy version": {"PATCH", "/policies/p", `{"name":"m"}`, "The policy has 1 version, as many as the plan allows: create another policy"},
 	} {
 		w.bounded(what, w.request(tc.method, tc.path, tc.body), 409, "plan_limit", tc.message)
 	}

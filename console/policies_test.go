@@ -40,7 +40,7 @@ func TestPolicies(t *testing.T) {
 	equal(t, "changed", w.call(200, "PATCH", "/policies/payments", `{"default":"deny"}`), view("1", "Payments", "deny", "draft", "null", "null"))
 	active := view("1", "Payments", "deny", "active", now, "null")
 	equal(t, "activated", w.call(200, "POST", "/policies/payments/activate", ""), active)
-	w.refuses("activated again", w.request("POST", "/policies/payments/activate", ""), 409, "The newest version of the policy is active already: change it first")
+	w.refuses("activated again", w.request("POST", "/policies/payments/activate", ""), 409, "The latest version of the policy is already active: change it first")
 	w.refuses("no draft", w.request("DELETE", "/policies/payments", ""), 409, "The policy has no draft")
 	draft := view("2", "Second", "deny", "draft", "null", "null")
 	equal(t, "next draft", w.call(200, "PATCH", "/policies/payments", `{"name":"Second"}`), draft)
@@ -78,8 +78,8 @@ func TestPoliciesRefuse(t *testing.T) {
 	w.refuses("version 2", w.request("GET", "/policies/payments?version=2", ""), 404, "Not found")
 	w.refuses("another version", w.request("PATCH", "/policies/payments", `{"version":2}`), 409,
 		"The policy was changed in the meantime: read it again, or omit version and policy_digest")
-	w.refuses("policy_id", w.request("PATCH", "/policies/payments", `{"policy_id":"other"}`), 422, "policy_id can't be changed")
-	w.refuses("version given", w.request("POST", "/policies", `{"name":"n","version":1}`), 422, "version is given by the service: leave it out")
+	w.refuses("policy_id", w.request("PATCH", "/policies/payments", `{"policy_id":"other"}`), 422, "policy_id cannot be changed")
+	w.refuses("version given", w.request("POST", "/policies", `{"name":"n","version":1}`), 422, "version is assigned by the service: omit it")
 	w.refuses("version 0", w.request("POST", "/policies/payments/activate", `{"version":0}`), 422, "version must be a whole number from 1")
 	w.refuses("activate version 2", w.request("POST", "/policies/payments/activate", `{"version":2}`), 404, "Not found")
 	w.refuses("not active", w.request("POST", "/policies/payments/deactivate", ""), 409, "The policy is not active")
@@ -114,7 +114,7 @@ func TestPolicyRoundTrip(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	w.refuses("digest", w.request("POST", "/policies/payments/activate", strings.Replace(body, ":1,", ":2,", 1)), 409,
-		"policy_digest is not that of the version: look at it again")
+		"policy_digest does not match the version: read it again")
 	if got := w.call(200, "POST", "/policies/payments/deactivate", ""); got["state"] != "archived" {
 		t.Errorf("got %v", got)
 	}

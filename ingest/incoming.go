@@ -188,7 +188,7 @@ func (in *incomingEvent) applyOutcome(ctx context.Context, o log.Outcome) {
 		if decided := in.receipt.Decided; decided != nil {
 			in.policy = *decided
 		}
-		in.server.intents.Landed(in.caller.Tenant, in.envelope, &in.policy)
+		in.server.intents.Committed(in.caller.Tenant, in.envelope, &in.policy)
 		in.server.metrics.events[created].Inc()
 	}
 }

@@ -43,7 +43,7 @@ func TestPoliciesFromAFolder(t *testing.T) {
 		{"", "policy check " + refunds + " " + wrong, 1, "wrong.json: rules[0].decision"},
 		{"", "policy test " + refunds + " " + misspelt, 1, "refunds.json: 1 of 1 test passes\n" + misspelt + ": 0 of 1 test passes\n    tests[0] \"large\": "},
 		{"", "policy check " + misspelt, 1, "1 of 1 test does not pass"},
-		{"", "policy check " + quorum, 1, "asks for 2 approvals, and the number of members who may vote is 1"},
+		{"", "policy check " + quorum, 1, "requires 2 approvals, but the number of members who may vote is 1"},
 		{"", "policy diff " + refunds, 1, "refunds  policy  added"},
 		{"", "policy push " + refunds, 0, "refunds  version 1  draft"},
 		{"", "policy diff " + refunds, 0, ""},

@@ -32,7 +32,7 @@ func TestEditor(t *testing.T) {
 		"a wrong value":   {"{\"name\":\"n\",\n\"rules\":[{\"rule_id\":\"r\",\n\"tool\":\"a..b\",\"decision\":\"deny\"}]}", "The place is in line 3"},
 		"a wrong rule":    {"{\"name\":\"n\",\n\"rules\":[\n{\"rule_id\":\"r\"}]}", "The place is in line 3"},
 		"a condition":     {"{\"name\":\"n\",\n\"rules\":[{\"rule_id\":\"r\",\"tool\":\"a.b\",\"decision\":\"deny\",\n\"when\":\"payload.x =\"}]}", "rules[0].when"},
-		"another policy":  {`{"policy_id":"other","name":"n"}`, "policy_id can't be changed"},
+		"another policy":  {`{"policy_id":"other","name":"n"}`, "policy_id cannot be changed"},
 		"a name too long": {`{"name":"` + strings.Repeat("n", 257) + `"}`, "name must"},
 	} {
 		for _, do := range []string{"check", "save"} {

@@ -259,7 +259,7 @@ func (r *recording) describeLanded(receipts []log.Receipt) []Recorded {
 		if receipt.Decided != nil {
 			m.result.Policy = *receipt.Decided
 		}
-		r.workflows.intents.Landed(r.place.tenant, m.envelope, &m.result.Policy)
+		r.workflows.intents.Committed(r.place.tenant, m.envelope, &m.result.Policy)
 		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
 		m.result.Reason = reasonOfError(m.result.Policy, m.judged.Reasons())
 		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()

@@ -15,26 +15,25 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Activation names the version of a policy that is to be the active one.
+// Activation selects the version of a policy to activate.
 type Activation struct {
 	PolicyID string
-	Version  uint64  // 0: the newest one, which must be a draft; an archived one becomes active again
-	Digest   id.Hash // what the caller looked at; zero: any
+	Version  uint64  // 0 means the latest one, which must be a draft; an archived version becomes active again
+	Digest   id.Hash // digest that the caller has seen; zero means any
 }
 
-// Activate activates the draft of a policy, as ActivateVersion does.
+// Activate activates the draft of a policy, like ActivateVersion.
 func (b *Policies) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
 	return b.ActivateVersion(ctx, t, principal, Activation{PolicyID: policyID})
 }
 
-// ActivateVersion makes a version of a policy the organization's active one, and archives the
-// earlier one. Events above the statement are judged by it, and none below.
+// ActivateVersion makes a version of a policy the organization's active one, and archives the previous one. Events
+// after the statement are decided by it, and no earlier ones.
 //
-// Errors: fault.NotFound; fault.Conflict when the version is active already, is not the one that
-// the caller looked at, its own tests do not pass, another person has to activate it, or it asks
-// for more approvals than members may give;
-// fault.Invalid when it is beyond the costs of a policy that is saved now; fault.RateLimited for
-// changes that come too fast.
+// It returns fault.NotFound for an unknown policy or version; fault.Conflict if the version is already active, is not
+// the one that the caller has seen, fails its own tests, must be activated by another person, or requires more
+// approvals than there are voters; fault.Invalid if it exceeds the current cost limits; and fault.RateLimited if
+// changes come too fast.
 func (b *Policies) ActivateVersion(
 	ctx context.Context, t id.Tenant, principal string, a Activation,
 ) (activated Version, err error) {
@@ -51,7 +50,7 @@ func (b *Policies) ActivateVersion(
 	return activated, nil
 }
 
-// prepareActivation returns the act of an activation and the version as it will be.
+// prepareActivation returns the changes and statements of an activation, and the activated version.
 func (b *Policies) prepareActivation(
 	ctx context.Context, s *log.State, principal string, a Activation,
 ) (act sysevent.Change, v Version, err error) {
@@ -90,24 +89,24 @@ func (b *Policies) prepareActivation(
 	return sysevent.Change{Statements: c.statements, Changes: c.records}, v, err
 }
 
-// choosePromotable returns the number of the version that is wanted, 0 for the draft, unless it
-// is active already.
+// choosePromotable returns the number of the requested version, where 0 means the draft. It returns an error if the
+// version is already active.
 func (p *policyRecord) choosePromotable(wanted uint64) (uint64, error) {
 	switch {
 	case wanted == 0 && !p.Draft:
 		return 0, fault.New(fault.Conflict,
-			"The newest version of the policy is "+string(p.newestState(p.Newest))+" already: change it first")
+			"The latest version of the policy is already "+string(p.newestState(p.Newest))+": change it first")
 	case wanted == 0:
 		return p.Newest, nil
 	case wanted > p.Newest:
 		return 0, errNotFound()
 	case wanted == p.Active:
-		return 0, fault.New(fault.Conflict, "The version is active already")
+		return 0, fault.New(fault.Conflict, "The version is already active")
 	}
 	return wanted, nil
 }
 
-// changes gathers one act.
+// changes collects the statements and records of one append.
 type changes struct {
 	now        id.Instant
 	statements []sysevent.Statement
@@ -120,7 +119,7 @@ func (c *changes) addStatement(kind sysevent.Kind, a *activeRecord) {
 	}})
 }
 
-// addChange adds a record, as the return values of records.Store.Put.
+// addChange adds a record. Its parameters are the results of records.Store.Put.
 func (c *changes) addChange(r storage.Change, err error) error {
 	if err == nil {
 		c.records = append(c.records, r)
@@ -128,8 +127,8 @@ func (c *changes) addChange(r storage.Change, err error) error {
 	return err
 }
 
-// archiveActive ends the active version, to make room for one of policyID. That
-// policy's own record is left to promote.
+// archiveActive archives the active version before one of policyID is activated. If both belong to the same policy,
+// the caller writes the policy's record.
 func (b *Policies) archiveActive(
 	ctx context.Context, t id.Tenant, c *changes, active *activeRecord, policyID string,
 ) error {
@@ -158,7 +157,7 @@ func (b *Policies) promoteVersion(
 	ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord],
 	active *records.Versioned[activeRecord], v *records.Versioned[versionRecord], a Activation,
 ) (Version, error) {
-	if err := runPolicyTests(ctx, &v.Value); err != nil { // in the turn of the act
+	if err := runPolicyTests(ctx, &v.Value); err != nil { // within the append
 		return Version{}, err
 	}
 	p.Value.Draft = p.Value.Draft && a.Version != p.Value.Newest
@@ -169,7 +168,7 @@ func (b *Policies) promoteVersion(
 		return Version{}, err
 	}
 	if a.Digest != (id.Hash{}) && a.Digest != activated.Digest {
-		return Version{}, fault.New(fault.Conflict, "policy_digest is not that of the version: look at it again")
+		return Version{}, fault.New(fault.Conflict, "policy_digest does not match the version: read it again")
 	}
 	active.Value = activeRecord{PolicyID: a.PolicyID, Version: a.Version, Digest: activated.Digest}
 	c.addStatement(sysevent.PolicyActivated, &active.Value)
@@ -185,11 +184,10 @@ func (b *Policies) promoteVersion(
 	return activated, c.addChange(b.stores.active.Put(*active))
 }
 
-// shownFailures is how many failures of tests an error tells.
+// shownFailures is the maximum number of test failures in an error message.
 const shownFailures = 5
 
-// runPolicyTests refuses a version whose tests do not pass, and a draft of before that is
-// beyond the bounds of today.
+// runPolicyTests returns an error if a version fails its tests, or if an older draft exceeds the current limits.
 func runPolicyTests(ctx context.Context, v *versionRecord) error {
 	document, err := v.parseDocument()
 	if err != nil {

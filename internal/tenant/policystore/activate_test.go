@@ -87,9 +87,9 @@ func TestActivateRefuses(t *testing.T) {
 		_, err := w.book.Activate(t.Context(), red, ann, policyID)
 		return err
 	}
-	refused(t, "active", activate("payments"), fault.Conflict, "The newest version of the policy is active already: change it first")
+	refused(t, "active", activate("payments"), fault.Conflict, "The latest version of the policy is already active: change it first")
 	w.activate(red, "mails")
-	refused(t, "archived", activate("payments"), fault.Conflict, "The newest version of the policy is archived already: change it first")
+	refused(t, "archived", activate("payments"), fault.Conflict, "The latest version of the policy is already archived: change it first")
 	refused(t, "unknown", activate("nothing"), fault.NotFound, "Not found")
 	refused(t, "blue's", activate("blue-only"), fault.NotFound, "Not found")
 	refused(t, "a version's key", activate("payments/00000000000001"), fault.NotFound, "Not found")

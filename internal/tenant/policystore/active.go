@@ -14,9 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Active returns the policy that is active as of the config version of s or
-// later; nil, nil when it is certain that none is. All errors are
-// fault.Unavailable: then nothing may be allowed.
+// Active returns the policy that is active as of the config version of s or later. It returns nil, nil only if it is
+// certain that no policy is active. All errors are fault.Unavailable; the caller must then not allow anything.
 func (b *Policies) Active(ctx context.Context, s *log.State) (*policy.Compiled, error) {
 	t, version := s.Identity().Tenant, s.ConfigVersion()
 	if compiled, found := b.active.Lookup(t, version); found {
@@ -25,7 +24,7 @@ func (b *Policies) Active(ctx context.Context, s *log.State) (*policy.Compiled, 
 	return b.loadActive(ctx, t, version)
 }
 
-// readTime bounds the reading and compiling of a policy.
+// readTime bounds reading and compiling a policy.
 const readTime = 20 * time.Second
 
 func (b *Policies) loadActive(ctx context.Context, t id.Tenant, version uint64) (*policy.Compiled, error) {
@@ -38,7 +37,7 @@ func (b *Policies) loadActive(ctx context.Context, t id.Tenant, version uint64) 
 	return compiled, err
 }
 
-// newActiveCache keeps compiled policies by their organizations, within a bound in bytes.
+// newActiveCache returns a cache of compiled policies by organization, with a limit in bytes.
 func newActiveCache(limit int) *cache.Loading[id.Tenant, *policy.Compiled] {
 	const entryBytes = 128 // about the weight of an entry without a policy
 	return cache.NewLoading(cache.LoadingOptions[id.Tenant, *policy.Compiled]{
@@ -61,10 +60,10 @@ func (b *Policies) readActive(ctx context.Context, t id.Tenant) (*policy.Compile
 		return nil, nil
 	}
 	if known, _ := b.active.LastLoaded(t); known != nil && known.Digest() == active.Value.Digest {
-		return known, nil // something else was changed
+		return known, nil // only other settings were changed
 	}
 	v, err := b.readVersion(ctx, t, active.Value.PolicyID, active.Value.Version)
-	if errors.Is(err, storage.ErrStale) { // versions that were active never go away
+	if errors.Is(err, storage.ErrStale) { // versions that were active are never deleted
 		return nil, errUnreadable("read active policy", fmt.Errorf("%w: %w", storage.ErrCorrupt, err))
 	}
 	if err != nil {
@@ -76,7 +75,7 @@ func (b *Policies) readActive(ctx context.Context, t id.Tenant) (*policy.Compile
 	}
 	if document.Digest() != active.Value.Digest {
 		return nil, errUnreadable("read active policy",
-			fmt.Errorf("%w: not the document that was activated", storage.ErrCorrupt))
+			fmt.Errorf("%w: the document is not the activated one", storage.ErrCorrupt))
 	}
 	compiled, err := policy.Compile(document)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// policyResource counts an organization's policies. A policy goes away again while it has
-// nothing but its first draft.
+// policyResource counts an organization's policies. A policy can be deleted while it has only its first draft.
 func policyResource() quota.Resource {
 	return quota.Resource{
 		Kind: kindPolicy,
@@ -30,7 +29,7 @@ func (b *Policies) Count(ctx context.Context, t id.Tenant) (uint64, error) {
 	return c.Made, err
 }
 
-// countStatement adds the changes that count one more change of people to an act's.
+// countStatement adds the changes that count one more change by members.
 func (b *Policies) countStatement(
 	ctx context.Context, t id.Tenant, changes []storage.Change,
 ) ([]storage.Change, error) {
@@ -38,9 +37,9 @@ func (b *Policies) countStatement(
 	return append(changes, paced...), err
 }
 
-// checkPolicyBounds returns the changes that count the writing of a draft. The draft is version
-// number of its policy, and a new version if added says so. Errors: fault.Conflict beyond the
-// organization's bounds, fault.RateLimited for drafts that come too fast.
+// checkPolicyBounds returns the changes that count a written draft. number is the version of the draft; added reports
+// whether it is a new version. It returns fault.Conflict if a limit of the organization is exceeded, and
+// fault.RateLimited if drafts come too fast.
 func (b *Policies) checkPolicyBounds(
 	ctx context.Context, t id.Tenant, number uint64, added bool,
 ) (changes []storage.Change, err error) {
@@ -59,7 +58,7 @@ func (b *Policies) checkVersionBounds(ctx context.Context, t id.Tenant, number u
 		return nil, err
 	case l.PolicyVersions > 0 && number > l.PolicyVersions:
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "plan_limit",
-			Message: fmt.Sprintf("The policy has %s, as many as the plan allows: make another policy",
+			Message: fmt.Sprintf("The policy has %s, as many as the plan allows: create another policy",
 				textcheck.Count(number-1, "version"))}
 	case number > 1:
 		return nil, nil

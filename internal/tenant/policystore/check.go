@@ -11,18 +11,18 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Checked says whether a document could be activated.
+// Checked reports whether a document could be activated.
 type Checked struct {
 	Policy   policy.Policy
 	Failures []policy.Failure // of its tests
-	Quorum   string           // why its obligations can't be fulfilled now; "": they can
+	Quorum   string           // why its obligations cannot be fulfilled now, or ""
 }
 
-// Check tells whether a document could be activated, and writes nothing. The document is one for
-// policy.Parse; policy_id may be left out. A test that says nothing about errors does
-// not pass when the rule that decides can't be evaluated, because a misspelt member is such an error.
+// Check reports whether a document could be activated, and writes nothing. The document must be valid for
+// policy.Parse; policy_id may be omitted. A test without an expected error fails if the deciding rule cannot be
+// evaluated, because a misspelled member causes such an error.
 //
-// Errors are those of policy.Parse.
+// It returns the errors of policy.Parse.
 func (b *Policies) Check(ctx context.Context, t id.Tenant, document []byte) (Checked, error) {
 	p, err := b.parseDocument(ctx, t, document)
 	if err != nil {
@@ -42,7 +42,8 @@ func (b *Policies) Check(ctx context.Context, t id.Tenant, document []byte) (Che
 	return checked, err
 }
 
-// runDocumentTests takes a turn, because tests may cost as much as a thousand evaluations.
+// runDocumentTests runs the tests of a document. It acquires a processor, because tests may cost as much as a
+// thousand evaluations.
 func (b *Policies) runDocumentTests(ctx context.Context, t id.Tenant, p policy.Policy) ([]policy.Failure, error) {
 	p.ID, p.Version = cmp.Or(p.ID, "document"), 1
 	tenant := admission.TenantOf(t)

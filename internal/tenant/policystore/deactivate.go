@@ -11,18 +11,18 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Settings tells whether an organization wants two people for its policies (package org).
+// Settings returns the policy settings of an organization. org.Orgs implements it.
 type Settings interface {
 	TwoPersonPolicy(ctx context.Context, s *log.State) (bool, error)
 	PublishesPolicies(ctx context.Context, s *log.State) (bool, error)
 }
 
-// Deactivate archives the active version of a policy. No policy is active after that, so every
-// event is allowed as it declares itself.
+// Deactivate archives the active version of a policy. No policy is active after that, so every event has its declared
+// decision.
 //
-// Errors: fault.NotFound; fault.Conflict when the policy is not active, or the organization wants
-// two people for its policies, because one person alone would take all rules away;
-// fault.RateLimited for changes that come too fast.
+// It returns fault.NotFound for an unknown policy; fault.Conflict if the policy is not active or the organization has
+// the two-person rule, because one person alone would remove all rules; and fault.RateLimited if changes come too
+// fast.
 func (b *Policies) Deactivate(
 	ctx context.Context, t id.Tenant, principal, policyID string,
 ) (archived Version, err error) {
@@ -79,8 +79,8 @@ func (b *Policies) prepareDeactivation(
 	return sysevent.Change{Statements: c.statements, Changes: c.records}, v, err
 }
 
-// checkSecondPerson refuses the principal that changed a version last, where the organization
-// wants two people for its policies.
+// checkSecondPerson returns an error if the principal last changed the version and the organization has the
+// two-person rule.
 func (b *Policies) checkSecondPerson(ctx context.Context, s *log.State, principal, writtenBy string) error {
 	if principal != writtenBy {
 		return nil
@@ -98,7 +98,7 @@ func (b *Policies) needsTwoPeople(ctx context.Context, s *log.State) (bool, erro
 	return b.settings.TwoPersonPolicy(ctx, s)
 }
 
-// orSecondPerson returns err, or the refusal of one person alone.
+// orSecondPerson returns err, or if it is nil, the error of the two-person rule.
 func orSecondPerson(err error, message string) error {
 	if err != nil {
 		return err

@@ -41,11 +41,11 @@ func TestActivateOlderVersion(t *testing.T) {
 		}
 	}
 	_, err = activate(policystore.Activation{PolicyID: "payments", Version: 1})
-	refused(t, "active", err, fault.Conflict, "The version is active already")
+	refused(t, "active", err, fault.Conflict, "The version is already active")
 	_, err = activate(policystore.Activation{PolicyID: "payments", Version: 4})
 	refused(t, "beyond", err, fault.NotFound, "Not found")
 	_, err = activate(policystore.Activation{PolicyID: "payments", Digest: one.Digest})
-	refused(t, "another digest", err, fault.Conflict, "policy_digest is not that of the version: look at it again")
+	refused(t, "another digest", err, fault.Conflict, "policy_digest does not match the version: read it again")
 	third := w.activate(red, "payments")
 	by := func(kind, principal string, v policystore.Version) ledgertest.Said {
 		s := statement(kind, v)

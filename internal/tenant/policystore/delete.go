@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Delete deletes the draft of a policy, and the policy with it when no version was ever active.
-// Errors: fault.NotFound; fault.Conflict when there is no draft.
+// Delete deletes the draft of a policy, and the policy too if no version was ever active. It returns fault.NotFound
+// for an unknown policy, and fault.Conflict if there is no draft.
 func (b *Policies) Delete(ctx context.Context, t id.Tenant, policyID string) error {
 	_, err := retryStale(func() (struct{}, error) {
 		p, err := b.readPolicy(ctx, t, policyID)
@@ -32,13 +32,13 @@ func (b *Policies) deleteDraft(
 	if err != nil {
 		return err
 	}
-	gone := storage.Change{Kind: kindVersion, Key: encodeVersionKey(policyID, p.Value.Newest), If: v.Version}
+	removed := storage.Change{Kind: kindVersion, Key: encodeVersionKey(policyID, p.Value.Newest), If: v.Version}
 	if p.Value.Newest == 1 {
 		counted, err := b.quota.Remove(ctx, t, policyResource())
 		if err != nil {
 			return err
 		}
-		return b.writeVersion(ctx, t, gone, storage.Change{Kind: kindPolicy, Key: policyID, If: p.Version}, counted)
+		return b.writeVersion(ctx, t, removed, storage.Change{Kind: kindPolicy, Key: policyID, If: p.Version}, counted)
 	}
 	before, err := b.readVersion(ctx, t, policyID, p.Value.Newest-1)
 	if err != nil {
@@ -51,9 +51,9 @@ func (b *Policies) deleteDraft(
 	p.Value.Newest--
 	p.Value.Draft = false
 	p.Value.Name, p.Value.UpdatedAt, p.Value.UpdatedBy = document.Name, b.currentTime(), before.Value.WrittenBy
-	kept, err := b.stores.policies.Put(p)
+	updated, err := b.stores.policies.Put(p)
 	if err != nil {
 		return err
 	}
-	return b.writeVersion(ctx, t, gone, kept)
+	return b.writeVersion(ctx, t, removed, updated)
 }

@@ -17,17 +17,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// tries bounds how often something is done again because another call changed
-// the policy meanwhile.
+// tries bounds how often an operation is repeated after concurrent changes of the policy.
 const tries = 16
 
-// Create makes a policy with version 1 as a draft. document is one for
-// policy.Parse without version; without policy_id the service makes one. A draft
-// has no effect on events and is not stated.
+// Create creates a policy with version 1 as a draft. document must be valid for policy.Parse and must not contain
+// version. If it does not contain policy_id, the service generates one. A draft has no effect on events and is not
+// stated.
 //
-// Errors are those of policy.Parse, and fault.Conflict for a policy_id that the
-// organization has and for an organization that has as many policies as its plan allows;
-// fault.RateLimited for drafts that come too fast.
+// It returns the errors of policy.Parse, fault.Conflict if the policy_id is taken or the organization has as many
+// policies as its plan allows, and fault.RateLimited if drafts come too fast.
 func (b *Policies) Create(ctx context.Context, t id.Tenant, principal string, document []byte) (Version, error) {
 	p, err := b.parseDocument(ctx, t, document)
 	if err != nil {
@@ -56,15 +54,14 @@ func (b *Policies) Create(ctx context.Context, t id.Tenant, principal string, do
 	})
 }
 
-// Draft changes the draft of a policy, or begins one with the next version on
-// the newest one. patch is a JSON object: each of its members takes the place of
-// the document's member of that name, null that of its default. It may be a version as it was
-// shown: then version and policy_digest have to be those of the newest one, and the members that
-// no document has are left out. A patch that changes nothing returns the newest version as it is,
-// unless that is archived: then it begins a draft of the same document.
+// Draft changes the draft of a policy, or starts one with the next version, based on the latest one. patch is a JSON
+// object: each of its members replaces the document's member with that name; null replaces it by its default. patch
+// may be a version as returned by Get: then version and policy_digest must match the latest version, and the members
+// that are not part of a document are ignored. If the patch changes nothing, Draft returns the latest version
+// unchanged, unless that is archived: then it starts a draft with the same document.
 //
-// Errors are those of policy.Parse, fault.NotFound, fault.Conflict for a policy that was changed
-// meanwhile or has as many versions as the plan allows, and fault.RateLimited.
+// It returns the errors of policy.Parse, fault.NotFound, fault.Conflict if the policy was changed in the meantime or
+// has as many versions as the plan allows, and fault.RateLimited.
 func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
 	body, err := parsePatchBody(policyID, patch)
 	if err != nil {
@@ -89,23 +86,23 @@ func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 			return Version{}, err
 		}
 		newest, err := buildVersion(policyID, p.Value.Newest, &p.Value, &v.Value)
-		if err != nil || newest.State != Archived && saysTheSame(document, &newest) {
+		if err != nil || newest.State != Archived && sameDocument(document, &newest) {
 			return newest, err
 		}
 		if !p.Value.Draft {
-			v = records.Versioned[versionRecord]{} // the next one
+			v = records.Versioned[versionRecord]{} // the next version
 		}
 		return b.writeDraft(ctx, t, principal, p, v, document)
 	})
 }
 
-// saysTheSame reports whether a document is that of a version.
-func saysTheSame(document policy.Policy, v *Version) bool {
+// sameDocument reports whether a document equals the document of a version.
+func sameDocument(document policy.Policy, v *Version) bool {
 	document.Version = v.Version
 	return bytes.Equal(document.Document(), v.Document)
 }
 
-// applyPatch returns the newest version of a policy with the members of a patch.
+// applyPatch returns the latest version of a policy with the members of a patch.
 func (b *Policies) applyPatch(
 	ctx context.Context, t id.Tenant, policyID string, p *policyRecord, v *versionRecord, body *patchBody,
 ) (policy.Policy, error) {
@@ -123,8 +120,8 @@ func (b *Policies) applyPatch(
 	return b.parseDocument(ctx, t, changed)
 }
 
-// writeDraft writes document as the draft of p: over the draft v, or as the next
-// version where v is nothing.
+// writeDraft writes document as the draft of p. It replaces the draft v or, if v is the zero value, creates the next
+// version.
 func (b *Policies) writeDraft(
 	ctx context.Context, t id.Tenant, principal string, p records.Versioned[policyRecord],
 	v records.Versioned[versionRecord], document policy.Policy,
@@ -162,8 +159,8 @@ func (b *Policies) writeDraft(
 	return buildVersion(document.ID, document.Version, &p.Value, &v.Value)
 }
 
-// parseDocument reads a written document and compiles its conditions. It takes a turn, because hundreds of
-// conditions keep a processor busy for a tenth of a second.
+// parseDocument parses a document and compiles its conditions. It acquires a processor, because hundreds of
+// conditions take a tenth of a second.
 func (b *Policies) parseDocument(ctx context.Context, t id.Tenant, document []byte) (policy.Policy, error) {
 	tenant := admission.TenantOf(t)
 	if err := b.processors.Acquire(ctx, tenant, 1); err != nil {
@@ -190,7 +187,7 @@ func (b *Policies) writeVersion(ctx context.Context, t id.Tenant, changes ...sto
 	return err
 }
 
-// retryStale runs try again while another call was quicker.
+// retryStale calls try again after concurrent changes.
 func retryStale[T any](try func() (T, error)) (T, error) {
 	var err error
 	for range tries {
@@ -209,5 +206,5 @@ func retryStale[T any](try func() (T, error)) (T, error) {
 }
 
 func errVersionGiven() error {
-	return fault.New(fault.Invalid, "version is given by the service: leave it out")
+	return fault.New(fault.Invalid, "version is assigned by the service: omit it")
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// ActiveSource finds the active policy: nil when it is certain that there is none.
+// ActiveSource returns the active policy, or nil if it is certain that there is none.
 type ActiveSource interface {
 	Active(ctx context.Context, s *log.State) (*policy.Compiled, error)
 }
 
-// Evaluate evaluates the policy that is active in s. An error means that nothing may
-// be allowed; it is that of log.State.Trusted when the active policy is not known for certain.
+// Evaluate evaluates the policy that is active in s. If it returns an error, the caller must not allow anything. It
+// returns the error of log.State.Trusted if the active policy is not certain.
 func Evaluate(ctx context.Context, r ActiveSource, s *log.State, in policy.Input) (policy.Evaluation, error) {
 	if err := s.Trusted(); err != nil {
 		return policy.Evaluation{}, err
@@ -27,8 +27,8 @@ func Evaluate(ctx context.Context, r ActiveSource, s *log.State, in policy.Input
 	return Apply(ctx, compiled, in)
 }
 
-// Apply evaluates a policy, nil for none. It ends with ctx, and with fault.Unavailable after
-// maxTime of the processor: then there is no evaluation.
+// Apply evaluates a policy, which may be nil. It returns an error if ctx ends, and fault.Unavailable after maxTime of
+// processor time.
 func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (policy.Evaluation, error) {
 	if compiled == nil {
 		return policy.NoPolicy(), nil
@@ -38,15 +38,15 @@ func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (pol
 	return compiled.EvaluateWithin(&p, in)
 }
 
-// Judgement is the policy's answer about an event. With claims the sequencer decides,
-// and Policy has only the members that no limit changes.
+// Judgement is the decision of the policy on an event. If there are claims, the sequencer decides, and Policy
+// contains only the members that do not depend on limits.
 type Judgement struct {
 	Policy     event.Policy
 	Evaluation policy.Evaluation
 }
 
-// Judge applies the policy that is active in s to an event with a declared decision.
-// Of one that names no tool no policy is asked.
+// Judge applies the policy that is active in s to an event with a declared decision. An event without a tool is not
+// evaluated.
 func Judge(
 	ctx context.Context, r ActiveSource, s *log.State, in policy.Input, declared id.Decision,
 ) (Judgement, error) {
@@ -66,18 +66,18 @@ func Judge(
 	return Judgement{Policy: recordOutcome(evaluation.Settle(nil), stated), Evaluation: evaluation}, nil
 }
 
-// Attest puts the judgement into an attestation. With claims the sequencer
-// decides, and the receipt of the event carries the decision.
+// Attest sets the judgement in an attestation. If there are claims, the sequencer decides, and the receipt of the
+// event contains the decision.
 func (j *Judgement) Attest(a *log.Attestation) {
 	a.Policy = j.Policy
 	if len(j.Evaluation.Claims) > 0 {
-		kept := j.Evaluation // so that only a judgement with claims is on the heap
-		a.Claims, a.Decide = LimitClaims(&kept, j.Policy)
+		evaluation := j.Evaluation // so that only a judgement with claims escapes to the heap
+		a.Claims, a.Decide = LimitClaims(&evaluation, j.Policy)
 	}
 }
 
-// Reasons returns the reason of each rule that may come to decide, by rule_id: which
-// limits are exceeded is not known before the event has its place.
+// Reasons returns the reason of each rule that may decide, by rule_id: which limits are exceeded is unknown until the
+// event has its position in the ledger.
 func (j *Judgement) Reasons() map[string]string {
 	if !j.Policy.Evaluated {
 		return nil

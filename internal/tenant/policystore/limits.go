@@ -11,13 +11,13 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Ledgers reads counters (package log).
+// Ledgers reads counters. log.Ledgers implements it.
 type Ledgers interface {
 	Counted(ctx context.Context, t id.Tenant, claims []log.Claim, now id.Instant) ([]decimal.Decimal, error)
 }
 
-// DecideNow decides by the values of the counters at now. Events that land later may find
-// more. An error means that nothing may be allowed.
+// DecideNow decides with the values of the counters at now. Events that are committed later may find higher values.
+// If it returns an error, the caller must not allow anything.
 func DecideNow(
 	ctx context.Context, l Ledgers, s *log.State, e *policy.Evaluation, now id.Instant,
 ) (policy.Outcome, error) {
@@ -31,9 +31,8 @@ func DecideNow(
 	return settleLimits(e, before), nil
 }
 
-// LimitClaims returns the claims of an evaluation on counters, and the
-// function by which the sequencer decides: state is the policy of the event's
-// record but for the outcome.
+// LimitClaims returns the claims of an evaluation on counters, and the function with which the sequencer decides.
+// state is the policy of the event's record without the outcome.
 func LimitClaims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
 	return claimsOf(e), func(before []decimal.Decimal) event.Policy {
 		decided := recordOutcome(settleLimits(e, before), state)
@@ -42,7 +41,7 @@ func LimitClaims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(be
 	}
 }
 
-// recordOutcome fills in the members of a record's policy that an outcome decides.
+// recordOutcome sets the members of a record's policy that depend on the outcome.
 func recordOutcome(o policy.Outcome, state event.Policy) event.Policy {
 	state.Effective = o.Effective(state.Declared)
 	state.PolicyID, state.PolicyVersion, state.PolicyDigest = o.PolicyID, o.PolicyVersion, o.PolicyDigest
@@ -63,7 +62,7 @@ func claimsOf(e *policy.Evaluation) []log.Claim {
 	return all
 }
 
-// settleLimits decides by the values of the counters of e's claims, in their order.
+// settleLimits decides with the values of the counters of e's claims, in the order of the claims.
 func settleLimits(e *policy.Evaluation, before []decimal.Decimal) policy.Outcome {
 	held := make(map[*policy.Limit]decimal.Decimal, len(before))
 	for i := range e.Claims {

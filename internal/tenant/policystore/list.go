@@ -7,8 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 )
 
-// Get returns a version of a policy, the newest one for version 0.
-// fault.NotFound.
+// Get returns a version of a policy, or the latest one if version is 0. It returns fault.NotFound if there is none.
 func (b *Policies) Get(ctx context.Context, t id.Tenant, policyID string, version uint64) (Version, error) {
 	return retryStale(func() (Version, error) {
 		p, err := b.readPolicy(ctx, t, policyID)
@@ -30,12 +29,12 @@ func (b *Policies) Get(ctx context.Context, t id.Tenant, policyID string, versio
 	})
 }
 
-// maxPage is how many bytes of documents Versions reads beyond one version.
+// maxPage bounds the bytes of documents that Versions reads in addition to one version.
 const maxPage = 1 << 20
 
-// Versions returns versions of a policy below a number, the newest first: at most limit, and fewer
-// when their documents are large. 0 stands for a number above all. It returns at least one version,
-// unless there is none below. fault.NotFound for an unknown policy.
+// Versions returns versions of a policy below a number, latest first: at most limit, and fewer if their documents are
+// large. If below is 0, it starts with the latest. It returns at least one version, unless there is none. It returns
+// fault.NotFound for an unknown policy.
 func (b *Policies) Versions(ctx context.Context, t id.Tenant, policyID string, below uint64, limit int) (
 	found []Version, err error) {
 	p, err := b.readPolicy(ctx, t, policyID)
@@ -52,7 +51,7 @@ func (b *Policies) Versions(ctx context.Context, t id.Tenant, policyID string, b
 			return nil, err
 		}
 		if !v.Exists() {
-			continue // a draft that was deleted meanwhile
+			continue // a draft that was deleted in the meantime
 		}
 		version, err := buildVersion(policyID, number, &p.Value, &v.Value)
 		if err != nil {
@@ -63,8 +62,7 @@ func (b *Policies) Versions(ctx context.Context, t id.Tenant, policyID string, b
 	return found, nil
 }
 
-// List returns at most limit policies with an id after the given one, in
-// ascending order of id.
+// List returns at most limit policies with an ID after the given one, in ascending order.
 func (b *Policies) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
 	found, err := b.stores.policies.List(ctx, t, records.After(after), limit)
 	list := make([]Listed, len(found))

@@ -15,24 +15,24 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// patchBody is a patch of a policy. It may have the members that a version is shown with.
+// patchBody is a patch of a policy. It may contain all members of a returned version.
 type patchBody struct {
 	members map[string]jsontext.Value // of the document
 	base    shownVersion
 }
 
-// shownVersion is the members by which a patch names the version that it was made from.
+// shownVersion contains the members of a patch that identify the version on which it is based.
 type shownVersion struct {
 	Version *uint64  `json:"version"`
 	Digest  *id.Hash `json:"policy_digest"`
 }
 
-// readOnlyMembers are the members of a shown version that are no part of a document.
+// readOnlyMembers are the members of a returned version that are not part of a document.
 var readOnlyMembers = []string{
 	"version", "policy_digest", "state", "written_at", "written_by", "activated_at", "archived_at",
 }
 
-// parsePatchBody reads a patch.
+// parsePatchBody parses a patch.
 func parsePatchBody(policyID string, patch []byte) (body patchBody, err error) {
 	members, err := parseMembers(patch)
 	if err != nil {
@@ -40,7 +40,7 @@ func parsePatchBody(policyID string, patch []byte) (body patchBody, err error) {
 	}
 	same := append(append([]byte{'"'}, policyID...), '"')
 	if other, given := members["policy_id"]; given && !bytes.Equal(other, same) {
-		return body, fault.New(fault.Invalid, "policy_id can't be changed")
+		return body, fault.New(fault.Invalid, "policy_id cannot be changed")
 	}
 	if err := body.base.readFrom(members); err != nil {
 		return body, err
@@ -52,7 +52,7 @@ func parsePatchBody(policyID string, patch []byte) (body patchBody, err error) {
 	return body, nil
 }
 
-// readFrom reads the members that name a version, null for none.
+// readFrom reads the members that identify a version. null counts as missing.
 func (b *shownVersion) readFrom(members map[string]jsontext.Value) error {
 	if version := members["version"]; version != nil && json.Unmarshal(version, &b.Version) != nil {
 		return fault.New(fault.Invalid, "version must be a whole number from 1")
@@ -63,8 +63,8 @@ func (b *shownVersion) readFrom(members map[string]jsontext.Value) error {
 	return nil
 }
 
-// checkNewest refuses a patch that was made from another version than the newest, or from an
-// older state of its draft.
+// checkNewest returns an error if a patch is based on another version than the latest, or on an older state of its
+// draft.
 func (b *shownVersion) checkNewest(newest *Version) error {
 	if b.Version != nil && *b.Version != newest.Version || b.Digest != nil && *b.Digest != newest.Digest {
 		return fault.New(fault.Conflict,
@@ -88,7 +88,7 @@ func parseMembers(patch []byte) (map[string]jsontext.Value, error) {
 	return members, nil
 }
 
-// overlayMembers returns a document with members in the place of its own.
+// overlayMembers returns a document with the given members replaced.
 func overlayMembers(document []byte, members map[string]jsontext.Value) ([]byte, error) {
 	var all map[string]jsontext.Value
 	if err := json.Unmarshal(document, &all); err != nil {

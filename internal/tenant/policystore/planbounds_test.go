@@ -85,7 +85,7 @@ func TestVersionsOfAPolicy(t *testing.T) {
 		w.activate(red, "p")
 	}
 	_, err := w.book.Draft(t.Context(), red, ann, "p", []byte(`{"name":"third"}`))
-	refused(t, "third version", err, fault.Conflict, "The policy has 2 versions, as many as the plan allows: make another policy")
+	refused(t, "third version", err, fault.Conflict, "The policy has 2 versions, as many as the plan allows: create another policy")
 	w.mustDecide(red, "acme.pay", "p/2/r deny")
 	if err := w.tryCreate(red, "q"); err != nil {
 		t.Errorf("another policy: %v", err)

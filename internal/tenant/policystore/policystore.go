@@ -1,27 +1,28 @@
-// Package policystore keeps the versions of an organization's policies, compiles the
-// active one and evaluates it with the counters of the ledger.
+// Package policystore stores the versions of an organization's policies, compiles the active one and evaluates it
+// with the counters of the ledger. It hides how versions are stored and cached, and how limits are decided by the
+// sequencer.
 //
 // Invariants:
 //
-//   - A version is a draft, then active and archived in turns; no way leads back to a draft.
-//     Only drafts change or go away; the document of a version that was ever active stays.
-//   - Versions of one policy rise. At most its newest version is a draft.
-//   - At most one version of all an organization's policies is active. The change
-//     to another one, or to none, is a single append with the statements that it is.
-//   - Where the organization wants two people, a version is activated by another account than
-//     the one that changed it last, and none is deactivated.
-//   - The active policy has passed its own tests, and is compiled once for each
-//     digest, however often the configuration changes around it.
-//   - Active answers "none" only when the store positively says so. A policy that
-//     can't be read, or isn't the one that was activated, is fault.Unavailable.
-//   - Policies of an organization and versions of a policy have the bounds of its plan.
-//     Older ones beyond a bound stay.
+//   - A version is first a draft, then alternately active and archived. It never becomes a draft again. Only drafts
+//     can be changed or deleted; the document of a version that was ever active is permanent.
+//   - Version numbers of a policy increase. At most its latest version is a draft.
+//   - At most one version of all policies of an organization is active. The change to another one, or to none, is a
+//     single append with the statements about it.
+//   - With the two-person rule, a version must be activated by another account than its last editor, and no version
+//     can be deactivated.
+//   - The active policy has passed its own tests, and is compiled once for each digest, however often other settings
+//     change.
+//   - Active returns nil only if the store confirms that no policy is active. A policy that can't be read, or that is
+//     not the activated one, is fault.Unavailable.
+//   - The number of policies of an organization and of versions of a policy is limited by the plan. Existing ones
+//     beyond a limit remain.
 //   - Nothing of one organization is visible under another's handle.
-//   - An event is decided by the values of its counters at its place in the ledger: the
-//     sequencer asks, and the append of the event also writes the amount that it adds.
-//   - The record states the value of each counter before the event and the added amount, so
-//     the decision follows from policy, envelope and record.
-//   - DecideNow reads counters. It changes nothing and reserves nothing.
+//   - An event is decided with the values of the counters at its position in the ledger: the sequencer decides, and
+//     the append of the event also writes the amounts that it adds.
+//   - The record states the value of each counter before the event and the added amount, so the decision follows from
+//     policy, envelope and record.
+//   - DecideNow only reads counters. It changes and reserves nothing.
 package policystore
 
 import (
@@ -43,26 +44,25 @@ import (
 type Options struct {
 	Records    storage.RecordStore
 	Events     *sysevent.Appender
-	Settings   Settings             // default: one person may do all
+	Settings   Settings             // default: no two-person rule
 	Voters     Voters               // default: any quorum can be reached
 	Clock      func() time.Time     // default: time.Now
-	Processors *admission.FairQueue // shared with the other work of the server; default: its own
-	Quota      *quota.Quota         // counts policies and paces changes; default: one without bounds
-	CacheBytes int                  // compiled policies kept for Active, by their estimated weight; default 64 MiB
+	Processors *admission.FairQueue // shared with other requests of the server; default: a new one
+	Quota      *quota.Quota         // counts policies and limits changes; default: no limits
+	CacheBytes int                  // memory for compiled policies, estimated; default: 64 MiB
 }
 
-// Policies is the policies of all organizations. Its methods may be called
-// concurrently.
+// Policies manages the policies of all organizations. Its methods may be called concurrently.
 type Policies struct {
 	records    storage.RecordStore
 	stores     stores
 	events     *sysevent.Appender
-	settings   Settings // nil: one person may do all
-	voters     Voters   // nil: any quorum can be reached
+	settings   Settings // nil means no two-person rule
+	voters     Voters   // nil means that any quorum can be reached
 	clock      func() time.Time
 	quota      *quota.Quota
-	processors *admission.FairQueue                        // of compiling documents
-	lanes      syncs.KeyLocks[id.Tenant]                   // drafts of an organization are written one after the other
+	processors *admission.FairQueue                        // acquired to compile documents
+	lanes      syncs.KeyLocks[id.Tenant]                   // serializes the drafts of an organization
 	active     *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
 }
 
@@ -93,7 +93,7 @@ func New(o Options) *Policies {
 	}
 }
 
-// State is where a version of a policy stands.
+// State is the state of a version of a policy.
 type State string
 
 const (
@@ -108,9 +108,9 @@ type Version struct {
 	Version     uint64
 	State       State
 	Digest      id.Hash    // policy_digest
-	Document    []byte     // as policy.Policy.Document writes it; not to be written to
-	WrittenAt   id.Instant // last change as a draft
-	WrittenBy   string     // and by whom
+	Document    []byte     // see policy.Policy.Document; must not be modified
+	WrittenAt   id.Instant // last change of the draft
+	WrittenBy   string     // account of the last change
 	ActivatedAt id.Instant // 0 for a draft
 	ArchivedAt  id.Instant // 0 unless archived
 }
@@ -118,20 +118,20 @@ type Version struct {
 // Listed is a policy in a list.
 type Listed struct {
 	PolicyID  string
-	Name      string // of the newest version
-	Version   uint64 // the newest
-	State     State  // of the newest version
-	Active    uint64 // the active version, 0 for none
+	Name      string // of the latest version
+	Version   uint64 // latest version
+	State     State  // of the latest version
+	Active    uint64 // active version; 0 if there is none
 	UpdatedAt id.Instant
-	UpdatedBy string // the principal of that change; "" when a former service kept none
+	UpdatedBy string // principal of that change; "" if an older program did not store it
 }
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
-// unreadableMessage is the message for a client when policies can't be read.
+// unreadableMessage is the message for clients if policies can't be read.
 const unreadableMessage = "Policies can't be read"
 
-// errUnreadable wraps any error of the store.
+// errUnreadable wraps an error of the store.
 func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

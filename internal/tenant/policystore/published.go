@@ -10,15 +10,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// digestRecord names the version that a policy_digest belongs to. Versions that were never
-// active have none, because no record of the log names them.
+// digestRecord contains the version with a policy_digest. Versions that were never active have none, because no
+// record of the log refers to them.
 type digestRecord struct {
 	PolicyID string `json:"policy_id"`
 	Version  uint64 `json:"version"`
 }
 
-// recordDigest makes a version that becomes active known by its digest. An activation again
-// writes the same once more.
+// recordDigest makes a version that becomes active findable by its digest, unless an earlier activation has done so.
 func (b *Policies) recordDigest(ctx context.Context, t id.Tenant, c *changes, a *activeRecord) error {
 	known, err := b.stores.digests.Get(ctx, t, a.Digest.String())
 	if err != nil || known.Version != 0 {
@@ -30,8 +29,8 @@ func (b *Policies) recordDigest(ctx context.Context, t id.Tenant, c *changes, a 
 }
 
 // Published returns the bytes whose SHA-256 is the policy_digest of a version that is or was active
-// (policy.Policy.Canonical): rules without tests. fault.NotFound also where the organization of s
-// does not publish its policies.
+// (policy.Policy.Canonical), which contain rules but no tests. It returns fault.NotFound if there is none or the
+// organization of s does not publish its policies.
 func (b *Policies) Published(ctx context.Context, s *log.State, digest id.Hash) ([]byte, error) {
 	if b.settings == nil {
 		return nil, errNotFound()
@@ -58,7 +57,7 @@ func (b *Policies) Published(ctx context.Context, s *log.State, digest id.Hash) 
 	p, err := v.Value.parseDocument()
 	if err == nil && p.Digest() != digest {
 		err = errUnreadable("read published policy",
-			fmt.Errorf("%w: the document of version %d has another digest", storage.ErrCorrupt, p.Version))
+			fmt.Errorf("%w: the digest of the document of version %d differs", storage.ErrCorrupt, p.Version))
 	}
 	return p.Canonical(), err
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Voters counts the members of an organization who may vote on approvals now (package account). It
-// may stop at enough.
+// Voters counts the members of an organization who may vote on approvals now. It may stop counting at enough.
+// account.Accounts implements it.
 type Voters interface {
 	CountVoters(ctx context.Context, t id.Tenant, enough int) (int, error)
 }
 
-// checkQuorum refuses a version that asks for more approvals than members may give, because its
-// obligation could never be fulfilled.
+// checkQuorum returns an error if a version requires more approvals than there are voters, because its obligation
+// could never be fulfilled.
 func (b *Policies) checkQuorum(ctx context.Context, t id.Tenant, v *versionRecord) error {
 	document, err := v.parseDocument()
 	if err != nil {
@@ -35,11 +35,11 @@ func (b *Policies) checkDocumentQuorum(ctx context.Context, t id.Tenant, documen
 		return err
 	}
 	return &fault.Error{Kind: fault.Conflict, Code: "quorum_unreachable", Message: fmt.Sprintf(
-		"The rule %s asks for %d approvals, and the number of members who may vote is %d", rule, most, voters)}
+		"The rule %s requires %d approvals, but the number of members who may vote is %d", rule, most, voters)}
 }
 
-// largestQuorum returns the largest number of approvals that a rule asks for, and the first such
-// rule. Shadow rules oblige nobody.
+// largestQuorum returns the largest number of approvals that a rule requires, and the first such rule. It ignores
+// shadow rules.
 func largestQuorum(p *policy.Policy) (rule string, most int) {
 	for i := range p.Rules {
 		r := &p.Rules[i]

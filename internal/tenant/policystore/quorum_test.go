@@ -30,7 +30,7 @@ func TestQuorumWithinMembers(t *testing.T) {
 		return fmt.Sprintf(`{"rule_id":"%s","tool":"acme.%s","mode":"%s","decision":"allow_with_obligation","obligations":[{"type":"human_approval","approvals":%d}]}`,
 			rule, rule, mode, approvals)
 	}
-	three := "The rule b asks for 3 approvals, and the number of members who may vote is 2"
+	three := "The rule b requires 3 approvals, but the number of members who may vote is 2"
 	for i, tt := range []struct {
 		name    string
 		rules   string
@@ -65,7 +65,7 @@ func TestQuorumWithinMembers(t *testing.T) {
 	}
 	electorate[red] = 1
 	_, err := w.book.ActivateVersion(t.Context(), red, ann, policystore.Activation{PolicyID: "p0", Version: 1})
-	refused(t, "an older version", err, fault.Conflict, "The rule b asks for 2 approvals, and the number of members who may vote is 1")
+	refused(t, "an older version", err, fault.Conflict, "The rule b requires 2 approvals, but the number of members who may vote is 1")
 	electorate[red] = -1
 	_, err = w.book.ActivateVersion(t.Context(), red, ann, policystore.Activation{PolicyID: "p0", Version: 1})
 	refused(t, "members that can't be read", err, fault.Unavailable, "Accounts can't be read")

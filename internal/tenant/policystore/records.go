@@ -14,27 +14,27 @@ import (
 
 // Records of an organization's partition.
 const (
-	// kindPolicy has one record for each policy, by policy id. Every change of a policy or of one of
-	// its versions changes this record.
+	// kindPolicy has one record for each policy, by policy ID. Every change of a policy or of one of its versions
+	// changes this record.
 	kindPolicy storage.Kind = "policy"
-	// kindVersion has one for each version, by policy id, "/" and the version in
-	// 14 hex digits. No policy id holds a "/".
+	// kindVersion has one record for each version, by policy ID, "/" and the version in 14 hex digits. Policy IDs
+	// contain no "/".
 	kindVersion storage.Kind = "policy_version"
-	// kindActive has one, under key "", while a policy is active.
+	// kindActive has one record, under key "", while a policy is active.
 	kindActive storage.Kind = "policy_active"
-	// kindDigest has one for each version that was ever active, by its digest in hex.
+	// kindDigest has one record for each version that was ever active, by its digest in hex.
 	kindDigest storage.Kind = "policy_digest"
 )
 
-// policyRecord tells the states of all versions: the newest is a draft if Draft,
-// one may be active, the others are archived.
+// policyRecord determines the states of all versions: the latest is a draft if Draft is set, one may be active, and
+// the others are archived.
 type policyRecord struct {
 	Name      string     `json:"name"`
 	Newest    uint64     `json:"newest"`
 	Draft     bool       `json:"draft"`
-	Active    uint64     `json:"active"` // 0 for none
+	Active    uint64     `json:"active"` // 0 if there is none
 	UpdatedAt id.Instant `json:"updated_at"`
-	UpdatedBy string     `json:"updated_by,omitzero"` // the newest version; "" where a former service wrote it
+	UpdatedBy string     `json:"updated_by,omitzero"` // author of the latest version; "" if an older program wrote it
 }
 
 type versionRecord struct {
@@ -65,7 +65,7 @@ func encodeVersionKey(policyID string, version uint64) string {
 	return fmt.Sprintf("%s/%014x", policyID, version)
 }
 
-// stores are the records of each kind.
+// stores contains a store for each kind of record.
 type stores struct {
 	policies records.Store[policyRecord]
 	versions records.Store[versionRecord]
@@ -82,7 +82,7 @@ func newStores(r storage.RecordStore) stores {
 	}
 }
 
-// readPolicy reads a policy's record; fault.NotFound when there is none.
+// readPolicy reads a policy's record. It returns fault.NotFound if there is none.
 func (b *Policies) readPolicy(
 	ctx context.Context, t id.Tenant, policyID string,
 ) (records.Versioned[policyRecord], error) {
@@ -93,8 +93,8 @@ func (b *Policies) readPolicy(
 	return p, err
 }
 
-// readVersion reads a version's record. Where the policy's record names a version
-// that is not there, the draft was deleted between the two reads: ErrStale.
+// readVersion reads a version's record. If it is missing although the policy's record refers to it, the draft was
+// deleted between the two reads, and readVersion returns ErrStale.
 func (b *Policies) readVersion(
 	ctx context.Context, t id.Tenant, policyID string, version uint64,
 ) (records.Versioned[versionRecord], error) {
@@ -105,7 +105,7 @@ func (b *Policies) readVersion(
 	return v, err
 }
 
-// parseDocument reads the policy that a version holds.
+// parseDocument returns the policy in a version's record.
 func (v *versionRecord) parseDocument() (policy.Policy, error) {
 	p, err := policy.ParseStored(v.Document)
 	if err != nil {
@@ -114,7 +114,7 @@ func (v *versionRecord) parseDocument() (policy.Policy, error) {
 	return p, nil
 }
 
-// buildVersion puts a version together from its records.
+// buildVersion builds a Version from its records.
 func buildVersion(policyID string, version uint64, p *policyRecord, v *versionRecord) (Version, error) {
 	document, err := v.parseDocument()
 	if err != nil {
@@ -133,7 +133,8 @@ func buildVersion(policyID string, version uint64, p *policyRecord, v *versionRe
 	}, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindPolicy:  checkPolicy,
@@ -146,12 +147,12 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 func checkPolicy(r storage.Record) error {
 	v, err := records.Decode[policyRecord](r)
 	if p := v.Value; err == nil && (p.Newest == 0 || p.Newest > maxVersion || p.Active > p.Newest) {
-		err = fmt.Errorf("policy: %w: it has no versions of such numbers", storage.ErrCorrupt)
+		err = fmt.Errorf("policy: %w: invalid version numbers", storage.ErrCorrupt)
 	}
 	return err
 }
 
-// maxVersion is the greatest number of a version that encodeVersionKey keeps in order.
+// maxVersion is the largest version number that encodeVersionKey keeps in order.
 const maxVersion = 1<<56 - 1
 
 func checkVersion(r storage.Record) error {
@@ -165,7 +166,7 @@ func checkVersion(r storage.Record) error {
 // FactKinds are the kinds of records that have facts.
 var FactKinds = []storage.Kind{kindActive, kindVersion}
 
-// Facts returns what a record says that events of the log say too (package recordcheck).
+// Facts returns the facts in a record that events of the log state too (package recordcheck).
 func Facts(r storage.Record) (map[string]string, error) {
 	switch r.Kind {
 	case kindActive:
@@ -186,7 +187,7 @@ func Facts(r storage.Record) (map[string]string, error) {
 	return nil, nil
 }
 
-// VersionFact is the name of the fact about the document of a version.
+// VersionFact returns the name of the fact about the document of a version.
 func VersionFact(policyID string, version uint64) string {
 	return "policy/" + encodeVersionKey(policyID, version)
 }

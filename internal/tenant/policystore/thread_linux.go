@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// ofThread is Linux's RUSAGE_THREAD.
-const ofThread = 1
+// rusageThread is Linux's RUSAGE_THREAD.
+const rusageThread = 1
 
-// threadCPUTime returns the processor time that this thread has taken.
+// threadCPUTime returns the processor time of the current thread.
 func threadCPUTime() time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(ofThread, &u); err != nil {
-		return 0 // unknown: units bound the evaluation
+	if err := syscall.Getrusage(rusageThread, &u); err != nil {
+		return 0 // unknown: cost units still bound the evaluation
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

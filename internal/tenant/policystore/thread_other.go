@@ -4,6 +4,6 @@ package policystore
 
 import "time"
 
-// threadCPUTime returns 0, because only Linux tells the processor time of a thread. The
-// units and the end of the request bound the evaluation here.
+// threadCPUTime returns 0, because only Linux reports the processor time of a thread. On this system, cost units and
+// the end of the request bound an evaluation.
 func threadCPUTime() time.Duration { return 0 }

@@ -8,20 +8,19 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// maxTime bounds the processor time of an evaluation. The cost of a policy is bounded by
-// units (policy.MaxTotalCost), which last for a fiftieth of this time. The time bounds
-// conditions that are priced too low, and such an evaluation decides nothing.
+// maxTime bounds the processor time of an evaluation. The cost of a policy is limited in units (policy.MaxTotalCost),
+// which take about a fiftieth of this time. The time bounds conditions whose cost is underestimated; such an
+// evaluation decides nothing.
 const maxTime = 5 * time.Second
 
-// timeLimit is a context that ends with its parent, and after maxTime of the processor since it
-// was first asked whether it has. So an evaluation that is soon done costs no look at a clock. It is
-// for one goroutine, which it ties to its thread until release, because the kernel counts by
-// thread. It has no Done channel.
+// timeLimit is a context that ends with its parent, and when maxTime of processor time has passed since the first
+// call of Err. So a short evaluation never reads a clock. It must be used by one goroutine, which it locks to its
+// thread until releaseThread, because the kernel counts per thread. It has no Done channel.
 type timeLimit struct {
 	context.Context
-	spent func() time.Duration // processor time of this thread
+	spent func() time.Duration // processor time of the thread
 	begun bool
-	base  time.Duration // time spent when it was first asked
+	base  time.Duration // processor time at the first call of Err
 }
 
 // Err implements context.Context.
@@ -43,7 +42,7 @@ func (p *timeLimit) Err() error {
 	return nil
 }
 
-// releaseThread unties the goroutine.
+// releaseThread unlocks the goroutine from its thread.
 func (p *timeLimit) releaseThread() {
 	if p.begun {
 		runtime.UnlockOSThread()

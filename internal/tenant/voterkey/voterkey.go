@@ -1,12 +1,13 @@
-// Package voterkey keeps the passkeys by which members sign votes in an organization.
+// Package voterkey manages the passkeys with which members sign votes in an organization. It hides how keys are
+// stored, and how their registration and retirement are signed and stated.
 //
 // Invariants:
 //
 //   - A key is registered and retired by an event of the log (sysevent.VoterKey) in one append with its record.
-//   - A registration has a signature by the new passkey, and one by another voter key of the account if it has any.
-//   - A key is of one log: it signs nothing in a successor of that log, and nothing at another service.
-//   - A key counts only while its passkey belongs to the account and its account is a member. Events retire keys after
-//     that, also after a crash.
+//   - A registration has a signature by the new passkey and, if the account has other voter keys, one by one of these.
+//   - A key belongs to one log: it cannot sign for a successor of that log or at another service.
+//   - A key is valid only while its passkey belongs to the account and its account is a member. Events retire keys
+//     afterwards, even after a crash.
 //   - An account has at most MaxKeys keys in an organization.
 package voterkey
 
@@ -34,10 +35,10 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// MaxKeys is the number of voter keys that an account may have in an organization.
+// MaxKeys is the maximum number of voter keys of an account in an organization.
 const MaxKeys = 5
 
-// kindKey has one record for each voter key, by account, "/" and the hash of the credential id, in the organization's
+// kindKey has one record for each voter key, by account, "/" and the hash of the credential ID, in the organization's
 // partition.
 const kindKey storage.Kind = "voter_key"
 
@@ -58,14 +59,14 @@ func (k *Key) credential() *signedvote.Credential {
 	return &signedvote.Credential{ID: k.CredentialID, Key: k.PublicKey, RPID: k.RPID, WebOrigin: k.WebOrigin}
 }
 
-// Mail writes to the person of a voter key.
+// Mail sends mails to the owners of voter keys.
 type Mail interface {
-	// VoterKeyMail returns the changes, of the organization's partition, that report a registration or a retirement.
+	// VoterKeyMail returns the changes of the organization's partition that report a registration or a retirement.
 	VoterKeyMail(ctx context.Context, t id.Tenant, who account.Account, registered bool, thumbprint string) (
 		[]storage.Change, error)
 }
 
-// Options configure New. All but Mail are required.
+// Options configure New. All fields except Mail are required.
 type Options struct {
 	Records storage.RecordStore
 	Events  *sysevent.Appender
@@ -78,7 +79,7 @@ type Options struct {
 	Mail     Mail // nil: nothing is mailed
 }
 
-// Keys is the voter keys of all organizations. Its methods may be called concurrently.
+// Keys manages the voter keys of all organizations. Its methods may be called concurrently.
 type Keys struct {
 	Options
 	keys records.Store[Key]
@@ -89,7 +90,8 @@ func New(o Options) *Keys {
 	return &Keys{Options: o, keys: records.New[Key](o.Records, kindKey, "Voter keys can't be read")}
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns a function for each kind of record of this package that reports whether such a record can be
+// decoded. An import calls it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{kindKey: checkKey}
 }
@@ -111,7 +113,7 @@ func checkKey(r storage.Record) error {
 // FactKinds are the kinds of records that have facts.
 var FactKinds = []storage.Kind{kindKey}
 
-// NoConsent is the fact about the consent to a key that was registered without one.
+// NoConsent is the value of the consent fact of a key that was registered without a consent.
 const NoConsent = "none"
 
 const factPrefix = "voter_key/"
@@ -122,13 +124,13 @@ func FactName(who account.ID, credential []byte) string {
 	return factPrefix + recordKey(who, credential)
 }
 
-// IsFactName reports whether a name is one of FactName.
+// IsFactName reports whether a name was created by FactName.
 func IsFactName(name string) bool {
 	return strings.HasPrefix(name, factPrefix) && strings.Count(name, "/") == 2
 }
 
-// Facts returns the facts in a record that the events of its log state too (package recordcheck). A key of another log has
-// none, because it signs nothing in this one.
+// Facts returns the facts in a record that the events of its log state too (package recordcheck). A key of another
+// log has no facts.
 func Facts(r storage.Record, origin id.Origin) (map[string]string, error) {
 	if r.Kind != kindKey {
 		return nil, nil
@@ -151,13 +153,13 @@ func recordKey(who account.ID, credential []byte) string {
 	return string(who) + "/" + id.Hash(sha256.Sum256(credential)).String()
 }
 
-// accountRange returns the record keys of an account.
+// accountRange returns the range of record keys of an account.
 func accountRange(who account.ID) records.Range {
 	return records.Range{Begin: string(who) + "/", End: string(who) + "0"} // "0" follows "/"
 }
 
-// List returns voter keys of an organization, or of one account if who is not "", that follow a name, and the name of the
-// next page, "" at the end.
+// List returns voter keys of an organization, or of one account if who is not "", after the given name, and the name
+// to continue with, or "" at the end.
 func (k *Keys) List(ctx context.Context, t id.Tenant, who account.ID, after string, limit int) (found []Key, next string, err error) {
 	var keys records.Range
 	if who != "" {
@@ -231,17 +233,18 @@ func (k *Keys) Active(ctx context.Context, t id.Tenant, who account.ID) ([]Key, 
 	return keys, err
 }
 
-// Begun is what a person signs to register a voter key.
+// Begun is what a person must sign to register a voter key.
 type Begun struct {
 	Time string
 	Text []byte
 	RPID string
-	// Consents are the credentials of which one has to consent; none for the first key of the account.
+	// Consents are the credentials of which one must consent. It is empty for the first key of the account.
 	Consents []signedvote.Bytes
 }
 
-// Begin returns what the person of an account signs to register a passkey. fault.NotFound for a passkey that the account
-// does not have, fault.Conflict for one that is registered, for one too many, and if the pages are not served securely.
+// Begin returns what the person of an account must sign to register a passkey. It returns fault.NotFound if the
+// account does not have the passkey, and fault.Conflict if it is already registered, if the account has too many
+// keys, or if the pages are not served securely.
 func (k *Keys) Begin(ctx context.Context, t id.Tenant, who account.ID, credential []byte) (Begun, error) {
 	s, err := k.Ledgers.State(ctx, t)
 	if err != nil {
@@ -259,7 +262,7 @@ func (k *Keys) Begin(ctx context.Context, t id.Tenant, who account.ID, credentia
 	return b, err
 }
 
-// prepare returns the passkey that is to be registered and the active keys of the account.
+// prepare returns the passkey to register and the active keys of the account.
 func (k *Keys) prepare(ctx context.Context, s *log.State, who account.ID, credential []byte) (
 	factor.Signer, []records.Versioned[Key], error) {
 	if len(credential) == 0 {
@@ -287,9 +290,9 @@ func (k *Keys) prepare(ctx context.Context, s *log.State, who account.ID, creden
 	return signer, others, nil
 }
 
-// Register registers a passkey as a voter key and states it. fault.Invalid with code signature_refused for a signature
-// that does not fit, with code consent_required without the consent of a voter key that the account has; otherwise the
-// errors are those of Begin.
+// Register registers a passkey as a voter key and states it. It returns fault.Invalid with code signature_refused for
+// an invalid signature, fault.Invalid with code consent_required if another voter key of the account must consent,
+// and otherwise the errors of Begin.
 func (k *Keys) Register(ctx context.Context, t id.Tenant, who account.Account, credential []byte,
 	possession signedvote.Assertion, consent *signedvote.Assertion, v account.Visit) (Key, error) {
 	if err := k.RetireLost(ctx, t, who.ID); err != nil {
@@ -327,8 +330,8 @@ func (k *Keys) Register(ctx context.Context, t id.Tenant, who account.Account, c
 	return made, err
 }
 
-// checkRegistration checks the signatures of a registration, and returns a change that makes the append fail if the key
-// that consents is retired meanwhile.
+// checkRegistration verifies the signatures of a registration, and returns a change that makes the append fail if the
+// consenting key is retired in the meantime.
 func (k *Keys) checkRegistration(s *log.State, r *signedvote.Registration, others []records.Versioned[Key]) (
 	guard []storage.Change, by string, err error) {
 	origin := s.Identity().Origin
@@ -361,10 +364,11 @@ func (k *Keys) checkRegistration(s *log.State, r *signedvote.Registration, other
 	return []storage.Change{put}, others[at].Value.PublicKey.Thumbprint(), err
 }
 
-// late is how long the append of an event may take, in milliseconds: the time of a signature must fit until then.
+// late is how long the append of an event may take, in milliseconds: the time of a signature must be acceptable until
+// then.
 const late id.Instant = 60_000
 
-// onTime checks the forms of assertions, and that their times fit an event of the next minute.
+// onTime checks the format of assertions, and that their times are acceptable for an event within the next minute.
 func (k *Keys) onTime(assertions ...*signedvote.Assertion) error {
 	for _, a := range assertions {
 		if a == nil {
@@ -380,7 +384,7 @@ func (k *Keys) onTime(assertions ...*signedvote.Assertion) error {
 	return nil
 }
 
-// spend notes the use of the passkeys of assertions.
+// spend records the use of the passkeys of assertions.
 func (k *Keys) spend(ctx context.Context, who account.ID, v account.Visit, assertions ...*signedvote.Assertion) error {
 	for _, a := range assertions {
 		if a == nil {
@@ -427,8 +431,8 @@ func statementOf(payload any) (sysevent.Statement, error) {
 	return sysevent.Statement{Kind: sysevent.VoterKey, Payload: object}, err
 }
 
-// Retire retires a voter key of an account and states it. by is the account that asks for it. fault.NotFound if it is not
-// registered.
+// Retire retires a voter key of an account and states it. by is the requesting account. It returns fault.NotFound if
+// the key is not registered.
 func (k *Keys) Retire(ctx context.Context, t id.Tenant, by, who account.ID, credential []byte) error {
 	_, err := k.Events.Append(ctx, t, string(by), func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		found, err := k.stored(ctx, s, who)
@@ -446,7 +450,7 @@ func (k *Keys) Retire(ctx context.Context, t id.Tenant, by, who account.ID, cred
 	return err
 }
 
-// FindAccount returns the accounts with a voter key of a credential id.
+// FindAccount returns the accounts with a voter key for a credential ID.
 func (k *Keys) FindAccount(ctx context.Context, t id.Tenant, credential []byte) (account.ID, error) {
 	suffix := recordKey("", credential)
 	for r, err := range k.keys.Scan(ctx, t, records.Range{}, 0) {
@@ -479,7 +483,7 @@ func (k *Keys) retireAll(ctx context.Context, t id.Tenant, who account.ID, keys 
 	return all, nil
 }
 
-// RetireLost retires the voter keys of an account whose passkeys the account has no more, and states it.
+// RetireLost retires the voter keys of an account whose passkeys the account no longer has, and states it.
 func (k *Keys) RetireLost(ctx context.Context, t id.Tenant, who account.ID) error {
 	s, err := k.Ledgers.State(ctx, t)
 	if err != nil {
@@ -522,8 +526,8 @@ func (k *Keys) EndMembership(ctx context.Context, t id.Tenant, who account.ID) (
 	return k.retireAll(ctx, t, who, all)
 }
 
-// CheckVote checks the assertion of a vote, and counts it as a use of its passkey. fault.Invalid with code
-// signature_refused.
+// CheckVote verifies the assertion of a vote, and counts it as a use of its passkey. It returns fault.Invalid with
+// code signature_refused if it is invalid.
 func (k *Keys) CheckVote(ctx context.Context, t id.Tenant, who account.ID, vote signedvote.Vote, a *signedvote.Assertion,
 	v account.Visit) error {
 	s, err := k.Ledgers.State(ctx, t)
@@ -560,8 +564,8 @@ func (k *Keys) find(ctx context.Context, s *log.State, who account.ID, credentia
 	return active[at], nil
 }
 
-// UseChange returns the change that belongs to the append of a vote: the append fails if the key is retired in between. It
-// also returns the thumbprint and the time of the registration.
+// UseChange returns a change that makes the append of a vote fail if the key is retired in the meantime. It also
+// returns the thumbprint and the time of the registration.
 func (k *Keys) UseChange(ctx context.Context, s *log.State, who account.ID, a *signedvote.Assertion) (
 	change storage.Change, thumbprint string, registeredAt id.Instant, err error) {
 	key, err := k.find(ctx, s, who, a.CredentialID)
