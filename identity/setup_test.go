@@ -59,7 +59,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("me: got %+v", again)
 	}
 	w.signedIn(email, password)
-	answers(t, "again", w.setUp(token, "blue", "bob@example.com", password), 409, `{"error":"The service is set up already","code":"set_up"}`)
+	answers(t, "again", w.setUp(token, "blue", "bob@example.com", password), 409, `{"error":"The service is already set up","code":"set_up"}`)
 	if again := w.beginSetup(); again != "" {
 		t.Errorf("got a token for a service that is set up")
 	}
@@ -109,7 +109,7 @@ func TestSetupAfterAPlatformCall(t *testing.T) {
 	w := newWorld(t)
 	token := w.beginSetup()
 	w.organization("red")
-	answers(t, "late", w.setUp(token, "blue", "bob@example.com", password), 409, `{"error":"The service is set up already","code":"set_up"}`)
+	answers(t, "late", w.setUp(token, "blue", "bob@example.com", password), 409, `{"error":"The service is already set up","code":"set_up"}`)
 }
 
 // Of many that have the token exactly one sets up the service, and the others have no account.

@@ -60,7 +60,7 @@ func TestImportRefuses(t *testing.T) {
 		from   string
 		says   string
 	}{
-		{"another master key", func(h *house) { h.keyring = newKeyring(t) }, dir, "a master key that this service does not have"},
+		{"another master key", func(h *house) { h.keyring = newKeyring(t) }, dir, "another master key"},
 		{"another master key for one of the keys", func(*house) {}, mixed, "a master key that this service does not have"},
 		{"slug", founded(provision.Request{Name: "x", Slug: "red", AdminEmail: "eve@example.com"}), dir, `org_slug "red"`},
 		{"organization", founded(provision.Request{Name: "x", Slug: "green", Organization: organization, AdminEmail: "eve@example.com"}), dir, "org_id"},
