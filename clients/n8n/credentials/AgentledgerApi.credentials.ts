@@ -64,7 +64,7 @@ export class AgentledgerApi implements ICredentialType {
 		properties: { headers: { Authorization: '=Bearer {{$credentials.token}}' } },
 	};
 
-	/** An evaluation writes nothing, so a test leaves no event. It needs the scope evaluate. */
+	/** Evaluating stores nothing, so the test leaves no event. It needs the scope evaluate. */
 	test: ICredentialTestRequest = {
 		request: {
 			baseURL: '={{$credentials.url.replace(/\\/+$/, "")}}',

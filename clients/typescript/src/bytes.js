@@ -1,4 +1,4 @@
-// Encodings with one spelling each. Another spelling of the same bytes is refused.
+// Encodings with exactly one spelling. Other spellings of the same bytes are rejected.
 
 import { Malformed } from "./errors.js";
 
@@ -10,7 +10,7 @@ export function utf8(text) {
   return encoder.encode(text);
 }
 
-/** Decodes UTF-8. A byte order mark stays in the text, because callers refuse it. */
+/** Decodes UTF-8. It keeps a byte order mark, because callers reject it. */
 export function fromUTF8(bytes) {
   try {
     return decoder.decode(bytes);
@@ -31,7 +31,7 @@ export function concat(...parts) {
   return out;
 }
 
-/** Reports whether two byte arrays are equal. It is for public data only. */
+/** Reports whether two byte arrays are equal. Only for public data: it is not constant-time. */
 export function equal(a, b) {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
@@ -47,7 +47,7 @@ export function hex(bytes) {
   return out;
 }
 
-/** Reads lower-case hex of `size` bytes. */
+/** Parses lower-case hex of `size` bytes. */
 export function unhex(text, size) {
   if (typeof text !== "string" || text.length !== 2 * size || !/^[0-9a-f]*$/.test(text)) {
     throw new Malformed("hex");
@@ -64,7 +64,7 @@ export function base64(bytes) {
   return btoa(binary);
 }
 
-/** Reads standard base64 with padding, of `size` bytes when that is given. */
+/** Decodes standard base64 with padding, of `size` bytes if given. */
 export function unbase64(text, size) {
   if (typeof text !== "string" || text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
     throw new Malformed("base64");
@@ -82,7 +82,7 @@ export function unbase64(text, size) {
 
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/** Reads a Multikey of an Ed25519 key: `z` and base58btc of ed 01 and 32 bytes. */
+/** Parses a Multikey of an Ed25519 key: `z` and the base58btc of ed 01 and 32 bytes. */
 export function fromMultikey(text) {
   if (!/^z[1-9A-HJ-NP-Za-km-z]{47}$/.test(text)) throw new Malformed("public_key");
   let n = 0n;
@@ -93,7 +93,7 @@ export function fromMultikey(text) {
   return raw.slice(2);
 }
 
-/** Writes the Multikey of a 32-byte Ed25519 public key. */
+/** Returns the Multikey of a 32-byte Ed25519 public key. */
 export function toMultikey(key) {
   let n = BigInt("0xed01" + hex(key));
   let text = "";

@@ -1,6 +1,6 @@
-// The errors of this package. Messages hold no token, no key and no value of a payload.
+// The errors of this package. Messages contain no token, no key and no value of a payload.
 
-/** The parent of all errors of this package. */
+/** The base of all errors of this package. */
 export class LedgerError extends Error {
   constructor(message, options) {
     super(message, options);
@@ -8,7 +8,7 @@ export class LedgerError extends Error {
   }
 }
 
-/** A value that can't be written as canonical JSON. `path` is a JSON Pointer to it, "" for the whole value. */
+/** A value that cannot be written as canonical JSON. `path` is a JSON Pointer to it, "" for the whole value. */
 export class InvalidValue extends LedgerError {
   constructor(path, reason) {
     super((path === "" ? "the value" : "the value at " + path) + " " + reason);
@@ -17,35 +17,35 @@ export class InvalidValue extends LedgerError {
   }
 }
 
-/** A document that breaks the rules of its format. */
+/** A document that violates its format. */
 export class Malformed extends LedgerError {
   constructor(what) {
     super(what.endsWith("malformed") ? what : what + ": malformed");
   }
 }
 
-/** Two parts of a document that disagree. */
+/** Two parts of a document that contradict each other. */
 export class Mismatch extends LedgerError {
   constructor(what) {
     super(what + ": mismatch");
   }
 }
 
-/** A bundle of a version that this package does not read. */
+/** A bundle of a version that this package does not support. */
 export class UnknownVersion extends LedgerError {
   constructor() {
     super("unknown version");
   }
 }
 
-/** A container whose files can't be read, so that nothing is known about the evidence pack in it. */
+/** A container whose files cannot be read, so nothing is known about the evidence pack in it. */
 export class Unreadable extends LedgerError {
   constructor(what) {
     super("the files of the pack can't be read: " + what);
   }
 }
 
-/** A signature or a proof that does not hold. `signature` tells a signature from a proof. */
+/** A signature or a proof that does not verify. `signature` distinguishes the two. */
 export class Unproved extends LedgerError {
   constructor(what, signature = false) {
     super(what);
@@ -53,7 +53,7 @@ export class Unproved extends LedgerError {
   }
 }
 
-/** The policy denies the act. It MUST NOT be done. */
+/** The policy denies the act. The act MUST NOT be done. */
 export class Denied extends LedgerError {
   constructor({ reason, ruleId, policyId, eventId }) {
     super("denied" + (reason ? ": " + printable(reason) : ""));
@@ -61,7 +61,7 @@ export class Denied extends LedgerError {
   }
 }
 
-/** The act needs people's approval, and the answer carries none to wait for. */
+/** The act needs approval, and the answer contains no approval to wait for. */
 export class ApprovalRequired extends LedgerError {
   constructor({ eventId, approvalId, reason }) {
     super("approval is required" + (reason ? ": " + printable(reason) : ""));
@@ -69,7 +69,7 @@ export class ApprovalRequired extends LedgerError {
   }
 }
 
-/** People did not approve the act. `status` is the state of the approval. */
+/** The act was not approved. `status` is the state of the approval. */
 export class ApprovalDenied extends LedgerError {
   constructor({ approvalId, status, comment, code }) {
     super(`the approval is ${printable(status)}` + (code ? ` [${printable(code)}]` : ""));
@@ -77,7 +77,10 @@ export class ApprovalDenied extends LedgerError {
   }
 }
 
-/** No decision was obtained, so the act was not done. The same call is safe to repeat. `cause` says why. `advice` says what to do. */
+/**
+ * No decision was obtained, so the act was not done. The same call can safely be repeated. `cause` is the reason,
+ * `advice` what to do.
+ */
 export class NotDecided extends LedgerError {
   constructor(why, { advice = "", ...options } = {}) {
     const sentences = [`not decided: ${why}`, "The act was not done: the same call is safe to repeat", advice];
@@ -85,7 +88,7 @@ export class NotDecided extends LedgerError {
   }
 }
 
-/** The act was begun before, and its end is not known. It is not repeated. */
+/** The act began before, and its end is unknown. It is not repeated. */
 export class Interrupted extends LedgerError {
   constructor(key) {
     super("the act was begun before, and how it ended is not known");
@@ -93,7 +96,7 @@ export class Interrupted extends LedgerError {
   }
 }
 
-/** An act of this key ran before and failed. It is not repeated. */
+/** An act with this key ran before and failed. It is not repeated. */
 export class FailedBefore extends LedgerError {
   constructor(key) {
     super("the act ran before and failed");
@@ -109,7 +112,7 @@ export class KeyReused extends LedgerError {
   }
 }
 
-/** The service answered and refused. `status` is the HTTP status, `code` the service's code or "". */
+/** The service refused the request. `status` is the HTTP status, `code` the service's code or "". */
 export class Refused extends LedgerError {
   constructor({ status, code, message, requestId, retryAfter, body }) {
     super(`refused with status ${status}` + (code ? ` (${printable(code)})` : "") + (message ? ": " + printable(message) : ""));
@@ -121,7 +124,7 @@ export class Refused extends LedgerError {
   }
 }
 
-/** The queue is full. The event was not taken, and nothing else was lost. */
+/** The queue is full. The event was not accepted, and nothing else was lost. */
 export class Overflow extends LedgerError {
   constructor(limit) {
     super(`the queue holds ${limit} events, as many as it may`);
@@ -129,21 +132,24 @@ export class Overflow extends LedgerError {
   }
 }
 
-/** No usable answer: no connection, a time-out, or an answer of another form. `cause` says why. */
+/** No usable answer: no connection, a timeout, or an answer of another form. `cause` is the reason. */
 export class Unreachable extends LedgerError {
   constructor(why, options) {
     super("unreachable: " + why, options);
   }
 }
 
-/** An answer that does not fit the request. It decides nothing. */
+/** An answer that does not match the request. It decides nothing. */
 export class WrongAnswer extends Unreachable {
   constructor(why) {
     super("wrong answer: " + why);
   }
 }
 
-/** Makes a text of others safe for a terminal: a question mark for each character that it doesn't print; at most 512 characters. */
+/**
+ * Makes a foreign text safe to print: replaces each unprintable character by a question mark and truncates to 512
+ * characters.
+ */
 export function printable(text) {
   return String(text).slice(0, 512).replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?");
 }

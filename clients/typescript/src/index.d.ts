@@ -1,32 +1,40 @@
-// Public types. Members with underscores are the wire names of the HTTP API; all others are this package's.
+// Public types. Members with underscores are wire names of the HTTP API; all others are names of this package.
 
 export * from "./errors.js";
 export * from "./verify.js";
 
-/** A value that canonical JSON can carry. Integers are at most 2^53 - 1 in size; numbers are finite. */
+/** A value that canonical JSON can represent. Integers are at most 2^53 - 1 in magnitude; numbers are finite. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 /** A JSON object. */
 export type JsonObject = { readonly [name: string]: Json };
 /** The decision of a policy. */
 export type Decision = "allow" | "deny" | "allow_with_obligation";
 
-/** Stands for a refused value, or refuses it: undefined. OMIT leaves out an object's member. `path` is a JSON Pointer. */
+/**
+ * Returns a replacement for a rejected value, or undefined to reject it. OMIT omits an object's member. `path` is a
+ * JSON Pointer.
+ */
 export type Convert = (value: unknown, path: string) => unknown;
-/** A converter returns this to leave out an object's member. */
+/** A converter returns this to omit an object's member. */
 export const OMIT: unique symbol;
 
 /**
- * Returns the canonical JSON (RFC 8785) of a value. Throws InvalidValue with the path of the first refused value:
+ * Returns the canonical JSON (RFC 8785) of a value. Throws InvalidValue with the path of the first rejected value:
  * integers beyond 2^53 - 1, NaN, infinities, lone surrogates, undefined, functions, bigints, Date, Map, Set, bytes,
- * other instances of classes, cycles, more than 64 levels. `convert` is asked about each of them first.
+ * other instances of classes, cycles, more than 64 levels. `convert` is called for each of them first.
  */
 export function canonicalize(value: unknown, options?: { convert?: Convert }): string;
 /** Returns the canonical JSON of a JSON text (UTF-8 bytes or a string). Throws InvalidValue. */
 export function canonicalizeText(source: string | Uint8Array): string;
-/** Parses one JSON value strictly: no member twice, no lone surrogate, no number that would change. Throws InvalidValue. */
+/**
+ * Parses one JSON value strictly: no duplicate member, no lone surrogate, no number that would change. Throws
+ * InvalidValue.
+ */
 export function parse(source: string | Uint8Array): Json;
 
-/** An event before it is signed, by wire names. `action_kind` alone is required; other members are signed as they are. */
+/**
+ * An event before it is signed, by wire names. Only `action_kind` is required; unknown members are signed unchanged.
+ */
 export interface Event {
   action_kind: string;
   event_id?: string;
@@ -42,28 +50,28 @@ export interface Event {
   [member: string]: unknown;
 }
 
-/** A signed event. `text` is the canonical envelope, the bytes that are sent however often. */
+/** A signed event. `text` is the canonical envelope; every retry sends the same bytes. */
 export interface SignedEvent {
   readonly eventId: string;
   readonly traceId: string;
   readonly text: string;
 }
 
-/** The service's answer for a stored event. Only `created` has a number. */
+/** The service's answer for a stored event. Only a `created` event has a sequence number. */
 export interface Stored {
   readonly eventId: string;
   readonly status: "created" | "replayed";
   readonly sequenceNum?: number;
   readonly eventHash?: string;
   readonly chainValid?: boolean;
-  /** The effective decision, when the service tightened the declared one, or for a replayed intent. */
+  /** The effective decision, if the service tightened the declared one, or for a replayed intent. */
   readonly decision?: Decision;
   readonly policyId?: string;
   readonly ruleId?: string;
   readonly reason?: string;
 }
 
-/** The decision of the active policy. `policyId` is `none` when no policy is active. */
+/** The decision of the active policy. `policyId` is `none` if no policy is active. */
 export interface PolicyDecision {
   readonly decision: Decision;
   readonly policyId: string;
@@ -78,7 +86,7 @@ export interface PolicyDecision {
 
 /** Completes and signs events of one agent. */
 export class Signer {
-  /** `key` is the 32-byte seed, or base64 of it. Throws LedgerError without the key in it. */
+  /** `key` is the 32-byte seed, or its base64. Throws a LedgerError that does not contain the key. */
   constructor(who: { organization: string; agent: string; keyId: string }, key: string | Uint8Array);
   readonly organization: string;
   readonly agent: string;
@@ -87,20 +95,20 @@ export class Signer {
   sign(event: Event | string, options?: { convert?: Convert }): Promise<SignedEvent>;
 }
 
-/** Where events wait. MemoryQueue and FileQueue have this shape. */
+/** The queue of unsent events. MemoryQueue and FileQueue have this interface. */
 export interface Queue {
   /** The number of events. */
   readonly size: number;
-  /** Whether events outlive the process. They are then tried again without end. */
+  /** Whether events outlive the process. They are then retried indefinitely. */
   readonly durable: boolean;
-  /** Resolves to the event's number when it is kept. Rejects with Overflow. */
+  /** Resolves to the event's number when it is in the queue. Rejects with Overflow. */
   add(event: SignedEvent): Promise<number>;
   remove(numbers: readonly number[]): Promise<void>;
   load(): Promise<readonly (readonly [number, SignedEvent])[]>;
   close(): Promise<void>;
 }
 
-/** A bounded queue in memory. `limit` is a number of events; default 10,000. */
+/** A bounded queue in memory. `limit` is the maximum number of events; default 10,000. */
 export class MemoryQueue implements Queue {
   constructor(options?: { limit?: number });
   readonly limit: number;
@@ -112,19 +120,19 @@ export class MemoryQueue implements Queue {
   close(): Promise<void>;
 }
 
-/** When requests are tried again. */
+/** How requests are retried. */
 export interface Retry {
-  /** Number of tries; default 8. */
+  /** Maximum number of tries; default 8. */
   attempts?: number;
-  /** First back-off in ms, doubled by each further try; default 200. */
+  /** First back-off in ms, doubled after each further try; default 200. */
   baseMs?: number;
-  /** Longest back-off in ms; default 10,000. Retry-After may be longer. */
+  /** Maximum back-off in ms; default 10,000. Retry-After may be longer. */
   maxMs?: number;
   /** Waits; rejects when the signal aborts. */
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** What a client needs. `url` alone is enough for the public log. */
+/** Options of a client. For the public log, `url` alone is enough. */
 export interface ClientOptions {
   url: string;
   /** The ingest key. */
@@ -133,21 +141,24 @@ export interface ClientOptions {
   org?: string;
   agent?: string;
   keyId?: string;
-  /** The agent's private key: the 32-byte seed, or base64 of it. */
+  /** The agent's private key: the 32-byte seed, or its base64. */
   key?: string | Uint8Array;
   queue?: Queue;
-  /** Told of events that the service refused for good, also when nobody waits for them. Its own errors become warnings. */
+  /**
+   * Called with events that the service will never accept, even if nobody waits for them. Its own errors become
+   * warnings.
+   */
   onRefused?: (event: SignedEvent, why: Error) => void;
   /** Converts values of payloads that JSON does not have. */
   convert?: Convert;
   retry?: Retry;
-  /** Bound of one try in ms; default 30,000. */
+  /** Time limit of one try in ms; default 30,000. */
   timeoutMs?: number;
   fetch?: typeof globalThis.fetch;
   guard?: GuardOptions;
 }
 
-/** The state of an approval of people. */
+/** The state of an approval. */
 export interface Approval {
   readonly approvalId: string;
   readonly status: "pending" | "approved" | "consumed" | "denied" | "expired" | "cancelled" | "revoked" | "invalidated";
@@ -159,22 +170,22 @@ export interface Approval {
   readonly code: string | null;
 }
 
-/** Approvals of people. */
+/** The approvals of one client. */
 export interface Approvals {
   ask(question: { tool: string; payload?: object; trace?: string; principal?: string; signal?: AbortSignal }): Promise<Approval>;
   get(approvalId: string, options?: { waitSeconds?: number; signal?: AbortSignal }): Promise<Approval>;
-  /** Resolves when it is no longer pending; rejects with Unreachable when the deadline (ms) is over. */
+  /** Resolves when it is no longer pending; rejects with Unreachable if the deadline (ms) passes first. */
   wait(approvalId: string, options?: { deadlineMs?: number; signal?: AbortSignal }): Promise<Approval>;
   /** Resolves to the grant, a signed note. */
   consume(approval: Approval, options?: { signal?: AbortSignal }): Promise<string>;
   cancel(approvalId: string, options?: { signal?: AbortSignal }): Promise<void>;
 }
 
-/** Runs of a tool that holds no key. Bodies and answers are those of the HTTP API (docs/workflows.md). */
+/** Runs of tools without a key. Bodies and answers are those of the HTTP API (docs/workflows.md). */
 export interface Runs {
   start(run: { workflow: { name: string; version?: string; tool?: string }; external_run_id?: string; [member: string]: unknown }): Promise<RunStarted>;
   step(runId: string, ...steps: RunStep[]): Promise<RunStepAnswer[]>;
-  /** Whether the tool may do the step. */
+  /** Whether the tool may execute the step. */
   mayGoOn(answer: RunStepAnswer): boolean;
   complete(runId: string, ending: { status: "succeeded" | "failed" | "aborted"; error?: string; output_digest?: string }): Promise<JsonObject>;
 }
@@ -202,7 +213,7 @@ export interface RunStepAnswer {
   readonly approval?: { readonly approval_id: string; readonly status: string; readonly grant: string } | null;
 }
 
-/** The permission of an act. `grant` is a signed note when people approved it. */
+/** The permission of an act. `grant` is a signed note if the act was approved. */
 export interface Permit {
   readonly eventId: string;
   readonly callId: string;
@@ -210,28 +221,28 @@ export interface Permit {
   readonly grant?: string;
 }
 
-/** How acts are guarded. Options of an act win over those of the client. */
+/** How acts are guarded. Options of an act override those of the client. */
 export interface GuardOptions {
-  /** Default: in memory, which is lost with the process. */
+  /** Default: in memory, which is lost when the process ends. */
   journal?: Journal;
   /** The person or system that the agent acts for. */
   principal?: string;
   /** Default `tool_call`. */
   actionKind?: string;
-  /** Whether the intent asks for people's approval (key scope `approvals`); default true. */
+  /** Whether the intent requests approval (key scope `approvals`); default true. */
   approval?: boolean;
-  /** How long to wait for people in ms; 0: not at all; default: as long as it takes. */
+  /** Maximum wait for approval in ms; 0: do not wait; default: no maximum. */
   waitMs?: number;
-  /** The intent has the digest of the payload and the members named in `shown`, and not the payload. */
+  /** The intent contains the digest of the payload and the members named in `shown`, instead of the payload. */
   digestInput?: boolean;
   shown?: readonly string[];
-  /** The result event has the output beside its digest. */
+  /** The result event contains the output in addition to its digest. */
   recordOutput?: boolean;
-  /** An act that was cut off may run again. */
+  /** An interrupted act may run again. */
   idempotent?: boolean;
-  /** Told of an approval that is waited for. */
+  /** Called with an approval that the act waits for. */
   onAsk?: (approval: Approval) => void;
-  /** Told of errors after an act, which change no outcome. Its own errors become warnings. */
+  /** Called with errors after an act, which change no outcome. Its own errors become warnings. */
   onTrouble?: (why: unknown) => void;
   signal?: AbortSignal;
 }
@@ -240,14 +251,14 @@ export interface GuardOptions {
 export interface Act extends GuardOptions {
   tool: string;
   payload?: object;
-  /** Names the act: it runs once for a key. Default: a new act each time. */
+  /** Identifies the act, which runs once per key. Default: a new act each time. */
   key?: string;
   trace?: string;
-  /** Returns what of the output is digested and kept for repetitions. */
+  /** Returns the part of the output that is digested and stored for repetitions. */
   describe?: (output: any) => unknown;
 }
 
-/** The journal of guarded acts. MemoryJournal and FileJournal have this shape. */
+/** The journal of guarded acts. MemoryJournal and FileJournal have this interface. */
 export interface Journal {
   load(key: string): Promise<any>;
   store(act: { key: string; [member: string]: any }): Promise<void>;
@@ -262,9 +273,9 @@ export class MemoryJournal implements Journal {
   keys(): Promise<string[]>;
 }
 
-/** Options of Client.guard: functions are asked with the caller's arguments. */
+/** Options of Client.guard. Functions are called with the caller's arguments. */
 export interface WrapOptions<A extends unknown[]> extends GuardOptions {
-  /** Makes the payload; default: the first argument, or {}. */
+  /** Returns the payload; default: the first argument, or {}. */
   payload?: (...args: A) => object | Promise<object>;
   key?: string | ((...args: A) => string | undefined);
   trace?: string | ((...args: A) => string | undefined);
@@ -286,27 +297,39 @@ export const grantHeader: "Agentledger-Grant";
 export interface Guard {
   /** Runs `fn` once. Rejects with Denied, ApprovalRequired, ApprovalDenied, NotDecided, Interrupted, FailedBefore or KeyReused, or with the error of `fn`. */
   run<R>(act: Act, fn: (permit: Permit) => R | Promise<R>): Promise<{ output: R; permit?: Permit; repeated: boolean }>;
-  /** After a restart: tells results that the service may not have, and `unknown` for acts that were cut off; resolves to their keys. */
+  /**
+   * After a restart: queues results that the service may not have, and states `unknown` for interrupted acts; resolves
+   * to their keys.
+   */
   resume(options?: { idempotent?: (key: string) => boolean }): Promise<string[]>;
 }
 
-/** A client of one service for one agent. It does no network at import, and nothing in the background but sending. */
+/**
+ * A client of one service for one agent. It does no network I/O at import, and nothing in the background except
+ * sending.
+ */
 export class Client {
   constructor(options: ClientOptions);
   readonly approvals: Approvals;
   readonly runs: Runs;
   readonly guards: Guard;
-  /** The number of events that the service does not have yet. */
+  /** The number of events that the service has not stored yet. */
   readonly pending: number;
-  /** Completes and signs an event. A text is JSON of an event: its numbers keep the rule for texts, so 1e21 is taken. */
+  /**
+   * Completes and signs an event. A text is the JSON of an event, whose numbers follow the rule for texts, so 1e21 is
+   * accepted.
+   */
   sign(event: Event | string): Promise<SignedEvent>;
-  /** Resolves when the service has stored the event, behind those of its trace that were given before. Rejects with Refused, Unreachable, Overflow or InvalidValue. */
+  /**
+   * Resolves when the service has stored the event, after the events of its trace that were given before. Rejects with
+   * Refused, Unreachable, Overflow or InvalidValue.
+   */
   send(event: Event | string | SignedEvent): Promise<Stored>;
-  /** Resolves when the queue keeps the event. `stored` settles as `send` does. */
+  /** Resolves when the event is in the queue. `stored` settles as `send` does. */
   enqueue(event: Event | string | SignedEvent): Promise<{ eventId: string; traceId: string; stored: Promise<Stored> }>;
-  /** Sends events, those of one trace in their order. Resolves to a result or an error for each. */
+  /** Sends events, those of one trace in order. Resolves to a result or an error for each. */
   sendAll(events: readonly (Event | string | SignedEvent)[]): Promise<(Stored | { error: Error })[]>;
-  /** Asks the policy. Nothing is run, stored or counted. */
+  /** Asks the policy. Nothing is executed, stored or counted. */
   evaluate(question: { tool: string; payload?: object; actorType?: string; actionKind?: string; signal?: AbortSignal }): Promise<PolicyDecision>;
   /** Returns a function that runs `fn` as a guarded act of the tool. */
   guard<A extends unknown[], R>(tool: string, fn: (this: Permit, ...args: A) => R, options?: WrapOptions<A>): (...args: A) => Promise<Awaited<R>>;
@@ -316,9 +339,12 @@ export class Client {
   guardFetch(options?: FetchOptions): typeof globalThis.fetch;
   /** Returns a reader of a public log under a pinned key or a policy. */
   log(slug: string, trust: import("./verify.js").Trust): Log;
-  /** Resolves when nothing waits and the journal of acts knows it; rejects with Unreachable after the deadline in ms (default 30,000). */
+  /**
+   * Resolves when nothing is pending and the journal of acts has recorded that; rejects with Unreachable after the
+   * deadline in ms (default 30,000).
+   */
   flush(deadlineMs?: number): Promise<void>;
-  /** flush, and takes no more events. */
+  /** Like flush, and then accepts no more events. */
   close(deadlineMs?: number): Promise<void>;
 }
 
@@ -332,35 +358,35 @@ export interface Checkpoint {
   readonly note: string;
 }
 
-/** A log key that the log stated under a key that was known before. */
+/** A log key that the log stated under an earlier known key. */
 export interface AcceptedKey {
   readonly vkey: string;
-  /** The vkey of the key that signed the statement. It signs trees below `from_size` only. */
+  /** The vkey of the key that signed the statement. It signs only trees smaller than `from_size`. */
   readonly by: string;
   readonly from_size: number;
 }
 
 /** What a reader of a log remembers between two visits. It is plain JSON: store it where nobody else can write. */
 export interface LogMemory {
-  /** The signed note of the largest tree that was checked. */
+  /** The signed note of the largest checked tree. */
   readonly checkpoint?: string;
   readonly accepted_keys?: readonly AcceptedKey[];
 }
 
-/** A reader of one public log. What a method resolves to was checked under the reader's key. */
+/** A reader of one public log. Everything that a method resolves to was checked under the reader's key. */
 export interface Log {
   /**
-   * Resolves to the head and the new memory if the head extends the tree of `memory`; without one it is a first visit.
-   * If a key that is not known signed the head, it is accepted if an entry of the log states it under a known key, in a
-   * tree of the same history. `newKeys` has a sentence for each. The other methods accept these keys from then on, and
-   * the key before each for smaller trees only. After a rejection keep the old memory.
+   * Resolves to the head and the new memory if the head extends the tree of `memory`; without a memory it is a first
+   * visit. If an unknown key signed the head, it is accepted if an entry of the log states it under a known key, in a
+   * tree of the same history. `newKeys` contains a sentence for each. The other methods accept these keys from then on,
+   * and the previous keys only for smaller trees. After a rejection keep the old memory.
    */
   follow(memory?: LogMemory): Promise<{ memory: LogMemory; checkpoint: Checkpoint; newKeys: readonly string[] }>;
   checkpoint(): Promise<Checkpoint>;
   head(): Promise<{ head: JsonObject; checkpoint: Checkpoint }>;
   /** Rejects unless the leaf (hex) is at the index (from 0) of the checkpoint's tree. */
   inclusion(index: number, leaf: string, at: Checkpoint): Promise<JsonObject>;
-  /** Rejects unless the tree of `to` extends that of `from`. */
+  /** Rejects unless the tree of `to` extends the tree of `from`. */
   consistency(from: Checkpoint, to: Checkpoint): Promise<JsonObject>;
   bundle(eventId: string, options?: import("./verify.js").BundleOptions): Promise<import("./verify.js").Verification & { text: string }>;
 }

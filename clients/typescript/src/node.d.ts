@@ -2,9 +2,9 @@
 
 import { Client, ClientOptions, Journal, Queue, SignedEvent } from "./index.js";
 
-/** A durable queue in a folder, synced before an event counts as kept. One process has it at a time. */
+/** A durable queue in a folder, synced before add resolves. Only one process at a time can use it. */
 export class FileQueue implements Queue {
-  /** `limit` is a number of events; default 10,000. */
+  /** `limit` is the maximum number of events; default 10,000. */
   static open(folder: string, options?: { limit?: number }): Promise<FileQueue>;
   readonly limit: number;
   readonly size: number;
@@ -26,12 +26,16 @@ export class FileJournal implements Journal {
 }
 
 /**
- * The files of the folder of an unpacked evidence pack, for `verify.pack`. Follows no symbolic link. Rejects with a
- * LedgerError for a link, a special file and too many files.
+ * Resolves to the files in the folder of an unpacked evidence pack, for `verify.pack`. Follows no symbolic link.
+ * Rejects with a LedgerError for a link, a special file and too many files.
  */
 export function folderFiles(folder: string): Promise<[string, Blob][]>;
 
-/** Reads a private key file: base64 of the 32-byte seed. Throws LedgerError without the path's content. */
+/**
+ * Reads a private key file: base64 of the 32-byte seed. Throws a LedgerError that does not contain the file's content.
+ */
 export function readKeyFile(path: string): Uint8Array;
-/** Makes a client of APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE. Arguments win. */
+/**
+ * Creates a client from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE. Arguments take precedence.
+ */
 export function clientFromEnvironment(options?: Partial<ClientOptions>, env?: Record<string, string | undefined>): Client;

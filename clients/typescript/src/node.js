@@ -1,4 +1,4 @@
-// Parts that need Node's file system, which the core does not, so that the core runs in browsers and workers.
+// Parts that need Node's file system. The core does not, so it runs in browsers and workers.
 
 import { readFileSync } from "node:fs";
 import { Client } from "./client/client.js";
@@ -20,7 +20,9 @@ export function readKeyFile(path) {
   return parseSeed(text);
 }
 
-/** Makes a client of APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE. Arguments win. */
+/**
+ * Creates a client from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE. Arguments take precedence.
+ */
 export function clientFromEnvironment(options = {}, env = process.env) {
   const given = { url: env.APS_URL, token: env.APS_TOKEN, org: env.APS_ORG, agent: env.APS_AGENT, keyId: env.APS_KEY_ID, ...options };
   if (!given.url) throw new LedgerError("no address of the service: set APS_URL");

@@ -5,7 +5,7 @@ export interface Trust {
   key?: string;
   policy?: string | Uint8Array;
   keys?: string | Uint8Array;
-  /** The time of the check in milliseconds, for cosignatures from the future; default is the clock. */
+  /** The time of the check in milliseconds, for cosignatures from the future; default: the current time. */
   now?: number;
 }
 
@@ -13,23 +13,26 @@ export interface Trust {
 export interface BundleOptions extends Trust {
   /** Trust in the service's directory, which must have listed the log. */
   directory?: Trust;
-  /** How much has to be disclosed; default `commitment`. */
+  /** How much must be disclosed; default `commitment`. */
   require?: "commitment" | "record" | "full";
-  /** The event_id that was asked for. */
+  /** The requested event_id. */
   event?: string;
 }
 
-/** The outcome of a check, with the status and the words of `aps verify`. */
+/** The outcome of a check, with the status and the wording of `aps verify`. */
 export interface Verification {
-  /** `cant_tell` proves nothing wrong: no key, another key than those given, too few cosignatures, too little shown. */
+  /**
+   * `cant_tell` means that nothing is proved wrong, but there is no key, another key, too few cosignatures or too
+   * little disclosed.
+   */
   readonly outcome: "proved" | "proved_wrong" | "cant_tell";
   /** 0, 1, 2. */
   readonly status: 0 | 1 | 2;
-  /** The first thing that fails, "" when all is proved. */
+  /** The first check that fails, or "" if everything is proved. */
   readonly reason: string;
-  /** The report for people. */
+  /** The printed report. */
   readonly lines: readonly string[];
-  /** The verdicts, as `aps verify --json` prints them; undefined when the document can't be read. */
+  /** The verdicts as printed by `aps verify --json`; undefined if the document cannot be parsed. */
   readonly report?: any;
 }
 
@@ -43,10 +46,10 @@ export const verify: {
   /** A C2SP tlog-proof for an entry's exact text. */
   tlogProof(text: string, entry: string, trust?: Trust): Promise<Verification>;
   /**
-   * An evidence pack: bytes, or a Blob or File (in Node of `openAsBlob`), which is read by slices, so that the memory does
-   * not depend on the pack's size. An unpacked one is the files of its folder: Files (of an input with `webkitdirectory`), or
-   * pairs of a path and its content (in Node of `folderFiles`). `manifest` is the digest that the log's event of the export
-   * names. A File that can't be read throws the platform's error.
+   * An evidence pack: bytes, or a Blob or File (in Node from `openAsBlob`), which is read in slices, so the memory does
+   * not depend on the pack's size. An unpacked pack is the files of its folder: Files (of an input with
+   * `webkitdirectory`), or pairs of a path and its content (in Node from `folderFiles`). `manifest` is the digest in
+   * the log's event of the export. If a File cannot be read, it throws the platform's error.
    */
   pack(pack: Uint8Array | Blob | Iterable<File> | Iterable<[string, Uint8Array | Blob]>, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
 };

@@ -34,7 +34,7 @@ const OPERATIONS: Record<Operation, (context: IExecuteFunctions) => Promise<INod
 	useApproval: useApprovals,
 };
 
-/** The node of this package. Its operations are in files of their own. */
+/** The node of this package. Each operation has its own file. */
 export class Agentledger implements INodeType {
 	description: INodeTypeDescription = {
 		displayName: 'agentledger',
@@ -62,12 +62,12 @@ export class Agentledger implements INodeType {
 		properties: [operation, ...run, ...act, ...approval, ...event, options],
 	};
 
-	/** Does the chosen operation for all items. */
+	/** Executes the chosen operation for all items. */
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 		return await OPERATIONS[this.getNodeParameter('operation', 0) as Operation](this);
 	}
 
-	/** Serves the service's callback to an execution that waits in Ask and Wait. */
+	/** Handles the service's callback to an execution that waits in Ask and Wait. */
 	async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
 		return await resume(this);
 	}

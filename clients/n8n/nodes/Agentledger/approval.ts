@@ -5,13 +5,13 @@ import { forEachItem, type Outcome } from './items';
 import { readTimeout, requireId } from './parameters';
 import { ask, type Account, type Context } from './service';
 
-/** The states in which people may still decide. */
+/** The state in which approvers can still decide. */
 const OPEN = 'pending';
 
 /** The members of the service's answer that a workflow sees. */
 const SHOWN = ['approval_id', 'status', 'action_digest', 'expires_at', 'quorum', 'approvals', 'comment', 'reason_code'];
 
-/** An approval as the service answers it: `approved` is true for the status `approved` alone. */
+/** An approval as returned by the service: `approved` is true only for the status `approved`. */
 export interface Approval extends IDataObject {
 	approval_id: string;
 	status: string;
@@ -32,7 +32,7 @@ async function readItem(context: IExecuteFunctions, account: Account, item: numb
 	return { output: answer.approved ? 0 : 1, answer };
 }
 
-/** Asks the service for one approval. The service waits up to `waitSeconds` while people have not decided. */
+/** Fetches one approval. The service waits up to `waitSeconds` while it is pending. */
 export async function readApproval(
 	context: Context,
 	account: Account,
@@ -48,7 +48,7 @@ export async function readApproval(
 	return approval;
 }
 
-/** Returns what a workflow sees of the service's answer, undefined when it is no approval. */
+/** Returns the members of the service's answer that a workflow sees, or undefined if it is not an approval. */
 export function shownApproval(answer: unknown): Approval | undefined {
 	const members = (answer ?? {}) as IDataObject;
 	const { approval_id, status, action_digest } = members;

@@ -9,11 +9,11 @@ import { readText } from './parameters';
 import { readAccount } from './service';
 
 /**
- * Asks people about each item for which the policy wants them, and puts the execution to wait until all
- * of them are decided. Without such an item it goes on at once.
+ * Requests approval for each item if the policy requires it, and makes the execution wait until all requests are
+ * decided. Without such an item the execution continues at once.
  *
- * n8n passes the input through a node that it wakes by the clock. So there is no time limit here: the
- * service's own one ends the question, and its callback wakes the execution.
+ * n8n passes the input through a node that it resumes by a timer. So there is no time limit here: the service's own
+ * limit ends the request, and its callback resumes the execution.
  */
 export async function askAndWait(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	const items = context.getInputData();
@@ -30,12 +30,12 @@ export async function askAndWait(context: IExecuteFunctions): Promise<INodeExecu
 	return [items];
 }
 
-/** n8n 1 checks the signature of a resume URL where a node asks for it, n8n 2 always: there is no such call in it. */
+/** n8n 1 checks the signature of a resume URL if a node requests it. n8n 2 always checks it and has no such call. */
 function requireSignature(context: object): void {
 	(context as { setSignatureValidationRequired?: () => void }).setSignatureValidationRequired?.();
 }
 
-/** With "continue on fail" an item that could not be asked about counts as refused. */
+/** With "continue on fail", an item whose approval could not be requested counts as refused. */
 async function askItem(context: IExecuteFunctions, item: number, before: Asked[]): Promise<Asked> {
 	try {
 		return await askPeople(context, item, before);

@@ -4,24 +4,24 @@ import type { Approval } from './approval';
 import { withAnswer } from './items';
 import { isObject } from './json';
 
-/** What came of one item: the question to people, or an end without them (the policy's answer, a failure). */
+/** The result for one item: the request for approval, or an end without one (the policy's answer, a failure). */
 export interface Asked {
 	approval?: Approval;
 	ended?: IDataObject & { approved: boolean };
 }
 
-/** Which items go on: the approved ones, or all, so that a later node can tell them apart. */
+/** Which items are passed on: the approved ones, or all, so that a later node can distinguish them. */
 export type Passing = 'drop' | 'pass';
 
 /**
- * Keeps what was asked in the execution's own data. A call that resumes the execution cannot change it,
- * so such a call never names the approval that is looked at.
+ * Stores the requests in the execution's own data. A call that resumes the execution cannot change it, so such a call
+ * never chooses the approval that is checked.
  */
 export function keepAsked(context: IExecuteFunctions, asked: Asked[]): void {
 	context.getContext('node').asked = asked as unknown as IDataObject[];
 }
 
-/** Reads what was asked, and the items that it was asked for, in the call that resumes the execution. */
+/** Reads the requests and their items in the call that resumes the execution. */
 export function readAsked(context: IWebhookFunctions): { asked: Asked[]; items: INodeExecutionData[] } {
 	const name = JSON.stringify(context.getNode().name);
 	const asked: unknown = context.evaluateExpression(`{{ $node[${name}].context.asked }}`);
@@ -32,7 +32,7 @@ export function readAsked(context: IWebhookFunctions): { asked: Asked[]; items: 
 	return { asked: asked as Asked[], items: items as INodeExecutionData[] };
 }
 
-/** The items that go on, each with what came of it under `agentledger.approval`. */
+/** Returns the items that are passed on, each with its result under `agentledger.approval`. */
 export function decidedItems(items: INodeExecutionData[], asked: Asked[], passing: Passing): INodeExecutionData[] {
 	const sorted: INodeExecutionData[] = [];
 	for (const [index, item] of items.entries()) {

@@ -5,10 +5,10 @@ import { forEachItem, type Outcome } from './items';
 import { readPayload, readTimeout, requireAgent, requireText } from './parameters';
 import { ask, type Account } from './service';
 
-/** The outputs of Check Policy, by the service's decision. The last one is that of failures. */
+/** The outputs of Check Policy, by the service's decision. The last one is for failures. */
 const OUTPUTS: Record<string, number> = { allow: 0, allow_with_obligation: 1, deny: 2 };
 
-/** Asks the policy about each item. The service records nothing and reserves nothing. */
+/** Asks the policy about each item. The service stores nothing and reserves nothing. */
 export async function checkPolicy(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	return await forEachItem(context, 'check', 3, async (account, item) => await checkItem(context, account, item));
 }
@@ -23,8 +23,8 @@ async function checkItem(context: IExecuteFunctions, account: Account, item: num
 }
 
 /**
- * Asks for a decision on the tool and payload in the node's parameters. `more` are members of the
- * request beside these. An answer without one of the three decisions permits nothing: it is an error.
+ * Asks for a decision on the tool and payload in the node's parameters. `more` are further members of the request. An
+ * answer without one of the three decisions permits nothing and is an error.
  */
 export async function evaluate(
 	context: IExecuteFunctions,

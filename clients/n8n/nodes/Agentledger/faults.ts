@@ -5,12 +5,12 @@ import type { Context } from './service';
 
 const MAX_TEXT = 500;
 
-/** An error of the operation itself, with the number of the item that it is about. */
+/** An error of the operation itself, with the number of the affected item. */
 export function fault(context: Context, item: number, message: string, description?: string): NodeOperationError {
 	return new NodeOperationError(context.getNode(), message, { itemIndex: item, description });
 }
 
-/** What to do about a refusal, by its status. */
+/** Advice on a refusal, by its status. */
 const ADVICE: Record<number, string> = {
 	401: 'The ingest key in the credential is wrong, revoked or over.',
 	403: 'The ingest key lacks a scope or is not for this agent, or the organization in the credential is another one.',
@@ -20,8 +20,8 @@ const ADVICE: Record<number, string> = {
 };
 
 /**
- * An error for a status that is not 2xx: the status, the service's text and code. The service's texts
- * never repeat a request. Other servers' bodies are not shown, because they might.
+ * An error for a status other than 2xx: the status, the service's text and code. The service's texts never repeat a
+ * request. Bodies of other servers are not shown, because they might.
  */
 export function refused(context: Context, item: number, status: number, body: unknown): NodeApiError {
 	const members = parseObject(body) ?? {};

@@ -13,8 +13,8 @@ export interface Outcome {
 export const MEMBER = 'agentledger';
 
 /**
- * Returns the item with the answer under `agentledger.<name>`. The answers of other operations stay,
- * because later nodes need them: a step needs the run.
+ * Returns the item with the answer under `agentledger.<name>`. The answers of other operations are kept, because later
+ * nodes need them: a step needs the run.
  */
 export function withAnswer(item: INodeExecutionData, index: number, name: string, answer: IDataObject): INodeExecutionData {
 	const before = item.json[MEMBER];
@@ -22,15 +22,15 @@ export function withAnswer(item: INodeExecutionData, index: number, name: string
 	return { ...item, json: { ...item.json, [MEMBER]: answers }, pairedItem: { item: index } };
 }
 
-/** The item of a failure: the error alone, which n8n takes to the error output where there is one. */
+/** The item of a failure: only the error, which n8n passes to the error output if there is one. */
 export function errorItem(index: number, error: unknown): INodeExecutionData {
 	return { json: { error: (error as Error).message }, pairedItem: { item: index } };
 }
 
 /**
- * Does the work for each item in turn. With "continue on fail" a failed item goes to the last output:
- * that is never the one of a permission. Everything that can fail belongs into `work`, because n8n hands
- * the input of a node that fails with this setting to the node's first output.
+ * Calls `work` for each item in turn. With "continue on fail" a failed item goes to the last output, which is never the
+ * one for permitted items. Everything that can fail must be in `work`, because n8n passes the input of a node that
+ * fails with this setting to the node's first output.
  */
 export async function forEachItem(
 	context: IExecuteFunctions,

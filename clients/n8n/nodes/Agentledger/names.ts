@@ -1,10 +1,9 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 /**
- * A name for what this node does with one item in one round of one execution. It is the same when n8n
- * repeats the node ("Retry On Fail"), so the service recognizes the repetition. Another execution, and
- * another n8n with the same execution numbers, has another name.
- * Form: n8n.<execution>.<32 hex digits>.
+ * A name for what this node does with one item in one round of one execution. It is the same if n8n repeats the node
+ * ("Retry On Fail"), so the service recognizes the repetition. Another execution, and another n8n with the same
+ * execution numbers, has another name. Form: n8n.<execution>.<32 hex digits>.
  */
 export async function nameOfWork(context: IExecuteFunctions, item: number): Promise<string> {
 	const execution = context.getExecutionId();

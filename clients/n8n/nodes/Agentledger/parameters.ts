@@ -4,7 +4,7 @@ import { fault } from './faults';
 import { isObject, parseJson } from './json';
 import { TIMEOUT_MS, type Account } from './service';
 
-/** Returns a text parameter without white space around it, or undefined when it is empty. */
+/** Returns a text parameter without surrounding white space, or undefined if it is empty. */
 export function readText(context: IExecuteFunctions, name: string, item: number): string | undefined {
 	const value: unknown = context.getNodeParameter(name, item, '');
 	const text = typeof value === 'string' || typeof value === 'number' ? String(value).trim() : '';
@@ -19,7 +19,7 @@ export function requireText(context: IExecuteFunctions, name: string, label: str
 	return text;
 }
 
-/** The agent of the parameter, or else of the credential. */
+/** Returns the agent in the parameter, or else in the credential. */
 export function requireAgent(context: IExecuteFunctions, account: Account, item: number): string {
 	const agent = readText(context, 'agentId', item) ?? account.agentId?.trim();
 	if (!agent) {
@@ -29,8 +29,8 @@ export function requireAgent(context: IExecuteFunctions, account: Account, item:
 }
 
 /**
- * Returns a JSON parameter as an object. A text is parsed by strict rules, so that no number is changed
- * on the way: JSON.parse would round a long integer without a word.
+ * Returns a JSON parameter as an object. A text is parsed by strict rules, so that no number is changed: JSON.parse
+ * would silently round a long integer.
  */
 export function readPayload(context: IExecuteFunctions, name: string, label: string, item: number): IDataObject {
 	let value: unknown = context.getNodeParameter(name, item, '{}');
@@ -47,7 +47,7 @@ export function readPayload(context: IExecuteFunctions, name: string, label: str
 	return value;
 }
 
-/** Returns the id in a parameter. Ids become part of a path, so only letters and digits pass. */
+/** Returns the ID in a parameter. IDs become part of a path, so only letters and digits are allowed. */
 export function requireId(context: IExecuteFunctions, name: string, label: string, prefix: string, item: number): string {
 	const value = requireText(context, name, label, item);
 	if (!new RegExp(`^${prefix}_[A-Za-z0-9]{1,64}$`).test(value)) {

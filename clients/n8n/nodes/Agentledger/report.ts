@@ -9,8 +9,8 @@ import { ask, type Account } from './service';
 import { withSigner } from './signer';
 
 /**
- * Signs an event for each item and sends it. The private key stays in this process. Events before an act
- * have two outputs: what the ledger allows goes to the first one.
+ * Signs and sends an event for each item. The private key stays in this process. Events before an act have two outputs:
+ * items that the ledger allows go to the first one.
  */
 export async function reportEvents(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	const outputs = context.getNodeParameter('phase', 0, 'none') === 'intent' ? 2 : 1;
@@ -38,7 +38,10 @@ async function reportItem(context: IExecuteFunctions, account: Account, item: nu
 	return { output: mayGoOn ? 0 : 1, answer: { ...shown, may_go_on: mayGoOn } };
 }
 
-/** A new event keeps its declared decision unless the answer has another. A replay permits only what it says. */
+/**
+ * A new event keeps its declared decision unless the answer contains another. A replay permits only what the answer
+ * states.
+ */
 function isAllowed(event: IDataObject, answer: IDataObject): boolean {
 	const unchanged = answer.status === 'created' ? event.policy_decision : undefined;
 	return (answer.policy_decision ?? unchanged) === 'allow';
@@ -50,7 +53,7 @@ async function signItem(context: IExecuteFunctions, account: Account, event: IDa
 	});
 }
 
-/** The event before it is signed. A repetition by n8n makes the same event, byte for byte. */
+/** Returns the event before it is signed. A repetition by n8n creates the same event, byte for byte. */
 async function completeEvent(context: IExecuteFunctions, account: Account, item: number): Promise<IDataObject> {
 	const eventId = readText(context, 'options.eventId', item) ?? (await nameOfWork(context, item));
 	const kept = keptMembers(context, eventId);
@@ -77,7 +80,10 @@ async function completeEvent(context: IExecuteFunctions, account: Account, item:
 	return event;
 }
 
-/** The payload as it is signed. That of an intent has a salt, because its record holds a digest of the payload alone. */
+/**
+ * Returns the payload to be signed. The payload of an intent has a salt, because its record contains a digest of the
+ * payload alone.
+ */
 function completePayload(context: IExecuteFunctions, salt: string, item: number): IDataObject {
 	const payload = readPayload(context, 'payload', 'Payload', item);
 	const phase = context.getNodeParameter('phase', 0, 'none') as string;
@@ -93,7 +99,7 @@ interface Kept {
 	salt: string;
 }
 
-/** The time and the salt of an event are chosen once and kept in the execution's data, by event id. */
+/** The time and the salt of an event are chosen once and stored in the execution's data, by event ID. */
 function keptMembers(context: IExecuteFunctions, eventId: string): Kept {
 	const kept = context.getContext('node');
 	const events = (kept.events ?? {}) as Record<string, Kept>;

@@ -5,10 +5,10 @@ import { decidedItems, readAsked, type Asked, type Passing } from './asked';
 import { readAccount, TIMEOUT_MS, type Account } from './service';
 
 /**
- * Serves the call that may resume the execution. The call is a hint and its body is not read: the
- * approvals that the execution itself holds are asked of the service.
+ * Handles the call that may resume the execution. The call is a hint and its body is ignored: the service is asked
+ * about the approvals that are stored in the execution itself.
  *
- * Nothing may be thrown here, because n8n resumes an execution whose webhook fails.
+ * It must not throw, because n8n resumes an execution whose webhook fails.
  */
 export async function resume(context: IWebhookFunctions): Promise<IWebhookResponseData> {
 	try {

@@ -9,7 +9,7 @@ import { ask, type Account } from './service';
 
 const RUNS = '/v1/ingest/workflows/runs';
 
-/** Starts a run for each item, or finds the run of a start that n8n repeats. */
+/** Starts a run for each item, or finds the run if n8n repeats a start. */
 export async function startRuns(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	return await forEachItem(context, 'run', 1, async (account, item) => {
 		const workflow: IDataObject = { name: readText(context, 'workflowName', item) ?? context.getWorkflow().name, tool: 'n8n' };
@@ -27,7 +27,7 @@ export async function startRuns(context: IExecuteFunctions): Promise<INodeExecut
 	});
 }
 
-/** Reports a step of a run for each item: those that the tool may do to the first output. */
+/** Reports a step of a run for each item. Steps that the tool may execute go to the first output. */
 export async function reportSteps(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	return await forEachItem(context, 'step', 2, async (account, item) => {
 		const run = requireId(context, 'runId', 'Run ID', 'run', item);
@@ -51,7 +51,10 @@ function stepBody(context: IExecuteFunctions, item: number): IDataObject {
 	};
 }
 
-/** The tool may go on with allow, or with an obligation whose approval this very step has consumed. */
+/**
+ * The tool may proceed if the decision is allow, or if this very step has consumed the approval that the obligation
+ * requires.
+ */
 function stepOutcome(answer: IDataObject): Outcome {
 	const consumed = isObject(answer.approval) && answer.approval.status === 'consumed';
 	const mayGoOn = answer.decision === 'allow' || (answer.decision === 'allow_with_obligation' && consumed);
@@ -73,7 +76,7 @@ async function post(context: IExecuteFunctions, account: Account, path: string, 
 	return await ask(context, account, { method: 'POST', path, body, timeoutMs: readTimeout(context, item), item });
 }
 
-/** A whole number of a parameter, undefined where it is 0 or none: 0 stands for "not given". */
+/** Returns a whole number in a parameter, or undefined if it is 0 or missing: 0 means "not given". */
 function readCount(context: IExecuteFunctions, name: string, item: number): number | undefined {
 	const value: unknown = context.getNodeParameter(name, item, 0);
 	return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : undefined;

@@ -3,10 +3,10 @@ import type { IDataObject, IExecuteFunctions, IHttpRequestOptions, IWebhookFunct
 import { fault, refused } from './faults';
 import { canonicalJson, parseObject } from './json';
 
-/** The contexts in which the service is asked: a node's execution and the call that resumes it. */
+/** The contexts in which the service is called: a node's execution and the call that resumes it. */
 export type Context = IExecuteFunctions | IWebhookFunctions;
 
-/** The members of the credential, as n8n has decrypted them. */
+/** The members of the decrypted credential. */
 export interface Account {
 	url: string;
 	organization: string;
@@ -16,7 +16,7 @@ export interface Account {
 	privateKey?: string;
 }
 
-/** One request to the service. `waitSeconds` is how long the service itself may wait with the answer. */
+/** One request to the service. `waitSeconds` is how long the service may wait before it answers. */
 export interface Question {
 	method: 'GET' | 'POST';
 	path: string;
@@ -29,7 +29,7 @@ export interface Question {
 
 export const CREDENTIAL = 'agentledgerApi';
 
-/** The request's time-out in milliseconds where a node sets none. */
+/** The default timeout of a request in milliseconds. */
 export const TIMEOUT_MS = 15_000;
 
 export async function readAccount(context: Context): Promise<Account> {
@@ -38,9 +38,9 @@ export async function readAccount(context: Context): Promise<Account> {
 }
 
 /**
- * Sends one request and returns the members of a 2xx answer. Everything else is an error: no answer,
- * another status, a redirect (the key belongs to one address), an answer that is no JSON object.
- * No error holds the request or the cause, because both hold the ingest key.
+ * Sends one request and returns the members of a 2xx answer. Everything else is an error: no answer, another status, a
+ * redirect (the key belongs to one address), an answer that is not a JSON object. No error contains the request or the
+ * cause, because both contain the ingest key.
  */
 export async function ask(context: Context, account: Account, question: Question): Promise<IDataObject> {
 	const { statusCode, body } = await send(context, httpOptions(context, account, question), question.item);
@@ -92,7 +92,7 @@ async function send(context: Context, options: IHttpRequestOptions, item: number
 
 const LATE = new Set(['ECONNABORTED', 'ETIMEDOUT', 'ESOCKETTIMEDOUT']);
 
-/** Says why there is no answer by the error's code alone: texts and members may hold the request. */
+/** Explains why there is no answer by the error's code alone: texts and members may contain the request. */
 function unreachable(error: unknown): string {
 	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
 	const named = [code, cause?.code].find((name) => typeof name === 'string' && /^[A-Z_]{3,40}$/.test(name));

@@ -4,7 +4,7 @@ import { fault } from './faults';
 import { Signer } from './ledger.cjs';
 import type { Account } from './service';
 
-/** Lets `work` sign with the credential's key, in the name of the agent. No error repeats the key. */
+/** Lets `work` sign with the credential's key, as the agent. No error contains the key. */
 export async function withSigner<T>(
 	context: IExecuteFunctions,
 	account: Account,

@@ -8,8 +8,8 @@ import { ask, type Account } from './service';
 import { withSigner } from './signer';
 
 /**
- * Uses approvals up with the agent's key: one act for each. The service compares the act of the node's
- * parameters with the one that people saw. Two outputs, so that a failed item never is on the first one.
+ * Consumes approvals with the agent's key, one act for each. The service compares the act in the node's parameters with
+ * the one that approvers saw. There are two outputs, so that a failed item is never on the first one.
  */
 export async function useApprovals(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	return await forEachItem(context, 'used', 2, async (account, item) => await useItem(context, account, item));
@@ -35,7 +35,7 @@ async function useItem(context: IExecuteFunctions, account: Account, item: numbe
 	return { output: 0, answer: { approval_id: approvalId, action_digest: actionDigest, ...answer } };
 }
 
-/** The digest that people agreed to: SHA-256 of the act as canonical JSON. */
+/** Returns the digest that approvers agreed to: the SHA-256 of the act as canonical JSON. */
 async function digestOfAct(context: IExecuteFunctions, account: Account, agent: string, item: number): Promise<string> {
 	const act: IDataObject = {
 		agent_id: agent,

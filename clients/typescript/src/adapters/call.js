@@ -1,4 +1,4 @@
-// What the adapters of agent frameworks share: a model's tool call as a guarded act.
+// Code shared by the adapters of agent frameworks: a model's tool call as a guarded act.
 
 import { randomHex } from "../client/random.js";
 import { ApprovalDenied, Denied } from "../errors.js";

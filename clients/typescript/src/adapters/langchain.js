@@ -3,7 +3,7 @@
 import { LedgerError } from "../errors.js";
 import { callRunner } from "./call.js";
 
-/** Returns a tool like this one, whose calls are guarded acts. */
+/** Returns a tool like this one whose calls are guarded acts. */
 export function guardTool(client, tool, options) {
   return guardWith(callRunner(client, options), tool);
 }
@@ -14,7 +14,7 @@ export function wrapToolCall(client, options) {
   return (request, handler) => handler({ ...request, tool: guardWith(runCall, request.tool) });
 }
 
-/** Makes a tool that inherits all from another, so that it stays an instance of that one's class. */
+/** Returns a tool that inherits everything from another one, so that it remains an instance of the same class. */
 export function guardWith(runCall, tool) {
   if (typeof tool?._call !== "function") {
     throw new LedgerError("only a tool of LangChain that runs in this process can be guarded");

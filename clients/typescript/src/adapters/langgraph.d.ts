@@ -1,7 +1,7 @@
 import type { Client } from "../index.js";
 import type { AdapterOptions } from "./call.js";
 
-/** What an interrupt of a graph says. */
+/** The value of an interrupt of a graph. */
 export interface WaitingCall {
   readonly approval_id: string;
   readonly tool: string;
@@ -12,13 +12,13 @@ export interface WaitingCall {
 export interface InterruptOptions extends AdapterOptions {
   /** The function `interrupt` of @langchain/langgraph. */
   interrupt: (waiting: WaitingCall) => unknown;
-  /** The thread of the graph: a resumed graph makes the same call, with the same question to people. */
+  /** The thread of the graph: a resumed graph makes the same call, with the same request for approval. */
   conversation: string;
 }
 
 /**
- * Returns a tool like this one for a ToolNode, whose calls ask first. A call that waits for people interrupts the graph with a
- * WaitingCall. A resumed graph asks the service again, whatever value it is resumed with, because only the service says that
- * people agreed. It rejects with ApprovalRequired while they have not.
+ * Returns a tool like this one for a ToolNode, whose calls ask first. A call that waits for approval interrupts the
+ * graph with a WaitingCall. A resumed graph asks the service again, whatever value it is resumed with, because only the
+ * service knows whether the call was approved. It rejects with ApprovalRequired until then.
  */
 export function guardTool<T extends object>(client: Client, tool: T, options: InterruptOptions): T;

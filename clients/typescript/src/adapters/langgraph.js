@@ -1,10 +1,10 @@
-// Tools of LangGraph.js under a client's guard. The graph is interrupted while people have not answered.
+// Tools of LangGraph.js under a client's guard. The graph is interrupted while an approval is pending.
 
 import { ApprovalRequired } from "../errors.js";
 import { callRunner } from "./call.js";
 import { guardWith } from "./langchain.js";
 
-/** Returns a tool like this one, whose calls interrupt the graph while they wait for people. */
+/** Returns a tool like this one whose calls interrupt the graph while they wait for approval. */
 export function guardTool(client, tool, { interrupt, ...options }) {
   const runCall = callRunner(client, { waitMs: 0, ...options });
   const askAgain = async (call, act) => {
@@ -12,7 +12,7 @@ export function guardTool(client, tool, { interrupt, ...options }) {
       return await runCall(call, act);
     } catch (why) {
       if (!(why instanceof ApprovalRequired)) throw why;
-      // It throws to stop the graph. In a resumed graph it returns, and people may have answered since.
+      // interrupt throws to stop the graph. In a resumed graph it returns, and approvers may have decided since.
       interrupt({ approval_id: why.approvalId, tool: call.tool, message: why.message });
       return runCall(call, act);
     }

@@ -2,7 +2,7 @@
 
 import { callRunner, payloadOf } from "./call.js";
 
-/** Returns options for `tool()`, whose `execute` is a guarded act. */
+/** Returns options for `tool()` whose `execute` is a guarded act. */
 export function guardOptions(client, options, adapterOptions) {
   const runCall = callRunner(client, adapterOptions);
   const execute = (input, context, details) =>
@@ -10,7 +10,7 @@ export function guardOptions(client, options, adapterOptions) {
   return { ...options, execute };
 }
 
-/** Returns a `needsApproval` for the same options: true where the policy asks for people's approval. */
+/** Returns a `needsApproval` for the same options: true if the policy requires approval. */
 export function needsApproval(client, { name }, { prefix = "" } = {}) {
   return async (context, input) => {
     const { decision } = await client.evaluate({ tool: prefix + name, payload: payloadOf(input) });

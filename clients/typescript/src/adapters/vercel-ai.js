@@ -2,7 +2,7 @@
 
 import { callRunner } from "./call.js";
 
-/** Returns the same tools, of which each `execute` is a guarded act. */
+/** Returns the same tools with each `execute` as a guarded act. */
 export function guardTools(client, tools, options) {
   const runCall = callRunner(client, options);
   const guarded = Object.entries(tools).map(([name, tool]) => [name, tool.execute ? guardExecute(runCall, name, tool) : tool]);
@@ -15,7 +15,7 @@ function guardExecute(runCall, name, tool) {
   return { ...tool, execute };
 }
 
-/** An execute may yield preliminary values. The last one is the result. */
+/** Returns the last value of an execute, which may yield preliminary values. */
 async function lastValue(result) {
   if (typeof result?.[Symbol.asyncIterator] !== "function") return result;
   let last;

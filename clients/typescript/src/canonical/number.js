@@ -1,10 +1,10 @@
-// The number rule, as the service has it. A number is an IEEE double, and a text must not change silently:
-// an integer literal has the same value as its canonical form, any other literal has at most 17 significant
-// digits, nothing becomes infinite, and only zero becomes zero.
+// The number rule of the service. A number is an IEEE double, and a text must not change silently: an integer literal
+// has the same value as its canonical form, any other literal has at most 17 significant digits, nothing becomes
+// infinite, and only zero becomes zero.
 
 const literal = /(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?/y;
 
-/** Reads the number literal at `at`. Returns its value and length, or a reason for the refusal. */
+/** Parses the number literal at `at`. Returns its value and length, or the reason for rejecting it. */
 export function readNumber(text, at) {
   literal.lastIndex = at;
   const m = literal.exec(text);

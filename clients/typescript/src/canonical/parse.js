@@ -1,11 +1,11 @@
-// A strict JSON parser: one value in UTF-8 without a byte order mark, no member twice, no lone surrogate,
-// at most 64 levels, and the number rule of number.js. JSON.parse accepts more.
+// A strict JSON parser: one value in UTF-8 without a byte order mark, no duplicate member, no lone surrogate, at most
+// 64 levels, and the number rule of number.js. JSON.parse accepts more.
 
 import { InvalidValue } from "../errors.js";
 import { fromUTF8 } from "../bytes.js";
 import { readNumber } from "./number.js";
 
-/** The deepest nesting. The outermost object or list is level 1. */
+/** The maximum nesting. The outermost object or list is level 1. */
 export const maxDepth = 64;
 
 const plain = /[^"\\\u0000-\u001f]*/y;
@@ -17,14 +17,14 @@ export function hasLoneSurrogate(text) {
   return !text.isWellFormed();
 }
 
-/** Writes a JSON Pointer (RFC 6901). */
+/** Returns a JSON Pointer (RFC 6901). */
 export function pointer(path) {
   return path.map((p) => "/" + String(p).replaceAll("~", "~0").replaceAll("/", "~1")).join("");
 }
 
 /**
- * Parses one JSON value from a text or from UTF-8 bytes. Objects have no prototype, so that no member name is
- * special. Throws InvalidValue with the path of the nearest member.
+ * Parses one JSON value from a text or from UTF-8 bytes. Objects have no prototype, so no member name is special.
+ * Throws InvalidValue with the path of the nearest member.
  */
 export function parse(source) {
   const p = new Parser(typeof source === "string" ? source : fromUTF8(source));
@@ -114,7 +114,7 @@ class Parser {
     return escapes[c];
   }
 
-  /** An escaped surrogate counts with an escaped partner only. */
+  /** An escaped surrogate is accepted only with an escaped partner. */
   pair(unit) {
     if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
     const low = /^\\u([dD][c-fC-F][0-9a-fA-F]{2})/.exec(this.text.slice(this.at, this.at + 6));

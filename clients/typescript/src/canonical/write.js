@@ -1,19 +1,19 @@
-// Canonical JSON (RFC 8785) of JavaScript values. What JSON.stringify drops or changes silently is refused by
-// name, because a signed text must say what the caller meant.
+// Canonical JSON (RFC 8785) of JavaScript values. Values that JSON.stringify would silently drop or change are rejected
+// by name, because a signed text must mean what the caller meant.
 
 import { InvalidValue } from "../errors.js";
 import { maxDepth, parse, pointer } from "./parse.js";
 
-/** A converter returns this to leave a member out. */
+/** A converter returns this to omit a member. */
 export const OMIT = Symbol("omit");
 
 /**
- * Returns the canonical JSON of a value. Throws InvalidValue with the path of the first value that is refused:
- * integers beyond 2^53 - 1, NaN, infinities, lone surrogates, undefined, functions, symbols, bigints, instances
- * of classes (Date, Map, Set, bytes), cycles, and nesting beyond 64 levels.
+ * Returns the canonical JSON of a value. Throws InvalidValue with the path of the first rejected value: integers beyond
+ * 2^53 - 1, NaN, infinities, lone surrogates, undefined, functions, symbols, bigints, instances of classes (Date, Map,
+ * Set, bytes), cycles, and nesting beyond 64 levels.
  *
- * `convert(value, path)` is asked about each value that is refused. It returns what stands for it (which is
- * checked again), OMIT to leave out an object's member, or undefined to refuse it.
+ * `convert(value, path)` is called for each value that would be rejected. It returns a replacement (which is checked
+ * again), OMIT to omit an object's member, or undefined to reject the value.
  */
 export function canonicalize(value, { convert } = {}) {
   return new Writer(convert, false).write(value);
@@ -24,12 +24,12 @@ export function canonicalizeText(source) {
   return rewrite(parse(source));
 }
 
-/** Writes a value of parse, whose numbers were checked by their text. */
+/** Writes a value from parse, which checked its numbers as texts. */
 export function rewrite(value) {
   return new Writer(undefined, true).write(value);
 }
 
-/** Returns the JSON Pointer of a member of the innermost of the objects and lists that are open. */
+/** Returns the JSON Pointer of a member of the innermost open object or list. */
 function pathOf(open, name) {
   const path = [];
   for (let inner = open; inner; inner = inner.outer) {
@@ -55,7 +55,7 @@ class Writer {
     return Array.isArray(value) ? this.list(value, own) : this.object(value, own);
   }
 
-  /** Returns the text of a good scalar, else undefined. */
+  /** Returns the text of a valid scalar, otherwise undefined. */
   scalar(value) {
     if (typeof value === "string") return value.isWellFormed() ? JSON.stringify(value) : undefined;
     if (value === null || typeof value === "boolean") return String(value);
@@ -70,7 +70,7 @@ class Writer {
     if (other === undefined) throw new InvalidValue(path, why);
     if (other === OMIT) return OMIT;
     const { convert } = this;
-    this.convert = undefined; // so that a converter that returns its argument ends
+    this.convert = undefined; // so that a converter that returns its argument cannot loop
     const out = this.write(other, open, name);
     this.convert = convert;
     return out;
@@ -97,7 +97,7 @@ class Writer {
   }
 }
 
-/** Returns why a value that is no good scalar is refused, undefined for a good list or object. */
+/** Returns why a value that is not a valid scalar is rejected, or undefined for a valid list or object. */
 function flawOf(value, open) {
   if (typeof value !== "object") return scalarFlaw(value);
   for (let outer = open; outer; outer = outer.outer) {

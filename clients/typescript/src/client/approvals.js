@@ -1,4 +1,4 @@
-// Approvals of people: ask, wait, consume, cancel.
+// Approvals: ask, wait, consume, cancel.
 
 import { canonicalize } from "../canonical/write.js";
 import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
@@ -6,7 +6,7 @@ import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
 const statuses = ["pending", "approved", "consumed", "denied", "expired", "cancelled", "revoked", "invalidated"];
 const root = "/v1/ingest/approvals";
 
-/** Checks an approval of the service, and returns it with this package's names. */
+/** Checks an approval from the service, and returns it with this package's names. */
 export function readApproval(a, name) {
   const good = typeof a?.approval_id === "string" && a.approval_id !== "" && statuses.includes(a.status);
   if (!good || !/^[0-9a-f]{64}$/.test(a.action_digest)) throw new WrongAnswer("no approval");
@@ -36,7 +36,7 @@ export class Approvals {
     return this.#client.transport.callJSON({ method, path, body: text, ingest: true, signal });
   }
 
-  /** Asks people, or finds the open question of the same action and trace. */
+  /** Requests approval, or finds the open request for the same action and trace. */
   async ask({ tool, payload = {}, trace, principal, signal }) {
     const question = { organization_id: this.#client.org, agent_id: this.#client.agent, tool_name: tool, payload };
     if (trace !== undefined) question.trace_id = trace;
@@ -50,7 +50,7 @@ export class Approvals {
     return readApproval(await this.#call("GET", `${root}/${encodeURIComponent(approvalId)}${query}`, undefined, signal), approvalId);
   }
 
-  /** Resolves when an approval is no longer pending. `deadlineMs` bounds the wait; without it, the signal does. */
+  /** Resolves when an approval is no longer pending. `deadlineMs` limits the wait; without it, only the signal does. */
   async wait(approvalId, { deadlineMs, signal } = {}) {
     const until = deadlineMs === undefined ? Infinity : Date.now() + deadlineMs;
     for (;;) {
@@ -73,7 +73,7 @@ export class Approvals {
     }
   }
 
-  /** Uses a given approval once, with the agent's proof. Resolves to the grant, a signed note. */
+  /** Uses a granted approval once, with the agent's proof. Resolves to the grant, a signed note. */
   async consume(approval, { signal } = {}) {
     if (!this.#client.signer) throw new LedgerError("no private key: set key, keyId, agent and org");
     const { approvalId, actionDigest } = approval;
@@ -83,7 +83,7 @@ export class Approvals {
     return answer.grant;
   }
 
-  /** Withdraws a question. */
+  /** Withdraws a request for approval. */
   async cancel(approvalId, { signal } = {}) {
     const answer = await this.#call("POST", `${root}/${encodeURIComponent(approvalId)}/cancel`, {}, signal);
     if (answer.status !== "cancelled") throw new WrongAnswer("not cancelled");

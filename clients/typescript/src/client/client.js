@@ -29,7 +29,7 @@ export class Client {
     this.guards = new Guard(this, options.guard ?? {});
   }
 
-  /** The number of events that the service does not have yet. */
+  /** The number of events that the service has not stored yet. */
   get pending() {
     return this.#sender.pending;
   }
@@ -40,18 +40,18 @@ export class Client {
     return this.signer.sign(event, { convert: this.convert });
   }
 
-  /** Signs an event, unless it is signed, and resolves when the service has stored it. */
+  /** Signs an event, unless it is signed already, and resolves when the service has stored it. */
   async send(event) {
     return (await this.enqueue(event)).stored;
   }
 
-  /** Signs an event and resolves when the queue keeps it; `stored` is the promise of the service's answer. */
+  /** Signs an event and resolves when it is in the queue; `stored` is the promise of the service's answer. */
   async enqueue(event) {
     const { event: signed, stored } = await this.#sender.add(isSigned(event) ? event : this.sign(event));
     return { eventId: signed.eventId, traceId: signed.traceId, stored };
   }
 
-  /** Sends events, those of one trace in their order. Resolves to a result or an error for each. */
+  /** Sends events, those of one trace in order. Resolves to a result or an error for each. */
   async sendAll(events) {
     const outcomes = [];
     for (let i = 0; i < events.length; i += 1000) {
@@ -61,7 +61,7 @@ export class Client {
     return outcomes;
   }
 
-  /** Sends one signed event at once, aside of the queue, and asks for an approval where the policy wants one. */
+  /** Sends one signed event immediately, bypassing the queue, and requests approval if the policy requires it. */
   async sendIntent(signed, { approval = true, signal } = {}) {
     const headers = { "Idempotency-Key": signed.eventId };
     if (approval) headers["X-Request-Approval"] = "1";
@@ -70,7 +70,7 @@ export class Client {
     return { ...readResult(answer, signed.eventId), approval: answer.approval };
   }
 
-  /** Asks the policy about a tool call. Nothing is run, stored or counted. */
+  /** Asks the policy about a tool call. Nothing is executed, stored or counted. */
   async evaluate({ tool, payload = {}, actorType, actionKind, signal }) {
     const question = { organization_id: this.org, agent_id: this.agent, tool_name: tool, payload };
     if (actorType !== undefined) question.actor_type = actorType;
@@ -79,7 +79,7 @@ export class Client {
     return readDecision(await this.transport.callJSON({ method: "POST", path: "/v1/ingest/policy/evaluate", body, ingest: true, signal }));
   }
 
-  /** Returns a function that runs `fn` as far as policy and people allow: see Guard. */
+  /** Returns a function that runs `fn` if policy and approvers allow it: see Guard. */
   guard(tool, fn, options) {
     return this.guards.wrap(tool, fn, options);
   }
@@ -100,15 +100,18 @@ export class Client {
   }
 
   /**
-   * Resolves when the service has every event of the queue, and the journal of guarded acts knows it; rejects when the
-   * deadline is over first.
+   * Resolves when the service has stored every queued event and the journal of guarded acts has recorded that; rejects
+   * if the deadline passes first.
    */
   async flush(deadlineMs) {
     await this.#sender.flush(deadlineMs);
     await this.guards.settle();
   }
 
-  /** flush, and takes no more events. Nothing is written into the journal afterwards for acts that have ended. */
+  /**
+   * Like flush, and then accepts no more events. Afterwards nothing is written into the journal for acts that have
+   * ended.
+   */
   async close(deadlineMs) {
     try {
       await this.#sender.close(deadlineMs);

@@ -1,15 +1,15 @@
-// One request, and its repetition. Lost connections, time-outs, 408, 502 to 504, and 429 with Retry-After are
-// tried again; every other answer is final.
+// One request with its retries. Lost connections, timeouts, 408, 502 to 504, and 429 with Retry-After are retried; any
+// other answer is final.
 
 import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
 
-const stopped = ["frozen", "read_only", "held", "importing", "moved"]; // until an operator has done something
+const stopped = ["frozen", "read_only", "held", "importing", "moved"]; // until an operator intervenes
 const maxAnswer = 64 << 20; // bytes
 
-/** The API version that this package is written for. */
+/** The API version that this package implements. */
 export const serviceVersion = "2026-05-18";
 
-/** Reads Retry-After in seconds: a number, or a date. */
+/** Parses Retry-After in seconds: a number or a date. */
 export function readRetryAfter(text, now = Date.now()) {
   if (text === null || text === undefined) return 0;
   if (/^[0-9]{1,9}$/.test(text)) return Number(text);
@@ -17,7 +17,7 @@ export function readRetryAfter(text, now = Date.now()) {
   return Number.isNaN(at) ? 0 : Math.max(0, (at - now) / 1000);
 }
 
-/** Reports whether a request that failed so may be sent again. */
+/** Reports whether a request that failed with this error may be retried. */
 export function isRetryable(why) {
   if (why instanceof Refused) {
     if (stopped.includes(why.code)) return false;
@@ -54,7 +54,7 @@ export class Transport {
     if (!["http:", "https:"].includes(base.protocol) || odd) {
       throw new LedgerError("url: must be http or https with a host, without user, query or fragment");
     }
-    token = token?.replace(/\r?\n$/, ""); // files and variables filled from files often end in a line end
+    token = token?.replace(/\r?\n$/, ""); // files, and variables filled from files, often end in a line end
     if (token !== undefined && !/^[!-~]+$/.test(token)) throw new LedgerError("token: must be visible ASCII without spaces and line ends");
     this.base = base.href.replace(/\/+$/, "");
     this.send = send;
@@ -114,7 +114,9 @@ export class Transport {
   }
 }
 
-/** The bound of one try. AbortSignal.any and AbortSignal.timeout take four times as long, and outlive the request. */
+/**
+ * The time limit of one try. AbortSignal.any and AbortSignal.timeout take four times as long, and outlive the request.
+ */
 class Limit {
   #control = new AbortController();
   #outer;
@@ -143,7 +145,7 @@ class Limit {
   }
 }
 
-/** Keeps name and code of a cause. Its message may hold the address with a path. */
+/** Keeps the name and code of a cause. Its message may contain the address with a path. */
 function withoutDetail(cause) {
   const inner = cause?.cause ?? cause;
   return { name: inner?.name ?? "Error", code: inner?.code };
@@ -162,7 +164,7 @@ function refusal(answer, text) {
   });
 }
 
-/** Makes the error of an answer's status and body. */
+/** Returns the error for an answer's status and body. */
 export function refused(status, body, more = {}) {
   const { error, code, request_id: requestId } = body;
   return new Refused({ status, code: textOf(code), message: textOf(error), requestId: textOf(requestId), body, ...more });

@@ -1,4 +1,4 @@
-// Reads an organization's public log. What a method returns was checked under the reader's key.
+// Reads an organization's public log. Everything that a method returns was checked under the reader's key.
 
 import { hex, unhex } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
@@ -12,7 +12,7 @@ import { Trust } from "../verify/trust.js";
 
 const inclusionForms = { log_index: is.natural, tree_size: is.natural, leaf_hash: is.hash, root_hash: is.hash, hashes: listOf(is.hash) };
 
-/** Opens a note by a known key that signs trees of its size. */
+/** Opens a note with a known key that signs trees of its size. */
 function openKnown(trust, text) {
   const note = parseNote(text);
   return trust.open(note, readCheckpoint(note).size);
@@ -35,7 +35,7 @@ export class Log {
     return (await this.#transport.call({ path })).text;
   }
 
-  /** Resolves to the newest checkpoint: origin, size (bigint), root (bytes), note. */
+  /** Resolves to the latest checkpoint: origin, size (bigint), root (bytes), note. */
   async checkpoint() {
     const text = await this.#get("transparency/checkpoint");
     const note = parseNote(text);
@@ -70,8 +70,8 @@ export class Log {
   }
 
   /**
-   * Fetches the head and resolves when it is proved to extend the tree of `memory`, to {memory, checkpoint, newKeys}. It
-   * follows the log to another key that the log states under a known one: see index.d.ts.
+   * Fetches the head and resolves when it is proved to extend the tree of `memory`, to {memory, checkpoint, newKeys}.
+   * It follows the log to another key if the log states that key under a known one: see index.d.ts.
    */
   async follow(memory = {}) {
     const { checkpoint: kept, accepted_keys: accepted = [] } = memory;
@@ -104,7 +104,7 @@ export class Log {
     };
   }
 
-  /** Resolves when each of several trees is proved to extend all smaller ones, and the last one is the largest. */
+  /** Resolves when each tree is proved to extend all smaller ones, and the last one is the largest. */
   async #checkOneHistory(trees) {
     const newest = trees.at(-1);
     const sorted = [...trees].sort((a, b) => (a.size < b.size ? -1 : Number(a.size > b.size)));

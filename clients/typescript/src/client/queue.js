@@ -1,13 +1,13 @@
-// A queue of signed events in memory. A queue has this shape; FileQueue of the node sub-export is a durable one.
+// A queue of signed events in memory. Queues have this interface; FileQueue of the node sub-export is a durable one.
 
 import { Overflow } from "../errors.js";
 
-/** Keeps events until the service has them, in their order. Lost with the process. */
+/** Keeps events in order until the service has stored them. They are lost if the process ends. */
 export class MemoryQueue {
   #events = new Map();
   #next = 1;
 
-  /** `limit` is the largest number of events. */
+  /** `limit` is the maximum number of events. */
   constructor({ limit = 10_000 } = {}) {
     this.limit = limit;
     this.durable = false;
@@ -17,7 +17,7 @@ export class MemoryQueue {
     return this.#events.size;
   }
 
-  /** Adds a signed event. Resolves to its number when it is kept. Throws Overflow. */
+  /** Adds a signed event. Resolves to its number when it is in the queue. Throws Overflow. */
   async add(event) {
     if (this.#events.size >= this.limit) throw new Overflow(this.limit);
     const number = this.#next++;
@@ -25,12 +25,12 @@ export class MemoryQueue {
     return number;
   }
 
-  /** Forgets events by number. */
+  /** Removes events by number. */
   async remove(numbers) {
     for (const n of numbers) this.#events.delete(n);
   }
 
-  /** Resolves to what was kept before this process: pairs of number and event. */
+  /** Resolves to the events of earlier processes: pairs of number and event. */
   async load() {
     return [];
   }

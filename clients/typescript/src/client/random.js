@@ -1,4 +1,4 @@
-// Random names. Bytes are drawn together, because each call to the system takes microseconds.
+// Random names. Bytes are generated in bulk, because each system call takes microseconds.
 
 import { hex } from "../bytes.js";
 
@@ -6,7 +6,7 @@ const drawn = new Uint8Array(4096);
 let left = 0;
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** Returns 16 random bytes, which are in nobody's hands but the caller's. */
+/** Returns 16 random bytes that no other caller gets. */
 function draw() {
   if (left === 0) {
     crypto.getRandomValues(drawn);

@@ -4,7 +4,7 @@ import { WrongAnswer } from "../errors.js";
 
 const decisions = ["allow", "deny", "allow_with_obligation"];
 
-/** Checks that an answer is one for this event, and returns it with this package's names. */
+/** Checks that an answer is for this event, and returns it with this package's names. */
 export function readResult(answer, eventId) {
   if (answer.event_id !== eventId) throw new WrongAnswer("names another event");
   if (answer.status !== "created" && answer.status !== "replayed") throw new WrongAnswer("neither created nor replayed");

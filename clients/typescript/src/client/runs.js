@@ -1,4 +1,4 @@
-// Runs of a tool that holds no signing key: the service signs their events. The ingest key needs the scope workflows.
+// Runs of tools without a signing key: the service signs their events. The ingest key needs the scope workflows.
 
 import { canonicalize } from "../canonical/write.js";
 import { WrongAnswer } from "../errors.js";
@@ -6,7 +6,7 @@ import { randomHex } from "./random.js";
 
 const root = "/v1/ingest/workflows/runs";
 
-/** The runs of one client. Bodies and answers have the names of the HTTP API. */
+/** The runs of one client. Bodies and answers use the names of the HTTP API. */
 export class Runs {
   #transport;
 
@@ -24,7 +24,7 @@ export class Runs {
     }
   }
 
-  /** Starts a run, or finds the run of the same external_run_id. `workflow.name` is required. */
+  /** Starts a run, or finds the run with the same external_run_id. `workflow.name` is required. */
   async start(run) {
     const body = { external_run_id: "run-" + randomHex(), ...run };
     const started = await this.#call("POST", root, body);
@@ -32,7 +32,7 @@ export class Runs {
     return started;
   }
 
-  /** Reports steps in their order, 50 in a request. Resolves to an answer for each. */
+  /** Reports steps in order, 50 per request. Resolves to an answer for each. */
   async step(runId, ...steps) {
     const results = [];
     for (let i = 0; i < steps.length; i += 50) {
@@ -45,7 +45,7 @@ export class Runs {
     return results;
   }
 
-  /** Reports whether a tool may do a step: the policy allows it, or the step consumed people's approval. */
+  /** Reports whether a tool may execute a step: the policy allows it, or the step consumed an approval. */
   mayGoOn(answer) {
     const approved = answer.approval?.status === "consumed";
     return answer.decision === "allow" || (answer.decision === "allow_with_obligation" && approved);

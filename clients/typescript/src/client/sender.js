@@ -1,5 +1,5 @@
-// Sends events. What waits while requests are out goes as the next batch; there is no timer. Two requests may be out at
-// a time. Events of one trace are stored in the order in which they were given: see Waiting.
+// Sends events. Events that wait while requests are in flight form the next batch; there is no timer. At most two
+// requests are in flight at a time. Events of one trace are stored in the order in which they were given: see Waiting.
 
 import { LedgerError, Unreachable, WrongAnswer } from "../errors.js";
 import { isRetryable, parseAnswer, refused } from "./http.js";
@@ -8,7 +8,7 @@ import { tell } from "./tell.js";
 import { afterTurn } from "./turn.js";
 import { Waiting } from "./waiting.js";
 
-const maxOut = 2; // requests
+const maxOut = 2; // requests in flight
 const maxLines = 1000;
 const maxBytes = 8 << 20;
 
@@ -19,14 +19,14 @@ export class Sender {
   #first; // of the items whose events are not signed yet, in the order of the calls: each has the next one
   #last;
   #given = 0; // calls of add
-  #entered = 0; // those of them whose item waits, or was refused by the queue
-  #due; // the next request goes when so many calls have entered; undefined until the turn ends
+  #entered = 0; // of these, calls whose item waits, or was rejected by the queue
+  #due; // number of entered calls at which the next request is sent; undefined until the turn ends
   #planned = false;
   #waiting = new Waiting(); // items: {number, event, trace, size, attempts, resolve, reject}
   #out = new Map(); // batches of items, and the promises of their ends
   #failures = 0; // in a row
-  #rests = 0; // pauses that are under way
-  #idle = []; // functions that are called when nothing is left
+  #rests = 0; // pauses in progress
+  #idle = []; // functions to call when nothing is left
   #closed = false;
   #stop = new AbortController();
   #loaded;
@@ -38,14 +38,14 @@ export class Sender {
     this.#onRefused = onRefused;
   }
 
-  /** The number of events that the service does not have yet. */
+  /** The number of events that the service has not stored yet. */
   get pending() {
     return this.#queue.size;
   }
 
   /**
    * Puts a signed event, or the promise of one, into the queue. Events enter it in the order of the calls, however long
-   * signing takes. Resolves, when the queue keeps it, to the event and the promise of its result as `stored`.
+   * signing takes. Resolves, when it is in the queue, to the event and the promise of its result as `stored`.
    */
   async add(signing) {
     if (this.#closed) throw new LedgerError("the client is closed");
@@ -71,7 +71,7 @@ export class Sender {
     while (this.#first?.keep) {
       const item = this.#first;
       this.#first = item.next;
-      item.next = undefined; // so that an item that stays keeps no later ones in memory
+      item.next = undefined; // so that a waiting item does not keep later ones in memory
       this.#keep(item);
     }
   }
@@ -83,7 +83,7 @@ export class Sender {
       await this.resume();
       item.number = await this.#queue.add(item.event);
       const stored = new Promise((resolve, reject) => Object.assign(item, { resolve, reject }));
-      stored.catch(() => {}); // a caller that does not wait is told by onRefused
+      stored.catch(() => {}); // a caller that does not wait is notified by onRefused
       this.#wait(item);
       item.keep({ event: item.event, stored });
     } catch (why) {
@@ -99,7 +99,7 @@ export class Sender {
     this.#waiting.push(item);
   }
 
-  /** Reads what a durable queue kept, once. */
+  /** Loads what a durable queue has stored, once. */
   resume() {
     this.#loaded ??= this.#queue.load().then((kept) => {
       for (const [number, event] of kept) this.#wait({ number, event, attempts: 0, resolve() {}, reject() {} });
@@ -108,9 +108,9 @@ export class Sender {
     return this.#loaded;
   }
 
-  /** Lets the next request go when all events are signed that were given up to the end of this turn. */
+  /** Allows the next request once all events are signed that were given up to the end of this turn. */
   #plan() {
-    if (this.#entered >= this.#due) this.#due = undefined; // what was signed waits for this turn's events too
+    if (this.#entered >= this.#due) this.#due = undefined; // signed events also wait for the events of this turn
     if (this.#planned) return;
     this.#planned = true;
     afterTurn(() => {
@@ -131,7 +131,10 @@ export class Sender {
     for (const done of this.#idle.splice(0)) done();
   }
 
-  /** Decides whether the next request goes now: beside another one only if it is as large, because small ones cost more. */
+  /**
+   * Decides whether the next request is sent now: in parallel with another one only if it is as large, because small
+   * ones cost more.
+   */
   #mayGo() {
     const { free } = this.#waiting;
     const most = this.#failures > 0 ? 1 : maxOut;
@@ -140,7 +143,7 @@ export class Sender {
     return [...this.#out.keys()].every((batch) => free >= batch.length);
   }
 
-  /** Sends a batch once. What has to be sent again waits in front. */
+  /** Sends a batch once. Events that must be retried wait at the front. */
   async #send(batch) {
     let answers;
     try {
@@ -155,12 +158,12 @@ export class Sender {
     }
     this.#waiting.giveBack(batch, again);
     const rest = again.length > 0 ? this.#rest(answers[batch.indexOf(again[0])]) : (this.#failures = 0);
-    await this.#queue.remove(done.map((item) => item.number)).catch(() => {}); // then it is sent again: a replay
+    await this.#queue.remove(done.map((item) => item.number)).catch(() => {}); // if it fails, they are sent again: a replay
     for (const item of done) item.finish();
     await rest;
     this.#out.delete(batch);
     this.#due = undefined;
-    this.#plan(); // the callers that were told may have more
+    this.#plan(); // the callers that were just notified may send more
   }
 
   async #rest(why) {
@@ -170,7 +173,7 @@ export class Sender {
     this.#rests--;
   }
 
-  /** Decides whether an event is done. It is told after the queue has forgotten it. */
+  /** Decides whether an event is done. Its caller is notified after the queue has removed it. */
   #settle(item, answer) {
     if (!(answer instanceof Error)) {
       item.finish = () => item.resolve(answer);
@@ -179,7 +182,7 @@ export class Sender {
     item.attempts++;
     const final = !isRetryable(answer);
     const givenUp = item.attempts >= this.#transport.retry.attempts;
-    if (!final && givenUp && this.#queue.durable) item.reject(answer); // it stays in the queue
+    if (!final && givenUp && this.#queue.durable) item.reject(answer); // the event remains in the queue
     if (!final && !(givenUp && !this.#queue.durable)) return false;
     item.finish = () => {
       item.reject(answer);
@@ -209,7 +212,7 @@ export class Sender {
     return lines.map((line, i) => readLine(line, batch[i].event.eventId));
   }
 
-  /** Resolves when the service has every event; rejects with Unreachable when the deadline is over first. */
+  /** Resolves when the service has stored every event; rejects with Unreachable if the deadline passes first. */
   async flush(deadlineMs = 30_000) {
     await this.resume();
     let timer;
@@ -226,7 +229,10 @@ export class Sender {
     }
   }
 
-  /** Flushes, and takes no more events. What is left after the deadline is rejected, and kept by a durable queue. */
+  /**
+   * Flushes, and then accepts no more events. Events that remain after the deadline are rejected, and kept by a durable
+   * queue.
+   */
   async close(deadlineMs = 30_000) {
     this.#closed = true;
     try {

@@ -9,7 +9,10 @@ import { envelopeForms } from "../verify/documents.js";
 import { randomBase64url, randomHex } from "./random.js";
 import { signerOf } from "./sign.js";
 
-/** Reads a 32-byte seed: bytes, or standard base64 with white space around it. The error never holds the text. */
+/**
+ * Parses a 32-byte seed: bytes, or standard base64, optionally surrounded by white space. The error never contains the
+ * text.
+ */
 export function parseSeed(seed) {
   try {
     const raw = typeof seed === "string" ? unbase64(seed.trim(), 32) : seed;
@@ -20,7 +23,7 @@ export function parseSeed(seed) {
   throw new LedgerError("private key: must be 32 bytes, or base64 of 32 bytes");
 }
 
-/** The signer of one agent. Printing it shows no key. */
+/** The signer of one agent. Printing it never prints the key. */
 export class Signer {
   #sign;
   #secret;
@@ -50,9 +53,9 @@ export class Signer {
   }
 
   /**
-   * Completes an event (wire names, or a JSON text of them) and signs it. Members that are missing get defaults;
-   * other members than the known ones are signed as they are. The number rule is that of values or that of texts.
-   * Throws InvalidValue with the member's path, or Malformed with its name.
+   * Completes an event (wire names, or a JSON text of them) and signs it. Missing members get defaults; unknown members
+   * are signed unchanged. The number rule is the one for values or for texts. Throws InvalidValue with the member's
+   * path, or Malformed with its name.
    */
   async sign(event, { convert } = {}) {
     const isText = typeof event === "string";
@@ -103,7 +106,10 @@ export class Signer {
   }
 }
 
-/** Adds the members of an event to the defaults. A spread takes fifty times as long, but alone keeps a member __proto__. */
+/**
+ * Adds the members of an event to the defaults. A spread takes fifty times as long, but only a spread keeps a member
+ * __proto__.
+ */
 function addMembers(defaults, given) {
   return Object.hasOwn(given, "__proto__") ? { ...defaults, ...given } : Object.assign(defaults, given);
 }

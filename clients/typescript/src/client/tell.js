@@ -1,6 +1,9 @@
-// Functions of callers that are told of something. Their faults are their own: they stop nothing and change no outcome.
+// Callbacks of the caller. Their errors stop nothing and change no outcome.
 
-/** Calls a listener, if there is one. Its error, whose message may have anything in it, becomes a warning with its name alone. */
+/**
+ * Calls a listener, if there is one. Its error, whose message may contain anything, becomes a warning that contains
+ * only its name.
+ */
 export async function tell(name, listener, ...args) {
   try {
     await listener?.(...args);

@@ -1,5 +1,6 @@
-// The end of a turn: a moment when no callback and no promise of now is left, so that events that are given together go
-// together. The functions are taken at import, because tests of others may replace them by ones that do not run.
+// The end of a turn: a moment when no callback and no promise is pending, so that events that are given together are
+// sent together. The functions are captured at import, because test frameworks may replace them with ones that do not
+// run.
 
 const { setImmediate: immediate, MessageChannel: Channel } = globalThis;
 let channel;

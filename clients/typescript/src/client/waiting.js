@@ -1,25 +1,25 @@
-// The events that wait to be sent, by trace. A trace of which events are out gives none, so that a later event of a
-// trace never overtakes an earlier one, however many requests are out.
+// The events that wait to be sent, by trace. While events of a trace are in flight, no others of that trace are sent,
+// so that a later event never overtakes an earlier one, however many requests are in flight.
 
-/** Items have `trace` and `size`, the bytes that they take in a request at most. */
+/** Items have `trace` and `size`, the maximum number of bytes that they take in a request. */
 export class Waiting {
-  #traces = new Map(); // trace to {trace, items, out}; without items and nothing out it is not here
-  #ready = []; // traces with items and nothing out, the one that is ready for longest first
+  #traces = new Map(); // trace to {trace, items, out}; a trace without items and with nothing in flight is absent
+  #ready = []; // traces with items and nothing in flight, longest ready first
   #count = 0;
   #free = 0;
   #next = 1;
 
-  /** The number of items that wait. */
+  /** The number of waiting items. */
   get size() {
     return this.#count;
   }
 
-  /** The number of items that the next request may take, apart from its bounds. */
+  /** The number of items that the next request may take, regardless of its limits. */
   get free() {
     return this.#free;
   }
 
-  /** Adds an item behind the others. */
+  /** Adds an item at the end. */
   push(item) {
     item.place = this.#next++;
     this.#count++;
@@ -34,8 +34,8 @@ export class Waiting {
   }
 
   /**
-   * Takes items whose traces have nothing out, in the order of push: at most `lines`, and at most `bytes` if they are
-   * more than one. Their traces are out until they are given back.
+   * Takes items whose traces have nothing in flight, in the order of push: at most `lines`, and at most `bytes` if
+   * there is more than one. Their traces are in flight until giveBack.
    */
   take(lines, bytes) {
     const taken = [];
@@ -61,7 +61,7 @@ export class Waiting {
     return taken.sort((a, b) => a.place - b.place);
   }
 
-  /** Ends a request. Items of it that have to be sent again wait in front of the later ones of their traces. */
+  /** Ends a request. Its items that must be retried wait before the later ones of their traces. */
   giveBack(taken, again) {
     for (const item of again.toReversed()) this.#traces.get(item.trace).items.unshift(item);
     this.#count += again.length;
@@ -74,7 +74,7 @@ export class Waiting {
     }
   }
 
-  /** Removes all items that wait, and returns them. */
+  /** Removes all waiting items and returns them. */
   clear() {
     const all = [...this.#traces.values()].flatMap((queue) => queue.items.splice(0));
     this.#ready = [];

@@ -1,6 +1,6 @@
-// The strict Ed25519 rule. WebCrypto verifies; the checks here decide which keys and signatures may count at all.
-// A public key is the canonical encoding of a point of the prime-order subgroup other than the identity. The R of
-// a signature is of no small order, and its S is below the order of the group.
+// The strict Ed25519 rule. WebCrypto verifies; the checks here decide which keys and signatures may count. A public key
+// is the canonical encoding of a point of the prime-order subgroup other than the identity. The R of a signature is not
+// of small order, and its S is below the order of the group.
 
 import { equal, hex } from "../bytes.js";
 import { Malformed } from "../errors.js";
@@ -83,14 +83,14 @@ export class PublicKey {
   }
 }
 
-/** Reports whether R is of no small order and S is below the order of the group. */
+/** Reports whether R is not of small order and S is below the order of the group. */
 function mayCount(signature) {
   if (signature.length !== 64) return false;
   const y = little(signature.slice(0, 32)) & (2n ** 255n - 1n);
   return !smallOrder.has(y % P) && little(signature.slice(32)) < L;
 }
 
-/** Keys that were checked, because the check costs more than a signature's. Bounded. */
+/** A bounded cache of checked keys, because checking a key costs more than verifying a signature. */
 export class KeyCache {
   #keys = new Map();
 

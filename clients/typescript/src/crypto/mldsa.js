@@ -1,4 +1,4 @@
-// ML-DSA-44 verification (FIPS 204) with the empty context. For checks of cosignatures, not for speed.
+// ML-DSA-44 verification (FIPS 204) with the empty context, written for checks of cosignatures and not for speed.
 
 import { concat, equal } from "../bytes.js";
 import { shake128, shake256 } from "./shake.js";
@@ -61,7 +61,7 @@ function challengeOf(seed) {
   return c;
 }
 
-/** Returns the positions of hints by row, undefined when they are malformed. */
+/** Returns the positions of hints by row, or undefined if they are malformed. */
 function hintsOf(data) {
   const rows = [];
   let begin = 0;

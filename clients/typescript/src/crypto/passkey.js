@@ -1,4 +1,4 @@
-// Passkeys as docs/signed-votes.md counts them: public keys of three kinds, and WebAuthn assertions over a text.
+// Passkeys by the rules of docs/signed-votes.md: public keys of three kinds, and WebAuthn assertions over a text.
 
 import { base64, concat, equal, fromUTF8, hex, unbase64 } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
@@ -15,14 +15,14 @@ export function base64url(bytes) {
   return base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** Reads base64url without padding, in its one spelling. Throws Malformed. */
+/** Decodes base64url without padding, in its one spelling. Throws Malformed. */
 export function unbase64url(text) {
   if (typeof text !== "string" || !/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) throw new Malformed("base64url");
   const padded = text.replaceAll("-", "+").replaceAll("_", "/") + "=".repeat((4 - (text.length % 4)) % 4);
   return unbase64(padded);
 }
 
-/** Whether a text is a time bucket. */
+/** Reports whether a text is a time bucket. */
 export function isBucket(text) {
   return typeof text === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d[05]:00Z$/.test(text) && is.time(text.replace("Z", ".000Z"));
 }
@@ -32,7 +32,7 @@ function fits(bucket, receivedAt) {
   return start - 5 * minute <= at && at < start + 15 * minute;
 }
 
-/** Returns the text that a vote signs. `reason` and `reasonCode` are null for none. Throws Malformed. */
+/** Returns the text that a vote signs. `reason` and `reasonCode` are null if absent. Throws Malformed. */
 export function voteText(origin, { approval, action, vote, reason, reasonCode }, bucket) {
   const remark = hex(sha256(rewrite({ reason: reason || null, reason_code: reasonCode || null })));
   return linesOf(["agentledger/vote/v1", origin, approval, action, vote, remark], bucket);
@@ -94,7 +94,7 @@ function ecKey(jwk) {
   };
 }
 
-/** Returns r and s of a SEQUENCE of two positive INTEGERs in DER, and undefined for other bytes. */
+/** Returns r and s of a SEQUENCE of two positive INTEGERs in DER, or undefined for other bytes. */
 function unDER(bytes) {
   if (bytes.length < 2 || bytes[0] !== 0x30 || bytes[1] >= 0x80 || bytes[1] !== bytes.length - 2) return undefined;
   const numbers = [];
@@ -146,7 +146,7 @@ const assertionForms = {
   time: isBucket,
 };
 
-/** Reads an assertion. Throws Malformed. */
+/** Parses an assertion. Throws Malformed. */
 export function readAssertion(value) {
   checkForm(value, assertionForms);
   const a = {
@@ -164,8 +164,8 @@ export function readAssertion(value) {
 }
 
 /**
- * Checks that a credential made an assertion over a text, and that an event with it may have been received at a time. The
- * credential has id, key (PasskeyKey), rpId and webOrigin. Throws Malformed or Mismatch.
+ * Checks that a credential made an assertion over a text, and that an event with it may have been received at a time.
+ * The credential has id, key (PasskeyKey), rpId and webOrigin. Throws Malformed or Mismatch.
  */
 export async function checkAssertion(credential, text, a, receivedAt) {
   if (a.credential !== credential.id) throw new Mismatch("credential_id");

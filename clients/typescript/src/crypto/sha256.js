@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) without waiting: proofs hash many short texts, and a promise for each costs more.
+// Synchronous SHA-256 (FIPS 180-4): proofs hash many short texts, and a promise for each would cost more.
 
 import { concat, hex } from "../bytes.js";
 
@@ -20,11 +20,11 @@ function fraction(root) {
   return ((root - Math.floor(root)) * 2 ** 32) | 0;
 }
 
-/** A hash of bytes that come in parts. */
+/** A hash of bytes that arrive in parts. */
 export class Sha256 {
   #h = H.slice();
   #w = new Int32Array(64);
-  #rest = new Uint8Array(64); // what is not a whole block yet
+  #rest = new Uint8Array(64); // an incomplete block
   #length = 0; // of all parts, in bytes
 
   /** Appends bytes, which the caller may change afterwards. */

@@ -1,4 +1,4 @@
-// What people can do about an act without a decision, by its cause. The causes are those of permit.js and of the journal.
+// Advice on an act without a decision, by its cause. The causes are those of permit.js and of the journal.
 
 import { Refused, Unreachable, WrongAnswer } from "../errors.js";
 
@@ -9,7 +9,7 @@ const byStatus = new Map([
 const address = "Check the service's address (url), because something else may answer there";
 const operator = "The service has a fault or is stopped: its operator can say more";
 
-/** Returns what to do, as a sentence without its point; "" where the cause says it. */
+/** Returns what to do, as a sentence without its full stop; "" if the cause already contains it. */
 export function adviceFor(why) {
   if (why instanceof Refused) return adviceForRefusal(why);
   if (why instanceof WrongAnswer) return address;

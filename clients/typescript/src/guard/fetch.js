@@ -8,8 +8,8 @@ import { LedgerError } from "../errors.js";
 export const grantHeader = "Agentledger-Grant";
 
 /**
- * Returns the act of a request: tool http.<method>; method, host, path, query and the body's SHA-256; the key is the
- * Idempotency-Key with method and address, so that a request without that header is a new act each time.
+ * Returns the act of a request: tool http.<method>; payload with method, host, path, query and the SHA-256 of the body;
+ * the key is the Idempotency-Key with method and address, so a request without that header is a new act each time.
  */
 export function describeRequest(request, body) {
   const url = new URL(request.url);

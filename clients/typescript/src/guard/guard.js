@@ -1,5 +1,5 @@
-// Guarded acts: intent, decision, act, result. After any failure before the act, the act is not done. An act that
-// has begun without an end never begins again, unless it is declared idempotent.
+// Guarded acts: intent, decision, act, result. After any failure before the act, the act is not done. An act that has
+// begun without an end never begins again, unless it is declared idempotent.
 
 import { canonicalize } from "../canonical/write.js";
 import { randomHex } from "../client/random.js";
@@ -12,8 +12,8 @@ import { obtainPermit } from "./permit.js";
 
 /** The guard of one client. */
 export class Guard {
-  #busy = new Map(); // acts under way, by key
-  #notes = new Set(); // promises of writes into the journal that are under way
+  #busy = new Map(); // acts in progress, by key
+  #notes = new Set(); // promises of journal writes in progress
 
   constructor(client, options) {
     this.client = client;
@@ -23,7 +23,7 @@ export class Guard {
 
   /**
    * Returns an async function that runs `fn` with the caller's arguments as a guarded act. `options.payload(...args)`
-   * makes the payload; by default it is the first argument, which must be a plain object, or {} for none.
+   * returns the payload; by default it is the first argument, which must be a plain object, or {} without arguments.
    */
   wrap(tool, fn, options = {}) {
     const { payload = (first = {}) => first, key, trace, ...rest } = options;
@@ -39,7 +39,7 @@ export class Guard {
     return guardedFetch(this, options);
   }
 
-  /** Runs `fn(permit)` once. Resolves to its output, the permit, and whether it was run before. */
+  /** Runs `fn(permit)` once. Resolves to its output, the permit, and whether it had already run. */
   async run(action, fn) {
     const act = this.#prepare({ ...this.options, ...action });
     const before = this.#busy.get(act.key) ?? Promise.resolve();
@@ -104,7 +104,7 @@ export class Guard {
     return act;
   }
 
-  /** Answers for an act that began before; undefined lets an idempotent one go on. */
+  /** Returns the answer for an act that began before; undefined lets an idempotent one run again. */
   async #again(act, o) {
     if (act.stage === "started") {
       if (o.idempotent) return undefined;
@@ -135,19 +135,19 @@ export class Guard {
     return { output, permit, repeated: false };
   }
 
-  /** Returns the members of the result about the output, which is kept for repetitions if it is JSON. */
+  /** Returns the members of the result that describe the output, which is stored for repetitions if it is JSON. */
   #outputMembers(act, o, output) {
     try {
       act.output = canonicalize(o.describe ? o.describe(output) : (output ?? null), { convert: this.client.convert });
     } catch {
-      return {}; // the act was done all the same: an output that is no JSON is not stated
+      return {}; // the act was done: an output that is not JSON is not stated
     }
     const members = { output_digest: sha256hex(act.output) };
     if (o.recordOutput) members.output = JSON.parse(act.output);
     return members;
   }
 
-  /** Signs the result of an act, stores it, and puts it into the queue. Failures are told to onTrouble. */
+  /** Signs the result of an act, stores it, and queues it. Failures are reported to onTrouble. */
   async state(act, o, said) {
     try {
       act.result = await this.client.sign({
@@ -181,19 +181,19 @@ export class Guard {
     }
   }
 
-  /** Resolves when the journal has the notes about all results that the service has by now. It never rejects. */
+  /** Resolves when the journal has recorded all results that the service has stored so far. It never rejects. */
   async settle() {
     await Promise.allSettled(this.#notes);
   }
 
-  /** Tells the caller of an error that changes no outcome. */
+  /** Reports an error that changes no outcome to the caller. */
   trouble(why) {
     tell("onTrouble", this.options.onTrouble, why);
   }
 
   /**
-   * After a restart: queues results that the service may not have, and states `unknown` for acts that were cut off.
-   * Resolves to the keys of the latter.
+   * After a restart: queues results that the service may not have, and states `unknown` for interrupted acts. Resolves
+   * to the keys of the latter.
    */
   async resume({ idempotent = () => false } = {}) {
     const interrupted = [];

@@ -1,21 +1,21 @@
-// What is known of each guarded act. A journal has this shape; FileJournal of the node sub-export is a durable one.
+// The state of each guarded act. Journals have this interface; FileJournal of the node sub-export is a durable one.
 
-/** Keeps acts in memory. It is lost with the process, and so is the promise of at most once. */
+/** Keeps acts in memory. They are lost when the process ends, and with them the promise of at most once. */
 export class MemoryJournal {
   #acts = new Map();
 
-  /** Resolves to the stored act of a key, undefined for none. */
+  /** Resolves to the stored act of a key, or undefined. */
   async load(key) {
     const text = this.#acts.get(key);
     return text === undefined ? undefined : JSON.parse(text);
   }
 
-  /** Stores an act. It is durable when the promise resolves, as far as the journal is. */
+  /** Stores an act. If the journal is durable, so is the act once the promise resolves. */
   async store(act) {
     this.#acts.set(act.key, JSON.stringify(act));
   }
 
-  /** Forgets an act that has no effect any more. */
+  /** Forgets an act that no longer has an effect. */
   async remove(key) {
     this.#acts.delete(key);
   }

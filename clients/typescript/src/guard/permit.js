@@ -1,10 +1,10 @@
-// The permission of an act: the service's answer to its intent, and people's approval where that asks for it.
+// The permission of an act: the service's answer to its intent, and the approval if the answer requires one.
 
 import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refused, printable } from "../errors.js";
 import { readApproval } from "../client/approvals.js";
 import { adviceFor } from "./advice.js";
 
-const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // the same event will never be decided
+const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // the same event will never get a decision
 
 /** Resolves to the permit. Every failure is Denied, ApprovalRequired, ApprovalDenied or NotDecided. */
 export async function obtainPermit(guard, act, o) {
@@ -42,7 +42,7 @@ async function ask(guard, act, o) {
   return permit;
 }
 
-/** Waits for people, and uses their approval. */
+/** Waits for the approval and consumes it. */
 async function obtainGrant(guard, act, o, asked, said) {
   let approval = asked;
   if (approval.status === "pending") {
@@ -55,7 +55,7 @@ async function obtainGrant(guard, act, o, asked, said) {
     act.nonce = grantNonce(grant);
     return grant;
   } catch (why) {
-    if (why instanceof Refused && why.status === 410) await forget(guard, act); // another intent asks anew
+    if (why instanceof Refused && why.status === 410) await forget(guard, act); // another intent asks again
     throw why;
   }
 }
@@ -78,7 +78,7 @@ async function deny(guard, act, o, approval) {
   throw new ApprovalDenied(approval);
 }
 
-/** The nonce of a grant: the line of 32 hex digits of its text. */
+/** Returns the nonce of a grant: the line of 32 hex digits in its text. */
 function grantNonce(grant) {
   return grant.split("\n").find((line) => /^[0-9a-f]{32}$/.test(line));
 }

@@ -38,7 +38,7 @@ export class VerifierKey {
     if (!equal(unhex(id ?? "", 4), this.id)) throw new Malformed("verifier key: key id");
   }
 
-  /** The key for people: name and key id. */
+  /** The display name of the key: name and key ID. */
   get signer() {
     return this.name + "+" + hex(this.id);
   }
@@ -49,17 +49,17 @@ export class VerifierKey {
   }
 }
 
-/** Reads the verifier key of a log. Throws Malformed. */
+/** Parses the verifier key of a log. Throws Malformed. */
 export function parseLogKey(text) {
   return new VerifierKey(text, [typeLog]);
 }
 
-/** Reads the verifier key of a witness: Ed25519 or ML-DSA-44. Throws Malformed. */
+/** Parses the verifier key of a witness: Ed25519 or ML-DSA-44. Throws Malformed. */
 export function parseWitnessKey(text) {
   return new VerifierKey(text, [typeWitness, typeMLDSA]);
 }
 
-/** Reads a note: `text` is what was signed, `lines` the signatures. Throws Malformed. */
+/** Parses a note: `text` is the signed text, `lines` the signatures. Throws Malformed. */
 export function parseNote(text) {
   if (utf8(text).length > maxNote) throw new Malformed("parse note: size");
   const at = text.lastIndexOf("\n\n");
@@ -95,7 +95,7 @@ export async function checkSigned(note, key) {
   }
 }
 
-/** Reads the text of a checkpoint, whose signature the caller checks. Throws Malformed. */
+/** Parses the text of a checkpoint. The caller must check the signature. Throws Malformed. */
 export function readCheckpoint(note) {
   const [origin, size, root, end, ...rest] = note.text.split("\n");
   if (!origin || end !== "" || rest.length > 0) throw new Malformed("checkpoint text: lines, size or root");
@@ -112,7 +112,7 @@ export async function openCheckpoint(note, key) {
   return tree;
 }
 
-/** Reads a decimal without sign and leading zeros, at most `limit`. */
+/** Parses a decimal of at most `limit`, without sign and leading zeros. */
 export function parseDecimal(text, limit = 2n ** 63n - 1n) {
   if (!/^(0|[1-9][0-9]{0,19})$/.test(text) || BigInt(text) > limit) throw new Malformed("number");
   return BigInt(text);
@@ -133,7 +133,7 @@ export async function checkCosigned(note, key) {
   return time;
 }
 
-/** Loads the code of ML-DSA at first use, because few witnesses sign with it. */
+/** Loads the ML-DSA code on first use, because few witnesses sign with it. */
 async function verifyMLDSA(key, message, signature) {
   const { verifyMLDSA44 } = await import("../crypto/mldsa.js");
   return verifyMLDSA44(key.raw, message, signature);
@@ -157,7 +157,7 @@ function uint64(n) {
   return new Uint8Array(out.buffer);
 }
 
-/** Writes a vkey of a public key, for tests and for people who make policies. */
+/** Returns the vkey of a public key, for tests and for people who write policies. */
 export function formatLogKey(name, raw) {
   const typed = concat(Uint8Array.of(typeLog), raw);
   return `${name}+${hex(sha256(name + "\n", typed).slice(0, 4))}+${base64(typed)}`;

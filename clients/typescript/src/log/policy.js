@@ -7,35 +7,38 @@ import { hex, utf8 } from "../bytes.js";
 const maxText = 128 << 10; // bytes
 const maxItems = 100; // logs, witnesses, groups, each
 
-/** How far a cosignature's time may be ahead of the reader's clock, in seconds. A later time proves nothing about when. */
+/**
+ * How far the time of a cosignature may be ahead of the reader's clock, in seconds. A later time proves nothing about
+ * when.
+ */
 const maxAhead = 300n;
 
-/** Reports whether a cosignature's time (seconds, bigint) is too far ahead of `now` (milliseconds) to be used. */
+/** Reports whether the time of a cosignature (seconds, bigint) is too far ahead of `now` (milliseconds) to be used. */
 export function isAhead(time, now) {
   return time * 1000n > BigInt(Math.floor(now)) + maxAhead * 1000n;
 }
 
-/** Returns a time in seconds as reports have it. */
+/** Formats a time in seconds for reports. */
 export function instant(seconds) {
   return new Date(Number(seconds) * 1000).toISOString();
 }
 
-/** Returns a cosignature as reports have it. `in_future` is there only if it is true; without `now` it is not judged. */
+/** Formats a cosignature for reports. `in_future` is present only if true; without `now` it is not determined. */
 export function named(name, time, now) {
   const cosignature = { name, time: instant(time) };
   if (now !== undefined && isAhead(time, now)) cosignature.in_future = true;
   return cosignature;
 }
 
-/** A policy of a reader. `logs` and `witnesses` are keys, witnesses by name. */
+/** A reader's policy. `logs` and `witnesses` are keys, witnesses by name. */
 export class Policy {
   logs = [];
   witnesses = new Map(); // name to key
   groups = new Map(); // name to {k, members}
   quorum = "";
-  #free = new Map(); // names that are defined: whether they are in no group yet
+  #free = new Map(); // defined names; the value is whether the name is in no group yet
 
-  /** Reads the text of a policy, or its bytes: only ASCII has a meaning. Throws Malformed. */
+  /** Parses the text of a policy, or its bytes: only ASCII is significant. Throws Malformed. */
   constructor(source) {
     const bytes = typeof source === "string" ? utf8(source) : source;
     let text = "";
@@ -102,13 +105,13 @@ export class Policy {
       try {
         all.push({ witness: name, key, time: await checkCosigned(note, key) });
       } catch {
-        // A line that is not the witness's is as good as absent.
+        // A line that is not the witness's counts as absent.
       }
     }
     return all;
   }
 
-  /** Reports whether cosignatures are a quorum. */
+  /** Reports whether cosignatures reach the quorum. */
   isReached(cosignatures) {
     const by = new Set(cosignatures.map((c) => c.witness));
     const reached = (name) => {
@@ -119,9 +122,10 @@ export class Policy {
   }
 
   /**
-   * Returns the times, in seconds, that cosignatures prove at the time `now` (milliseconds), whichever minority of witnesses
-   * has a wrong clock: `by`, the earliest time by which a quorum had cosigned, and `since`, the latest time since which a
-   * quorum has. Both are undefined if there is none without the cosignatures from the future, which are `ahead`.
+   * Returns the times, in seconds, that cosignatures prove at the time `now` (milliseconds), even if a minority of
+   * witnesses has wrong clocks: `by`, the earliest time by which a quorum had cosigned, and `since`, the latest time
+   * since which a quorum has. Both are undefined if the cosignatures that are not from the future reach no quorum; the
+   * others are `ahead`.
    */
   times(cosignatures, now) {
     const ahead = cosignatures.filter((c) => isAhead(c.time, now));
@@ -131,7 +135,7 @@ export class Policy {
     return { by, since: this.#completing(usable.reverse()), ahead };
   }
 
-  /** The time of the cosignature that completes the quorum. */
+  /** Returns the time of the cosignature that completes the quorum. */
   #completing(ordered) {
     return ordered.find((_, i) => this.isReached(ordered.slice(0, i + 1))).time;
   }

@@ -8,12 +8,12 @@ import { unbase64, utf8 } from "../bytes.js";
 
 const maxSize = 2n ** 63n - 1n;
 
-/** Returns the hash of an entry's text. */
+/** Returns the leaf hash of an entry's text. */
 export function leafHash(entry) {
   return sha256(Uint8Array.of(0), utf8(entry));
 }
 
-/** Returns the hash of two subtrees. */
+/** Returns the hash of a node with two subtrees. */
 export function nodeHash(left, right) {
   return sha256(Uint8Array.of(1), left, right);
 }
@@ -46,7 +46,7 @@ export function checkInclusion(index, size, leaf, root, hashes) {
   if (!equal(got, root)) throw badProof("inclusion", "another root");
 }
 
-/** Checks that the tree of `to` leaves extends that of `from` leaves. Throws Unproved. */
+/** Checks that the tree of `to` leaves extends the tree of `from` leaves. Throws Unproved. */
 export function checkConsistency(from, to, fromRoot, toRoot, hashes) {
   if (from < 0n || from > to || to > maxSize) throw badProof("consistency", "sizes out of range");
   if (from === 0n && !equal(fromRoot, sha256())) throw badProof("consistency", "another root");
@@ -81,13 +81,13 @@ function rootsOf(left, fromRoot, m, n, whole) {
   return [nodeHash(sibling, first), nodeHash(sibling, second)];
 }
 
-/** Reads a list of hashes in lower-case hex. */
+/** Parses a list of hashes in lower-case hex. */
 export function parseHashes(hashes) {
   if (!Array.isArray(hashes)) throw new Malformed("hashes");
   return hashes.map((h) => unhex(h, 32));
 }
 
-/** Reads a C2SP tlog-proof. Throws Malformed. */
+/** Parses a C2SP tlog-proof. Throws Malformed. */
 export function parseTlogProof(text) {
   const at = text.indexOf("\n\n");
   const [title, ...lines] = text.slice(0, Math.max(at, 0)).split("\n");
@@ -101,14 +101,14 @@ export function parseTlogProof(text) {
   return { index, hashes, note: parseNote(text.slice(at + 2)) };
 }
 
-/** Checks a tlog-proof for an entry. Without a key the checkpoint is believed. Returns index and size. */
+/** Checks a tlog-proof for an entry. Without a key the checkpoint is trusted. Returns index and size. */
 export async function checkTlogProof(proof, entry, key) {
   const tree = key ? await openCheckpoint(proof.note, key) : readCheckpoint(proof.note);
   checkInclusion(proof.index, tree.size, leafHash(entry), tree.root, proof.hashes);
   return { index: proof.index, size: tree.size, origin: tree.origin };
 }
 
-/** Returns name and key id of the lines of the log's name, when none is of a known key. They are not verified. */
+/** Returns name and key ID of the lines with the log's name, if none is of a known key. They are unverified. */
 export function unknownSigners(note, known) {
   const { origin } = readCheckpoint(note);
   if (note.lines.some((l) => known.some((k) => k.owns(l)))) return [];

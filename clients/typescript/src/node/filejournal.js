@@ -1,11 +1,14 @@
-// A durable journal of guarded acts: one file an act.
+// A durable journal of guarded acts with one file per act.
 
 import { mkdir, readFile, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256hex } from "../crypto/sha256.js";
 import { lockFolder, removeFile, replaceFile } from "./files.js";
 
-/** Keeps acts in a folder of mode 0700, because acts have payloads and outputs. One process has it at a time. */
+/**
+ * Stores acts in a folder of mode 0700, because acts contain payloads and outputs. Only one process at a time can use
+ * it.
+ */
 export class FileJournal {
   #folder;
   #unlock;
@@ -15,7 +18,7 @@ export class FileJournal {
     this.#unlock = unlock;
   }
 
-  /** Opens the journal of a folder, which is made when it is missing. Ended acts are forgotten after `keepDays`. */
+  /** Opens the journal in a folder, which is created if missing. Ended acts are forgotten after `keepDays`. */
   static async open(folder, { keepDays = 7 } = {}) {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const journal = new FileJournal(folder, await lockFolder(join(folder, "lock")));
@@ -23,7 +26,9 @@ export class FileJournal {
     return journal;
   }
 
-  /** Removes acts that ended before a moment. One that was cut off stays, because without its file it would run again. */
+  /**
+   * Removes acts that ended before a given time. An interrupted act stays, because without its file it would run again.
+   */
   async #forgetEnded(before) {
     for (const key of await this.keys()) {
       const { mtimeMs } = await stat(this.#path(key));

@@ -1,11 +1,14 @@
-// A durable queue: one file with a line for each event that was added and each that was removed.
+// A durable queue: one file with a line for each added and each removed event.
 
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { LedgerError, Overflow } from "../errors.js";
 import { lockFolder, replaceFile } from "./files.js";
 
-/** Keeps events in a folder until the service has them, also after a crash. One process has it at a time. */
+/**
+ * Keeps events in a folder until the service has stored them, even after a crash. Only one process at a time can use
+ * it.
+ */
 export class FileQueue {
   durable = true;
   #path;
@@ -25,7 +28,7 @@ export class FileQueue {
     this.limit = limit;
   }
 
-  /** Opens the queue of a folder, which is made when it is missing. `limit` is the largest number of events. */
+  /** Opens the queue in a folder, which is created if missing. `limit` is the maximum number of events. */
   static async open(folder, { limit = 10_000 } = {}) {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const unlock = await lockFolder(join(folder, "lock"));
@@ -49,7 +52,7 @@ export class FileQueue {
       if (why.code === "ENOENT") return "";
       throw why;
     });
-    const lines = text.split("\n").slice(0, -1); // a line without its end was never acknowledged
+    const lines = text.split("\n").slice(0, -1); // an incomplete line was never acknowledged
     for (const line of lines) {
       let entry;
       try {
@@ -72,7 +75,7 @@ export class FileQueue {
     this.#torn = false;
   }
 
-  /** Adds a signed event. Resolves to its number when it is on the disk. Throws Overflow. */
+  /** Adds a signed event. Resolves to its number when it is on disk. Throws Overflow. */
   async add(event) {
     if (this.#kept.size >= this.limit) throw new Overflow(this.limit);
     const n = this.#next++;
@@ -86,7 +89,7 @@ export class FileQueue {
     return n;
   }
 
-  /** Forgets events by number. */
+  /** Removes events by number. */
   async remove(removed) {
     if (removed.length === 0) return;
     for (const n of removed) this.#kept.delete(n);
@@ -94,7 +97,7 @@ export class FileQueue {
     await this.#append({ removed });
   }
 
-  /** Writes what waits with one sync. Writers that come while one sync is under way share the next one. */
+  /** Writes pending lines with one sync. Writers that arrive during a sync share the next one. */
   #append(entry) {
     this.#unwritten += JSON.stringify(entry) + "\n";
     this.#batch ??= this.#last
@@ -115,12 +118,12 @@ export class FileQueue {
       await this.#file.appendFile(text);
       await this.#file.datasync();
     } catch (why) {
-      this.#torn = true; // a part of the text may be there: the next write replaces the file
+      this.#torn = true; // part of the text may have been written: the next write replaces the file
       throw why;
     }
   }
 
-  /** Resolves to what the folder held when it was opened. */
+  /** Resolves to the events that the folder contained when it was opened. */
   async load() {
     return [...this.#kept];
   }

@@ -1,10 +1,10 @@
-// Durable files: a write is on the disk, file and folder, when its promise resolves.
+// Durable files: file and folder are on disk when the promise of a write resolves.
 
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { LedgerError } from "../errors.js";
 
-/** Replaces a file as a whole. */
+/** Replaces a file atomically. */
 export async function replaceFile(path, text) {
   const temporary = path + ".tmp";
   const file = await open(temporary, "w", 0o600);
@@ -18,7 +18,7 @@ export async function replaceFile(path, text) {
   await syncFolder(dirname(path));
 }
 
-/** Removes a file, if it is there. */
+/** Removes a file if it exists. */
 export async function removeFile(path) {
   await rm(path, { force: true });
   await syncFolder(dirname(path));
@@ -33,7 +33,10 @@ async function syncFolder(path) {
   }
 }
 
-/** Takes a folder for this process: a file with its number. A file of a process that is gone is taken over. */
+/**
+ * Locks a folder for this process with a file that contains its PID. The lock of a process that has ended is taken
+ * over.
+ */
 export async function lockFolder(path) {
   for (let tries = 0; tries < 2; tries++) {
     try {

@@ -8,8 +8,9 @@ import { isIgnored } from "../verify/container.js";
 const maxFiles = 4096;
 
 /**
- * Resolves to the files of a folder, as `verify.pack` takes them: pairs of a path and a Blob. It follows no symbolic link.
- * Rejects with a LedgerError for a link, a special file and too many files, and with the platform's error.
+ * Resolves to the files of a folder in the form that `verify.pack` accepts: pairs of a path and a Blob. It follows no
+ * symbolic link. Rejects with a LedgerError for a link, a special file and too many files, and with the platform's
+ * error.
  */
 export async function folderFiles(folder) {
   const found = [];

@@ -1,4 +1,4 @@
-// The files of an evidence pack, in a container of any kind.
+// The files of an evidence pack, in any kind of container.
 
 import { concat, fromUTF8, hex } from "../bytes.js";
 import { Sha256 } from "../crypto/sha256.js";
@@ -11,9 +11,9 @@ const policyFile = /^policies\/[0-9a-f]{64}\.json$/;
 const maxPolicies = 1000;
 const maxLine = 4 << 20; // with its end
 
-/** The files of a pack. It holds their names and places, and no content. */
+/** The files of a pack: their names and positions, not their content. */
 export class Archive {
-  /** Reads which files there are. Throws Unreadable, and Mismatch for files that are not those of a pack. */
+  /** Lists the files. Throws Unreadable, and Mismatch if they are not the files of a pack. */
   static async open(pack) {
     return new Archive(ordered(await openContainer(pack)));
   }
@@ -35,7 +35,10 @@ export class Archive {
     return parts.length === 1 ? parts[0] : concat(...parts);
   }
 
-  /** Resolves to the function that reads [begin, end) of a file. One that can only be read from its beginning is kept in memory. */
+  /**
+   * Resolves to the function that reads [begin, end) of a file. A file that can only be read sequentially is kept in
+   * memory.
+   */
   async reader(name) {
     const { read, size } = this.files.get(name);
     if (read) return read;
@@ -50,7 +53,7 @@ export class Archive {
     return hex(sum.digest());
   }
 
-  /** Yields the lines of an .ndjson file as texts. It holds one line and one slice. Throws Malformed. */
+  /** Yields the lines of an .ndjson file as texts, keeping one line and one slice in memory. Throws Malformed. */
   async *lines(name, most = Infinity) {
     let parts = [];
     let length = 0;

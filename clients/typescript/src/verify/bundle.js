@@ -33,7 +33,7 @@ const bundleForms = {
 };
 const optional = ["log_keys", "record", "envelope", "erased_at", "directory", "verification", "operator_statement"];
 
-/** Reads a bundle from a text or bytes. Throws Malformed, InvalidValue or UnknownVersion. */
+/** Parses a bundle from a text or bytes. Throws Malformed, InvalidValue or UnknownVersion. */
 export function parseBundle(source) {
   const b = parse(source);
   if (!isObject(b)) throw new Malformed("parse bundle: object");
@@ -57,7 +57,7 @@ function checkBundleForm(b, outer) {
   checkBundleForm(b.directory.bundle, false);
 }
 
-/** Returns the members of a bundle that this version does not know, sorted. */
+/** Returns the sorted names of members that this version does not define. */
 export function unknownMembers(b) {
   return Object.keys(b).filter((name) => !Object.hasOwn(bundleForms, name)).sort();
 }
@@ -65,8 +65,8 @@ export function unknownMembers(b) {
 const keyForms = { vkey: is.text, use: is.text, from_size: is.natural, to_size: orNull(is.natural) };
 
 /**
- * Reads a saved answer of transparency/keys: the keys of use log, each with the sizes [from, to) of the trees
- * that it signed. `to` is undefined while it signs. Throws Malformed or InvalidValue.
+ * Parses a saved answer of transparency/keys: the keys of use log, each with the sizes [from, to) of the trees that it
+ * signed. `to` is undefined for the current key. Throws Malformed or InvalidValue.
  */
 export function parseKeys(source) {
   const list = parse(source);
@@ -84,7 +84,7 @@ export function parseKeys(source) {
 
 const listedForms = { origin: is.text, tree_size: is.positive, root_hash: is.hash, log_key: is.text };
 
-/** Reads the payload of a directory's event. Throws Malformed. */
+/** Parses the payload of a directory's event. Throws Malformed. */
 export function parseListing(payload) {
   checkForm(payload, { checkpoints: is.list });
   if (payload.checkpoints.length < 1 || payload.checkpoints.length > 256) throw new Malformed("listing: number of logs");
@@ -99,7 +99,7 @@ export function parseListing(payload) {
   return payload.checkpoints;
 }
 
-/** Compares by code points, which is the order of UTF-8 bytes. */
+/** Compares by code points, which is the order of the UTF-8 bytes. */
 export function isBefore(a, b) {
   const [x, y] = [[...a], [...b]];
   for (let i = 0; i < Math.min(x.length, y.length); i++) {

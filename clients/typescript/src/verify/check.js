@@ -10,13 +10,13 @@ import { parseListing, unknownMembers } from "./bundle.js";
 import { checkEnvelopeOf, checkSignatureOf, genesis, parseEntry, parseEnvelope, parseRecord } from "./documents.js";
 import { signedSize } from "./knownkeys.js";
 
-/** Says that a verdict can't be told, because a part is not disclosed. */
+/** A verdict that needs a part which is not disclosed. */
 const undisclosed = Symbol("undisclosed");
 
 /**
- * Checks a bundle of parseBundle. Options: `key` is the pinned key (undefined takes the bundle's), `retired` are
- * listed keys, `witnesses` keys of witnesses, `directory` the same options for the second proof. Never throws for
- * a wrong bundle: the report names the errors.
+ * Checks a bundle from parseBundle. Options: `key` is the pinned key (if undefined, the bundle's key), `retired` are
+ * listed keys, `witnesses` keys of witnesses, `directory` the same options for the second proof. Never throws for a
+ * wrong bundle: the report contains the errors.
  */
 export async function check(bundle, options) {
   const c = new Checker(bundle, options);
@@ -81,7 +81,7 @@ class Checker {
         this.cosignatures.push(named(key.name, time, this.options.now));
         this.vouched.push(key);
       } catch {
-        // Lines that don't verify are as good as absent.
+        // Lines that do not verify count as absent.
       }
     }
   }
@@ -226,12 +226,12 @@ class Checker {
   }
 }
 
-/** Reports whether a bundle says that a key signed its checkpoint. */
+/** Reports whether a bundle claims that a key signed its checkpoint. */
 export function namesKey(b, key) {
   return b.log_key === key.text || (b.log_keys ?? []).includes(key.text);
 }
 
-/** Makes a name safe for a terminal: ASCII, at most 64 characters. */
+/** Makes a name safe to print: ASCII, at most 64 characters. */
 function plainName(name) {
   const ascii = printable(name).replace(/[^ -~]/gu, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
   return ascii.slice(0, 64);

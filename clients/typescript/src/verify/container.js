@@ -1,4 +1,4 @@
-// ZIP files and folders that hold an evidence pack. They decide nothing: what counts is the content of the files.
+// ZIP files and folders that contain an evidence pack. They decide nothing: only the content of the files counts.
 
 import { utf8 } from "../bytes.js";
 import { Unreadable } from "../errors.js";
@@ -6,7 +6,7 @@ import { inflate } from "./inflate.js";
 import { slices, sourceOf } from "./source.js";
 
 const maxBytes = 2 ** 32 - 1; // of a ZIP file, and of the files in any container together
-const maxFiles = 4096; // including folders and files that are passed over
+const maxFiles = 4096; // including folders and ignored files
 const maxDirectory = 1 << 20;
 const maxComment = 65535;
 const [stored, deflated] = [0, 8];
@@ -15,27 +15,27 @@ function need(holds, what) {
   if (!holds) throw new Unreadable(what);
 }
 
-/** Reports whether a name leads to a file below its folder, on every operating system. */
+/** Reports whether a name refers to a file below its folder on every operating system. */
 function isPath(name) {
   // eslint-disable-next-line no-control-regex
   return !/[\u0000-\u001f\u007f\\]/.test(name) && name.split("/").every((step) => step !== "" && step !== "." && step !== "..");
 }
 
-/** Reports whether a file isn't the pack's: operating systems and archivers add such files. */
+/** Reports whether a file is not part of the pack: operating systems and archivers add such files. */
 export function isIgnored(name) {
   const folders = name.split("/");
   const last = folders.pop();
   return last.startsWith(".") || last === "Thumbs.db" || last === "desktop.ini" || folders.includes("__MACOSX");
 }
 
-/** A file: `size`, `slices()`, and `read(begin, end)` where it can be read at any place. */
+/** A file: `size`, `slices()`, and `read(begin, end)` if it supports random access. */
 function fileOf(source, begin, end) {
   return { size: end - begin, slices: () => slices(source, begin, end), read: (from, to) => source.read(begin + from, begin + to) };
 }
 
 /**
- * Resolves to the files of a pack by their names in the folder of the manifest. `pack` is a ZIP file (bytes, a Blob or a
- * File), or the files of a folder: Files, or pairs of a path and of bytes or a Blob. Throws Unreadable, and TypeError.
+ * Resolves to the files of a pack by their names in the folder of the manifest. `pack` is a ZIP file (bytes, a Blob or
+ * a File), or the files of a folder: Files, or pairs of a path and bytes or a Blob. Throws Unreadable, and TypeError.
  */
 export async function openContainer(pack) {
   const list = isList(pack) ? readFolder(pack) : await readZip(sourceOf(pack));

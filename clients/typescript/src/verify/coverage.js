@@ -1,11 +1,14 @@
-// Which events of a pack's range erasures cover, and which of them are shown. It takes 8 bytes for each event of the range.
+// Which events of a pack's range are covered by erasures, and which of them are shown. It takes 8 bytes for each event
+// of the range.
 
-/** The coverage of [begin, end). `covers` is asked in ascending order; `isUsed` is asked when all events were shown. */
+/**
+ * The coverage of [begin, end). `covers` must be called in ascending order, and `isUsed` after all events were shown.
+ */
 export class Coverage {
-  #steps; // steps[i] is how many more ranges cover event i than the one before
-  #shown; // shown[i] is how many events before i are shown and can be erased
-  #at = 0; // events before it were asked for
-  #depth = 0; // ranges that cover the event before #at
+  #steps; // steps[i]: number of ranges that cover event i, minus the number that cover the event before
+  #shown; // shown[i]: number of shown events before i that can be erased
+  #at = 0; // events before it were queried
+  #depth = 0; // number of ranges that cover the event before #at
 
   constructor({ begin, end }) {
     this.begin = begin;
@@ -14,7 +17,7 @@ export class Coverage {
     this.#shown = new Uint32Array(end - begin + 1);
   }
 
-  /** Returns the part of a range of log indices in this one, as offsets; [0, 0] for none. */
+  /** Returns the part of a range of log indices that is in this one, as offsets, or [0, 0]. */
   #clip([from, to]) {
     const [first, last] = [Math.max(from, this.begin), Math.min(to, this.end)];
     return first < last ? [first - this.begin, last - this.begin] : [0, 0];
@@ -32,17 +35,17 @@ export class Coverage {
     return this.#depth > 0;
   }
 
-  /** Notes that an event, which can be erased, is shown. */
+  /** Records that an event, which can be erased, is shown. */
   show(index) {
     this.#shown[index - this.begin + 1] = 1;
   }
 
-  /** Is called once, behind the last call of `show`. */
+  /** Must be called once, after the last call of `show`. */
   sum() {
     for (let i = 1; i < this.#shown.length; i++) this.#shown[i] += this.#shown[i - 1];
   }
 
-  /** Reports whether a range has a shown event. */
+  /** Reports whether a range contains a shown event. */
   isUsed(range) {
     const [first, last] = this.#clip(range);
     return this.#shown[last] > this.#shown[first];

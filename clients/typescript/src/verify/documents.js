@@ -10,7 +10,7 @@ import { checkForm, is, isObject, orNull } from "./forms.js";
 
 const entryForm = /^\{"prev":"([0-9a-f]{64})","record":"([0-9a-f]{64})","seq":([1-9][0-9]{0,15}),"v":1\}$/;
 
-/** Reads an entry: prev and record as hex, seq as a number. Throws Malformed. */
+/** Parses an entry: prev and record as hex, seq as a number. Throws Malformed. */
 export function parseEntry(text) {
   const m = entryForm.exec(text);
   if (!m || !Number.isSafeInteger(Number(m[3]))) throw new Malformed("entry");
@@ -62,14 +62,14 @@ const recordForms = {
   policy: isObject,
 };
 
-/** Reads a canonical text; another spelling of its value is Malformed. */
+/** Parses a canonical text; another spelling of its value is Malformed. */
 function parseCanonical(text) {
   const value = parse(text);
   if (rewrite(value) !== text) throw new Malformed("not the exact canonical form");
   return value;
 }
 
-/** Reads a record. Throws Malformed or InvalidValue. */
+/** Parses a record. Throws Malformed or InvalidValue. */
 export function parseRecord(text) {
   const r = parseCanonical(text);
   checkForm(r, recordForms);
@@ -95,7 +95,7 @@ export const envelopeForms = {
   payload: isObject,
 };
 
-/** Reads an envelope: its members, the signed content as text, and its digest as bytes. */
+/** Parses an envelope: its members, the signed content as text, and its digest as bytes. */
 export function parseEnvelope(text) {
   const e = parseCanonical(text);
   checkForm(e, { ...envelopeForms, sig_alg: is.oneOf("ed25519"), sig_value_b64: is.text }, { closed: false, optional: ["tool_name"] });

@@ -1,4 +1,4 @@
-// Offline verification with three outcomes, as `aps verify` has them.
+// Offline verification with the three outcomes of `aps verify`.
 
 import { LedgerError, Malformed, Mismatch, UnknownVersion, printable } from "../errors.js";
 import { hex, unhex } from "../bytes.js";
@@ -13,7 +13,7 @@ import { Trust } from "./trust.js";
 import { unknownKeys } from "./unknown.js";
 import { reportLines } from "./words.js";
 
-/** The outcomes. `status` is the exit status of `aps verify` for it. */
+/** The outcomes. `status` is the exit status of `aps verify`. */
 export const proved = { outcome: "proved", status: 0 };
 export const provedWrong = { outcome: "proved_wrong", status: 1 };
 export const cantTell = { outcome: "cant_tell", status: 2 };
@@ -24,8 +24,8 @@ export function result(outcome, reason, more = {}) {
 }
 
 /**
- * Verifies a bundle (text or bytes). `given`: key, policy, keys, now; directory with the same; require
- * (commitment, record, full); event, the event_id that was asked for. Only unusable options throw.
+ * Verifies a bundle (text or bytes). `given`: key, policy, keys, now; directory with the same; require (commitment,
+ * record, full); event, the requested event_id. Throws only for unusable options.
  */
 export async function verifyBundle(source, given = {}) {
   const trust = new Trust(given);
@@ -80,7 +80,7 @@ function judge(r, b, trust, directory, require) {
   return missing ? [cantTell, `can't tell: the ${missing} is not disclosed`] : [proved, ""];
 }
 
-/** The reason for a document that other keys signed than those given. */
+/** Returns the reason for a document that was signed by other keys than the given ones. */
 export function unknownReason(signers) {
   return `can't tell: signed by the key ${printable(signers.join(" and "))}, which is not among those that you trust`;
 }
@@ -94,7 +94,7 @@ function missingPart(r, require) {
   return r.signature_ok === null ? "envelope, without which the signature can't be checked," : undefined;
 }
 
-/** Tells a bundle that breaks the rules from something that is none or can't be read yet. */
+/** Distinguishes a bundle that violates the rules from a text that is not a bundle or of a later version. */
 function unreadable(source, why) {
   if (!(why instanceof LedgerError)) throw why;
   const text = typeof source === "string" ? source : new TextDecoder("utf-8", { ignoreBOM: true }).decode(source);
@@ -102,7 +102,7 @@ function unreadable(source, why) {
   try {
     looksLikeOne = isObject(JSON.parse(text)) && text.includes('"inclusion"');
   } catch {
-    // No JSON at all.
+    // Not JSON.
   }
   if (why instanceof UnknownVersion || !looksLikeOne) {
     return result(cantTell, "not a bundle that this program reads: " + printable(why.message));
@@ -176,7 +176,7 @@ export async function verifyHead(source, given = {}) {
   });
 }
 
-/** Runs a check under a reader's trust and gives its outcome. */
+/** Runs a check under a reader's trust and returns its outcome. */
 export async function proveUnder(given, ask) {
   const trust = new Trust(given);
   if (trust.keys.length === 0) return result(cantTell, "can't tell whose log this is: neither key nor policy names it");

@@ -1,5 +1,5 @@
-// DEFLATE (RFC 1951), read in parts. The platforms' own readers differ in what they accept after the last block, and verifiers
-// of one pack must agree.
+// DEFLATE (RFC 1951), read in parts. The platforms' implementations differ in what they accept after the last block,
+// and verifiers of one pack must agree.
 
 import { Unreadable } from "../errors.js";
 

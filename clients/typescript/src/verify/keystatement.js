@@ -1,4 +1,4 @@
-// The statements of a log about its next key: events ledger_log_key, each in a tree that the key before signed too.
+// The statements of a log about its next key: events ledger_log_key, each in a tree that the previous key signed too.
 
 import { hex } from "../bytes.js";
 import { LedgerError, Mismatch, Unproved } from "../errors.js";
@@ -8,20 +8,20 @@ import { check } from "./check.js";
 import { parseEnvelope, parseRecord } from "./documents.js";
 import { addAccepted, signedSize } from "./knownkeys.js";
 
-/** The largest number of statements that findKeyStatements asks for. */
+/** The maximum number of statements that findKeyStatements fetches. */
 export const maxStatements = 16;
 
-/** Describes an accepted key for people. */
+/** Describes an accepted key in a sentence. */
 export function describeAccepted({ vkey, by, from_size: size }) {
   const [next, before] = [parseLogKey(vkey).signer, parseLogKey(by).signer];
   return `the key ${next} replaces ${before} from size ${size} on: an entry of the log states it, in a tree that ${before} signed`;
 }
 
 /**
- * Checks the bundle of an event by which a log states its next key. The tree must end with the event. The stated key and
- * a known key must have signed it; the known one must sign trees of this size and have no end, because a key that was
- * replaced states no other one. Resolves to the accepted key and its `checkpoint`. The caller must check that this tree
- * and each tree that it knows are of one history. Throws a LedgerError.
+ * Checks the bundle of an event by which a log states its next key. The tree must end with the event. The stated key
+ * and a known key must have signed it. The known key must sign trees of this size and have no end, because a replaced
+ * key cannot state another one. Resolves to the accepted key and its `checkpoint`. The caller must check that this tree
+ * and every tree that it knows are of one history. Throws a LedgerError.
  */
 export async function checkKeyStatement(source, known) {
   const b = parseBundle(source);
@@ -69,9 +69,9 @@ function readStatedKey(b) {
 }
 
 /**
- * Follows the rotations of a log from the known keys to those that signed a note. `read` resolves to the statement of a
- * key ID, as text. Resolves to the statements of checkKeyStatement in the order of the rotations, and why others were not
- * found: errors, with `unread` if the statement could not be read.
+ * Follows the rotations of a log from the known keys to the keys that signed a note. `read` resolves to the statement
+ * of a key ID, as text. Resolves to the statements of checkKeyStatement in the order of the rotations, and to the
+ * errors of the others, with `unread` if the statement could not be fetched.
  */
 export async function findKeyStatements(note, known, read) {
   const [asked, found, errors] = [new Set(), [], []];

@@ -3,9 +3,9 @@
 import { LedgerError, Malformed, Mismatch } from "../errors.js";
 import { parseLogKey, readCheckpoint } from "../log/note.js";
 
-// A known key is {key, from, to}: `key` of parseLogKey signs trees of the sizes [from, to). `to` is undefined while it
-// has no end. An accepted key is {vkey, by, from_size}: the key `vkey` signs trees of that size and larger ones, and the
-// key `by`, which vouched for it, only smaller ones.
+// A known key is {key, from, to}: `key` from parseLogKey signs trees of the sizes [from, to). `to` is undefined if it
+// has no end. An accepted key is {vkey, by, from_size}: the key `vkey` signs trees of that size and larger ones, and
+// the key `by`, which vouched for it, only smaller ones.
 
 /** The maximum number of keys of one log that a reader remembers. */
 export const maxKnownKeys = 256;

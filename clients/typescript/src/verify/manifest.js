@@ -1,4 +1,4 @@
-// The manifest of an evidence pack and the documents whose content is the operator's word.
+// The manifest of an evidence pack, and the documents whose content is an unverified operator claim.
 
 import { fromMultikey, fromUTF8 } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
@@ -39,7 +39,7 @@ const requestForms = {
 const countNames = ["entries", "records", "envelopes", "approvals", "erasures", "erased", "agents", "policies"];
 const countForms = Object.fromEntries(countNames.map((n) => [n, is.natural]));
 
-/** Reads a canonical text of an object of exactly these members. */
+/** Parses the canonical text of an object with exactly these members. */
 export function canonicalObject(source, forms, options) {
   const text = typeof source === "string" ? source : fromUTF8(source);
   const value = parse(text);
@@ -49,8 +49,8 @@ export function canonicalObject(source, forms, options) {
 }
 
 /**
- * Reads the manifest and compares each other file with it. Resolves to the manifest and its SHA-256 in hex. No content
- * counts before this.
+ * Parses the manifest and compares every other file with it. Resolves to the manifest and its SHA-256 in hex. No
+ * content counts before this.
  */
 export async function readManifest(archive) {
   const raw = await archive.content("manifest.json", 1 << 20);
@@ -70,7 +70,7 @@ async function checkFiles(m, archive) {
   if (m.files.length !== names.length) throw new Mismatch("files and the manifest");
   for (const [i, f] of m.files.entries()) {
     checkForm(f, { name: is.text, sha256: is.hash, size: is.natural });
-    const digest = await archive.digest(names[i]); // a container that gives another size is found here
+    const digest = await archive.digest(names[i]); // fails if the container states another size than the content has
     if (f.name !== names[i] || f.size !== archive.files.get(names[i]).size) throw new Mismatch(`name and size of file ${i + 1}`);
     if (f.sha256 !== digest) throw new Mismatch(`digest of ${f.name}`);
   }
@@ -85,7 +85,7 @@ function checkRequest(m) {
   if (natural(to) && m.end !== Math.min(Number(to), m.tree_size)) throw new Mismatch("request: to and end");
 }
 
-/** Reports whether a tool fits the glob of a request. */
+/** Reports whether a tool matches the glob of a request. */
 export function fitsTool(pattern, tool) {
   if (tool === undefined) return false;
   const [wanted, have] = [pattern.split("."), tool.split(".")];
@@ -120,7 +120,7 @@ const agentKeyForms = {
   compromised_from: orNull(is.natural),
 };
 
-/** Reads agents.json: the keys of each agent, as key id LF Multikey. */
+/** Parses agents.json: the keys of each agent, as key ID LF Multikey. */
 export function readAgents(raw) {
   const found = new Map();
   let last = "";

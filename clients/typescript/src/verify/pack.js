@@ -17,10 +17,10 @@ import { Voters, voteLines } from "./voters.js";
 import { timeWords } from "./words.js";
 
 /**
- * Verifies an evidence pack: a ZIP file as bytes, or as a Blob or File, which is read by slices; or the files of a folder, as
- * Files or as pairs of a path and of bytes or a Blob. The bound of its memory does not depend on the pack's size. A File that
- * can't be read throws the platform's error. `given`: key, policy, keys as for bundles; manifest, the hex digest that the
- * log's event of the export names; require "full" asks for envelopes.
+ * Verifies an evidence pack: a ZIP file as bytes, or as a Blob or File, which is read in slices; or the files of a
+ * folder, as Files or as pairs of a path and bytes or a Blob. Its memory bound does not depend on the pack's size. If a
+ * File cannot be read, it throws the platform's error. `given`: key, policy, keys as for bundles; manifest, the hex
+ * digest in the log's event of the export; require "full" requires envelopes.
  */
 export async function verifyPack(pack, given = {}) {
   const trust = new Trust(given);
@@ -75,7 +75,7 @@ async function namedCosignatures(trust, note) {
   return all.map((c) => named(c.key.name, c.time, trust.now));
 }
 
-/** Resolves to the report of a pack in which all is right. */
+/** Resolves to the report of a correct pack. */
 async function checkPack(source, trust) {
   const archive = await Archive.open(source);
   const { manifest: m, digest } = await readManifest(archive);
@@ -128,7 +128,7 @@ function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, check
   };
 }
 
-/** Names what no check covers, in the words of `aps verify`. */
+/** Lists what no check covers, in the words of `aps verify`. */
 function notCovered({ begin, request }, approvals, actionsUnchecked, voters) {
   const { agent_id: agent, tool, trace_id: trace, envelopes } = request;
   const filtered = agent !== null || tool !== null || trace !== null;
@@ -151,7 +151,7 @@ function notCovered({ begin, request }, approvals, actionsUnchecked, voters) {
   return [...names, "keys.json, policy, report.html"];
 }
 
-/** Opens the checkpoint under the reader's trust, or under the pack's own keys where nothing is trusted. */
+/** Opens the checkpoint under the reader's trust, or under the pack's own keys if nothing is trusted. */
 async function openPackCheckpoint(note, trust, keys) {
   const { size } = readCheckpoint(note);
   if (trust.keys.length > 0) return trust.open(note, size);
@@ -162,7 +162,10 @@ async function openPackCheckpoint(note, trust, keys) {
   throw new Unproved("keys of the pack: wrong signature", true);
 }
 
-/** Checks sizes and names of the policies' files. Their digests were compared, and readShown compares names and records. */
+/**
+ * Checks sizes and names of the policy files. Their digests were already compared, and readShown compares names and
+ * records.
+ */
 function checkPolicies({ m }) {
   for (const { name, sha256, size } of m.files.filter((f) => f.name.startsWith("policies/"))) {
     if (size > 1 << 20 || name !== `policies/${sha256}.json`) throw new Mismatch("policies: digest");

@@ -1,4 +1,4 @@
-// The .ndjson files of an evidence pack, line by line: records and envelopes side by side, approvals.
+// The .ndjson files of an evidence pack, line by line: records and envelopes in parallel, and approvals.
 
 import { sha256hex } from "../crypto/sha256.js";
 import { parse } from "../canonical/parse.js";
@@ -9,8 +9,8 @@ import { checkForm, is, isObject, listOf } from "./forms.js";
 import { canonicalObject, fitsTool } from "./manifest.js";
 
 /**
- * Steps 6 to 8. Resolves to the numbers of records, envelopes, erased events, agents and policies, and of signatures that
- * can't be checked.
+ * Steps 6 to 8. Resolves to the numbers of records, envelopes, erased events, agents and policies, and of signatures
+ * that cannot be checked.
  */
 export async function readShown(pack, coverage) {
   const { m, archive } = pack;
@@ -44,7 +44,7 @@ export async function readShown(pack, coverage) {
   return { ...counts, ...named.counts() };
 }
 
-/** Reads a record and checks it (step 6). */
+/** Parses and checks a record (step 6). */
 async function readRecord({ m, hashes }, text, last) {
   const r = parseRecord(text);
   if (r.origin !== m.origin || r.organization_id !== m.organization_id) throw new Mismatch("records.ndjson: log");
@@ -55,7 +55,7 @@ async function readRecord({ m, hashes }, text, last) {
   return r;
 }
 
-/** The agents and policies that shown records name: the pack has all of those, and no others. */
+/** The agents and policies that shown records name: the pack must contain exactly these. */
 class Named {
   constructor({ m, known }) {
     this.known = known;
@@ -75,7 +75,7 @@ class Named {
     this.agents.add(r.agent_id);
   }
 
-  /** Returns how many there are. Throws Mismatch for one that no record names. */
+  /** Returns their numbers. Throws Mismatch if no record names one of them. */
   counts() {
     if (this.agents.size !== this.known.size) throw new Mismatch("agents.json and the records");
     if ([...this.policies.values()].includes(false)) throw new Mismatch("policies: number");
@@ -83,7 +83,7 @@ class Named {
   }
 }
 
-/** Reads an envelope that belongs to a record, and checks the signature where the form needs it. */
+/** Parses an envelope that belongs to a record, and checks the signature if the form requires the envelope. */
 async function belonging(text, r) {
   const e = parseEnvelope(text);
   checkEnvelopeOf(r, e);
@@ -117,9 +117,9 @@ export async function checkStatement(m, r, text, kind) {
 const optionalText = (v) => v === undefined || is.text(v);
 const personForms = { account_id: is.someText, email: is.text };
 
-/** Step 9. Resolves to the number of approvals, and to that of those without payload. */
+/** Step 9. Resolves to the number of approvals, and the number of those without payload. */
 export async function readApprovals(pack) {
-  const names = new Set(); // hashes, because an id may be as long as a line
+  const names = new Set(); // hashes, because an ID may be as long as a line
   let [before, actionsUnchecked] = [0, 0];
   for await (const line of pack.archive.lines("approvals.ndjson", 20_000)) {
     const a = canonicalObject(line, { approval_id: is.someText, events: listOf(isObject) }, { closed: false });
@@ -134,7 +134,7 @@ export async function readApprovals(pack) {
   return { approvals: names.size, actionsUnchecked };
 }
 
-/** Compares the action and the voters that a line shows with what its events say. */
+/** Compares the action and the voters in a line with its events. */
 function checkAction(m, a, { action, actors }) {
   for (const name of ["action_digest", "agent_id", "tool_name"]) {
     if (!optionalText(a[name])) throw new Malformed("approvals.ndjson: " + name);

@@ -1,13 +1,16 @@
-// Where the bytes of an evidence pack come from: bytes in memory, or a Blob (a File is one), which is read by slices.
+// Where the bytes of an evidence pack come from: bytes in memory, or a Blob (such as a File), which is read in slices.
 
 import { Malformed } from "../errors.js";
 
-/** The most bytes that are read at once, but for documents, which have bounds of their own. It is a multiple of 32. */
+/**
+ * The maximum number of bytes that are read at once, except for documents, which have their own bounds. It is a
+ * multiple of 32.
+ */
 export const sliceBytes = 1 << 18;
 
 /**
- * Returns the size in bytes and the function that reads [begin, end) of them. A Blob is never read whole. What can't be
- * read throws the platform's error, because it says nothing about the pack.
+ * Returns the size in bytes and the function that reads [begin, end) of them. A Blob is never read as a whole. If it
+ * cannot be read, the function throws the platform's error, because that proves nothing about the pack.
  */
 export function sourceOf(pack) {
   if (pack instanceof Uint8Array) return { size: pack.length, read: async (begin, end) => pack.subarray(begin, end) };

@@ -9,7 +9,7 @@ import { namesKey } from "./check.js";
 import { addAccepted, signedSize } from "./knownkeys.js";
 
 /**
- * The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms), and
+ * A reader's keys and policy. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms), and
  * accepted: the keys that a log stated under a known key (keystatement.js).
  */
 export class Trust {
@@ -24,7 +24,7 @@ export class Trust {
     for (const accepted of given.accepted ?? []) this.#accept(accepted);
   }
 
-  /** Adds an accepted key. The key that vouched for it counts for smaller trees only from then on. */
+  /** Adds an accepted key. From then on, the key that vouched for it counts only for smaller trees. */
   #accept(accepted) {
     const all = addAccepted(this.#pinned, accepted);
     const current = all.filter((k) => k.to === undefined);
@@ -37,7 +37,7 @@ export class Trust {
     return this.keys.map((key) => ({ key, from: this.starts.get(key.text) ?? 0n, to: undefined }));
   }
 
-  /** The keys of a log with the sizes of the trees that each signs, as knownkeys.js has them. */
+  /** Returns the keys of a log with the sizes of the trees that each signs, in the form of knownkeys.js. */
   keysOf(origin) {
     return [...this.#pinned, ...this.others].filter((k) => k.key.name === origin);
   }
@@ -49,7 +49,7 @@ export class Trust {
     return listed;
   }
 
-  /** All keys that are given, for trees of any size. */
+  /** All given keys, for trees of any size. */
   get known() {
     return [...this.keys, ...this.others.map((k) => k.key)];
   }
@@ -58,7 +58,7 @@ export class Trust {
     return this.policy ? [...this.policy.witnesses.values()] : [];
   }
 
-  /** Options of check: of the keys that are trusted, one that the bundle names, or else one of its log. */
+  /** Returns options of check with a trusted key that the bundle names, or else a trusted key of its log. */
   options(bundle) {
     const options = { retired: this.others, witnesses: this.witnesses, now: this.now, key: undefined };
     for (const key of this.keys) {
@@ -69,8 +69,8 @@ export class Trust {
   }
 
   /**
-   * Resolves to the checkpoint, opened by whichever key of its log signed it. The error of a checkpoint that only other
-   * keys signed has them as `unknown`.
+   * Resolves to the checkpoint, opened with the key of its log that signed it. If only other keys signed, the error
+   * lists them as `unknown`.
    */
   async open(note, size) {
     const keys = [...this.keys];

@@ -1,10 +1,10 @@
-// A bundle in which all is right but that another key signed than those given proves nothing wrong.
+// A bundle that is correct except that an unknown key signed it proves nothing wrong.
 
 import { Malformed } from "../errors.js";
 import { parseLogKey } from "../log/note.js";
 import { check, namesKey } from "./check.js";
 
-/** Resolves to name and key id of the keys that signed and are not given, if nothing else is wrong; else []. */
+/** Resolves to name and key ID of the unknown keys that signed, if nothing else is wrong; otherwise to []. */
 export async function unknownKeys(bundle, options) {
   const unknown = [];
   const believed = believe(bundle, options, unknown);

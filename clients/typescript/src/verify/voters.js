@@ -1,4 +1,5 @@
-// Signed votes in evidence packs (docs/signed-votes.md): the passkeys that are registered as voter keys, and the votes that they signed.
+// Signed votes in evidence packs (docs/signed-votes.md): the passkeys registered as voter keys, and the votes that they
+// signed.
 
 import { unhex } from "../bytes.js";
 import { PasskeyKey, checkAssertion, keyText, readAssertion, unbase64url, voteText } from "../crypto/passkey.js";
@@ -13,11 +14,14 @@ import { checkStatement } from "./packlines.js";
 const kind = "ledger_voter_key";
 const file = "voters.ndjson";
 const maxLines = 10_000;
-const maxVotes = 1000; // that a report lists
+const maxVotes = 1000; // in a report
 
 const provenForms = { entry: is.text, envelope: is.text, proof: listOf(is.hash), record: is.text };
 
-/** Reads a statement of the service with its proof under the checkpoint. Resolves to its record and the envelope's members. */
+/**
+ * Parses a statement of the service with its proof under the checkpoint. Resolves to its record and the envelope's
+ * members.
+ */
 export async function readProven(m, line, action) {
   const x = canonicalObject(line, provenForms);
   const r = parseRecord(x.record);
@@ -42,7 +46,7 @@ export class Voters {
     this.#m = m;
   }
 
-  /** How many lines there are. */
+  /** The number of lines. */
   get lines() {
     return this.#events.length;
   }
@@ -52,7 +56,7 @@ export class Voters {
     return this.#events[0]?.at;
   }
 
-  /** Reads voters.ndjson, if the pack has it. */
+  /** Reads voters.ndjson, if the pack contains it. */
   static async read({ m, archive }) {
     const voters = new Voters(m);
     if (!archive.files.has(file)) return voters;
@@ -64,7 +68,7 @@ export class Voters {
     return voters;
   }
 
-  /** Checks and adds the event at an index, which is above those before. */
+  /** Checks and adds the event at an index, which must be larger than the previous ones. */
   async add(payload, receivedAt, at) {
     const event = await this.#readEvent(payload, receivedAt, at);
     if (event.at <= (this.#events.at(-1)?.at ?? -1)) throw new Mismatch(file + ": order");
@@ -112,7 +116,7 @@ export class Voters {
     return last;
   }
 
-  /** Notes a shown event of the service: one about a listed voter key has a line, if a vote needs it. */
+  /** Records a shown event of the service. One about a listed voter key must have a line if a vote needs it. */
   checkListed(e, at) {
     if (e.action_kind !== kind || this.lines === 0) return;
     const { transition, account_id: account, credential_id: credential } = e.payload;
@@ -123,7 +127,7 @@ export class Voters {
     if (transition === "registered") key.unlisted ??= at;
   }
 
-  /** Checks the vote in an event about an approval, if it has one. */
+  /** Checks the vote, if any, in an event about an approval. */
   async checkVote(r, e) {
     const { approval_id: approval, vote, signed, action_digest: action } = e.payload;
     const [account] = e.actor_principal.split("/", 1);
@@ -157,7 +161,7 @@ export class Voters {
     return key.said;
   }
 
-  /** Checks that the pack has the events that its votes need, and no others. It is called behind the last vote. */
+  /** Checks that the pack contains exactly the events that its votes need. Call it after the last vote. */
   checkUsed() {
     for (const event of this.#events.toReversed()) {
       if (event.credential === undefined) continue;
@@ -195,7 +199,7 @@ function isParty(rpId, origin) {
   return m[2] === rpId || m[2].endsWith("." + rpId);
 }
 
-/** Returns the place of the first event at an index or behind it. */
+/** Returns the position of the first event at or after an index. */
 function firstAt(events, at) {
   let [low, high] = [0, events.length];
   while (low < high) {

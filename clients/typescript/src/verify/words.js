@@ -102,7 +102,7 @@ function signatureWords(b) {
   }
 }
 
-/** Describes the predecessor that the first event of a log names. The bundle was found right. */
+/** Describes the predecessor that the first event of a log names. The bundle must be correct. */
 function successionLines(b) {
   if (b.log_index !== 0 || !b.record || !b.envelope) return [];
   try {
@@ -121,7 +121,7 @@ function successionLines(b) {
   }
 }
 
-/** Returns the origin of the log that succeeds another: /2, then /3 behind the first one's. */
+/** Returns the origin of the log's successor, which ends in /2, then /3. */
 function next(origin) {
   const m = /^(.*\/o\/[^/]+)\/([1-9][0-9]{0,8})$/.exec(origin);
   return m ? `${m[1]}/${Number(m[2]) + 1}` : origin + "/2";

@@ -2,7 +2,7 @@ import type { INodeProperties } from 'n8n-workflow';
 
 import { showFor, text } from './show';
 
-/** The act that is asked about or reported: who, with which tool, with which parameters. */
+/** The act to ask about or to report: the actor, the tool and the parameters. */
 export const act: INodeProperties[] = [
 	text('Agent ID', 'agentId', "The agent that acts. Empty: the one of the credential. In a run it is the run's agent", {
 		displayOptions: showFor('check', 'report', 'startRun', 'useApproval'),

@@ -44,7 +44,7 @@ export const event: INodeProperties[] = [
 	}),
 ];
 
-/** The members that few events need. `timeout` is there for all operations. */
+/** Members that few events need. `timeout` applies to all operations. */
 export const options: INodeProperties = {
 	displayName: 'Options',
 	name: 'options',

@@ -59,8 +59,8 @@ export const operation: INodeProperties = {
 };
 
 /**
- * The outputs by operation. The first one of several is that of the permission, and failed items go to
- * the last one.
+ * The outputs by operation. If there are several, the first one is for permitted items, and failed items go to the last
+ * one.
  */
 export const outputs = `={{ ({
 	check: [{ type: "main", displayName: "Allowed" }, { type: "main", displayName: "Needs approval" }, { type: "main", displayName: "Denied" }],

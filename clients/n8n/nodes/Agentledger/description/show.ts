@@ -1,6 +1,8 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-/** The operations of the node. `sendAndWait` is n8n's own name: for it n8n checks the signature of the resume URL. */
+/**
+ * The operations of the node. `sendAndWait` is n8n's own name, for which n8n checks the signature of the resume URL.
+ */
 export type Operation =
 	'check' | 'sendAndWait' | 'readApproval' | 'report' | 'startRun' | 'step' | 'completeRun' | 'useApproval';
 
@@ -9,7 +11,7 @@ export function showFor(...operations: Operation[]): IDisplayOptions {
 	return { show: { operation: operations } };
 }
 
-/** A text parameter. `more` holds what differs from an optional, empty one. */
+/** A text parameter. `more` contains the differences from an optional, empty one. */
 export function text(displayName: string, name: string, description: string, more: Partial<INodeProperties>): INodeProperties {
 	return { displayName, name, type: 'string', default: '', description, ...more } as INodeProperties;
 }
