@@ -3,7 +3,9 @@
 // Invariants:
 //
 //   - The child's environment contains none of this program's own variables (APS_…), because they hold credentials.
-//   - Each child has its own process group. Close ends the child and its descendants in the group.
+//   - Each child has its own process group. Close ends the child and all of its descendants in the group.
+//   - On Linux the system kills the child when this program ends in any way, also by SIGKILL. On other systems, and for
+//     the child's descendants, such an end closes the standard input only.
 package childprocess
 
 import (
@@ -19,9 +21,9 @@ import (
 
 // Command is a program to start.
 type Command struct {
-	Args   []string          // working folder; if empty, the current one
-	Env    map[string]string // receives the program's standard error
-	Dir    string            // working folder; "" is this program's
+	Args   []string          // the program and its arguments
+	Env    map[string]string // added to the environment
+	Dir    string            // working folder; if empty, the current one
 	Stderr io.Writer         // receives the program's diagnostics
 	// Patience is how long Close waits after closing the input, and again after SIGTERM. If zero, 5 s.
 	Patience time.Duration
@@ -55,7 +57,7 @@ func (c Command) Start() (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start program: %w", err)
 	}
-	if err := command.Start(); err != nil {
+	if err := start(command); err != nil {
 		return nil, fmt.Errorf("start program: %w", err)
 	}
 	p := &Process{Input: input, Output: output, command: command, patience: c.Patience}
@@ -82,10 +84,11 @@ func environment(own []string, added map[string]string) []string {
 // Kill kills the process and its descendants at once. The caller must still call Close.
 func (p *Process) Kill() { endGroup(p.command, true) }
 
-// Close closes the input and waits until the process has ended. A process that does not end in time gets SIGTERM and
-// then SIGKILL.
+// Close closes the input and waits until the process and its descendants have ended. Those that do not end in time get
+// SIGTERM and then SIGKILL.
 func (p *Process) Close() error {
 	p.closeOnce.Do(func() {
+		defer endDescendants(p.command, p.patience)
 		_ = p.Input.Close() // an error means that the process has ended
 		ended := make(chan error, 1)
 		go func() { ended <- p.command.Wait() }()
