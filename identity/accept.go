@@ -12,11 +12,10 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// tokenHeader has the token of an invitation in a preview, because a query would be in logs.
+// tokenHeader carries the token of an invitation in a preview: in the query, the token would appear in logs.
 const tokenHeader = "X-Invitation-Token"
 
-// findInvitation returns the invitation of a token and its organization. Wrong tokens are counted by
-// network.
+// findInvitation returns the invitation of a token and its organization. It counts wrong tokens by network.
 func (s *Server) findInvitation(r *request, text string) (invitedTo, error) {
 	if text == "" {
 		return invitedTo{}, errRequired("token")
@@ -47,7 +46,7 @@ func (s *Server) readInvitation(ctx context.Context, text string) (found invited
 	return found, err
 }
 
-// invitedTo is an invitation as its holder found it.
+// invitedTo is an invitation as the holder of its token found it.
 type invitedTo struct {
 	member.Invitation
 	token member.Token
@@ -77,11 +76,11 @@ type acceptance struct {
 	DisplayName string `json:"display_name"`
 	Password    string `json:"password"`
 
-	// Passkey is that of the account, or of the account that is made.
+	// Passkey belongs to the account of the invited address, or to the account that the acceptance creates.
 	Passkey *newPasskey `json:"passkey"`
 }
 
-// acceptInvitation makes the holder of a token a member and signs the person in to the organization.
+// acceptInvitation makes the holder of a token a member and opens a session in the organization.
 func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	var body acceptance
 	text, err := edge.ReadBody(r.Request, r.body)
@@ -98,7 +97,7 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	if err := s.Edge.CheckOwnerByBody(r.Context(), found.Tenant, text); err != nil {
 		return err
 	}
-	if body.Passkey == nil { // its challenge is good for one try
+	if body.Passkey == nil { // the challenge of a passkey can be used only once, so a passkey's request is not repeated
 		r.moves = found.Tenant
 	}
 	if err := s.checkActive(r.Request, found.Tenant); err != nil {
@@ -121,8 +120,8 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	return writeSignedIn(w, answer, err)
 }
 
-// acceptSignedIn accepts for the account of the session, which continues in the organization. A mailed token takes an
-// unproved account over, so it needs a new password or passkey.
+// acceptSignedIn accepts the invitation for the account of the session, which then continues in the organization. A
+// mailed token takes over an unproved account, so that account needs a new password or passkey.
 func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invitedTo) error {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -138,8 +137,8 @@ func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invite
 	return s.enterOrganization(w, r, found.Tenant)
 }
 
-// ensureInvited returns the account of the invited address, whose password or passkey it has to be,
-// and makes it when there is none.
+// ensureInvited returns the account of the invited address after checking its password or passkey. It creates the
+// account if there is none.
 func (s *Server) ensureInvited(
 	r *request, found *invitedTo, body acceptance,
 ) (who account.Account, by account.Method, err error) {
@@ -154,7 +153,8 @@ func (s *Server) ensureInvited(
 	return who, account.ByPassword, err
 }
 
-// ensureByPasskey makes the account of a new passkey if the address has none, or takes over an unproved one.
+// ensureByPasskey returns the account of a known passkey. Otherwise it takes over an unproved account of the address,
+// or creates an account with the new passkey.
 func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) (account.Account, error) {
 	if found.known {
 		return s.usePasskey(r, body.Passkey.Credential)
@@ -182,7 +182,7 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 	return who, err
 }
 
-// nameInvited sets the display name of an account that was created or taken over, unless name is empty.
+// nameInvited sets the display name of an account that was just created or taken over, unless the name is empty.
 func (s *Server) nameInvited(ctx context.Context, who *account.Account, name string) error {
 	if name == "" {
 		return nil
@@ -215,7 +215,7 @@ func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance)
 	return who, s.checkPasswordAlone(ctx, who)
 }
 
-// checkPasswordAlone refuses an account whose password is not enough to sign in.
+// checkPasswordAlone returns an error if the account's password does not suffice to sign in.
 func (s *Server) checkPasswordAlone(ctx context.Context, who account.Account) error {
 	factors, err := s.Factors.Summary(ctx, who.ID)
 	if err == nil && len(factors.Second()) > 0 {
@@ -235,8 +235,8 @@ func (s *Server) enterOrganization(w http.ResponseWriter, r *request, t id.Tenan
 	return writeSignedIn(w, answer, err)
 }
 
-// switchOrganization moves a session to another organization of its account. The account accepts
-// an offered membership by that, as by signing in to the organization.
+// switchOrganization moves a session to another organization of its account. This accepts an offered membership, as
+// signing in to the organization does.
 func (s *Server) switchOrganization(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *Server) currentSession(r *request) (*account.Session, error) {
 	return s.Accounts.Session(r.Context(), s.sessionToken(r.Request))
 }
 
-// stepUp proves again that the person of a session is there. The session goes on under a new token.
+// stepUp confirms the identity of the session's person again. The session continues under a new token.
 func (s *Server) stepUp(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Password string         `json:"password"`
@@ -43,7 +43,7 @@ func (s *Server) stepUp(w http.ResponseWriter, r *request) error {
 	return writeSignedIn(w, answer, err)
 }
 
-// changePassword ends all sessions of the account and begins a new one.
+// changePassword ends all sessions of the account and opens a new one.
 func (s *Server) changePassword(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *request) error {
 	return writeSignedIn(w, answer, err)
 }
 
-// patchAccount changes the wishes of the person.
+// patchAccount changes the person's own settings.
 func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusOK, wire.Sessions{Sessions: shown})
 }
 
-// nameOrganizations returns the organizations of an account by their handle.
+// nameOrganizations returns the organizations of an account, by tenant.
 func (s *Server) nameOrganizations(r *request, who account.ID) (map[id.Tenant]*wire.NamedOrganization, error) {
 	places, err := s.Accounts.Places(r.Context(), who)
 	if err != nil {
@@ -134,9 +134,9 @@ func (s *Server) endSession(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	wished := chi.URLParam(r.Request, "session")
+	wanted := chi.URLParam(r.Request, "session")
 	n, err := s.Accounts.EndSessions(r.Context(), session.Account, s.describeVisit(r),
-		func(l account.ListedSession) bool { return l.ID == wished })
+		func(l account.ListedSession) bool { return l.ID == wanted })
 	if err != nil {
 		return err
 	}

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// AddressOf returns an Options.Address that takes the last address in a header,
-// which is the one that the nearest proxy has seen. Earlier addresses in the
-// header are claims of the client. Where the header holds no address, and for the
-// name "", the address is the peer's.
+// AddressOf returns a function for Options.Address that takes the last address in a header, which is the one that the
+// nearest proxy saw. The client can forge all earlier addresses in the header. If the header holds no address, or its
+// name is "", the function returns the address of the peer.
 func AddressOf(header string) func(*http.Request) netip.Addr {
 	return func(r *http.Request) netip.Addr {
 		if values := r.Header.Values(header); header != "" && len(values) > 0 {
@@ -23,7 +22,7 @@ func AddressOf(header string) func(*http.Request) netip.Addr {
 	}
 }
 
-// parseAddress reads an address, with or without a port.
+// parseAddress parses an address, with or without a port.
 func parseAddress(s string) (netip.Addr, bool) {
 	if p, err := netip.ParseAddrPort(s); err == nil {
 		return p.Addr().Unmap().WithZone(""), true

@@ -39,12 +39,12 @@ func (s *Server) signIn(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if second := factors.Second(); len(second) > 0 {
-		return s.askSecond(w, who, body.OrganizationID, second)
+		return s.requireSecondFactor(w, who, body.OrganizationID, second)
 	}
 	return s.enterBy(w, r, who, body.OrganizationID, account.ByPassword)
 }
 
-// openSession begins a session and returns the answer to it, beside its cookie.
+// openSession opens a session, sets its cookie and returns the answer.
 func (s *Server) openSession(
 	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, by account.Method,
 ) (*wire.SignedIn, error) {
@@ -63,7 +63,7 @@ func (s *Server) openSessionFrom(
 	return s.welcomePerson(w, r, token, session)
 }
 
-// writeSignedIn answers a session that begins or goes on.
+// writeSignedIn writes the answer for a session that was opened or continues.
 func writeSignedIn(w http.ResponseWriter, answer *wire.SignedIn, err error) error {
 	if err != nil {
 		return err
@@ -71,13 +71,13 @@ func writeSignedIn(w http.ResponseWriter, answer *wire.SignedIn, err error) erro
 	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 
-// describeVisit says where a request comes from.
+// describeVisit describes where a request comes from.
 func (s *Server) describeVisit(r *request) account.Visit {
 	return account.Visit{Address: s.Address(r.Request).String(), Program: r.UserAgent(),
 		Browser: s.findBrowser(r.Request)}
 }
 
-// welcomePerson sets the cookies of a session that begins and of its browser, and returns the answer.
+// welcomePerson sets the cookies of a new session and of its browser, and returns the answer.
 func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
 	session *account.Session) (*wire.SignedIn, error) {
 	answer, err := s.describeSession(r.Context(), session)
@@ -88,13 +88,13 @@ func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
 	return answer, s.rememberBrowser(w, r, session.Email)
 }
 
-// chooseOrganization returns the organization that a session is to be in: the one that is wished,
-// else the one that the account has been in longest and that lets sessions of the method act. An
-// offer is accepted by wishing for that organization, or when the account is in none.
+// chooseOrganization returns the organization for a session: the requested one, or else the one that the account has
+// been in longest and that accepts the method. It accepts an offered membership if that organization was requested or
+// the account is in no other.
 func (s *Server) chooseOrganization(
-	ctx context.Context, who account.ID, wished id.Organization, by account.Method,
+	ctx context.Context, who account.ID, requested id.Organization, by account.Method,
 ) (id.Tenant, error) {
-	chosen, err := s.choosePlace(ctx, who, wished, by)
+	chosen, err := s.choosePlace(ctx, who, requested, by)
 	if err != nil {
 		return 0, err
 	}
@@ -104,24 +104,24 @@ func (s *Server) chooseOrganization(
 	return chosen.Tenant, err
 }
 
-// choosePlace is chooseOrganization without the acceptance of an offer: it changes nothing.
+// choosePlace is chooseOrganization without accepting an offer: it changes nothing.
 func (s *Server) choosePlace(
-	ctx context.Context, who account.ID, wished id.Organization, by account.Method,
+	ctx context.Context, who account.ID, requested id.Organization, by account.Method,
 ) (account.Membership, error) {
 	places, err := s.openPlaces(ctx, who)
 	if err != nil {
 		return account.Membership{}, err
 	}
-	return s.chooseMembership(ctx, places, wished, by)
+	return s.chooseMembership(ctx, places, requested, by)
 }
 
-// chooseMembership returns the one of places that is wished, or by default; 403 when there is none.
+// chooseMembership returns the requested one of the places, or the default; fault.Forbidden if there is none.
 func (s *Server) chooseMembership(ctx context.Context, places []account.Membership,
-	wished id.Organization, by account.Method) (account.Membership, error) {
-	if wished == (id.Organization{}) {
+	requested id.Organization, by account.Method) (account.Membership, error) {
+	if requested == (id.Organization{}) {
 		return s.chooseFirst(ctx, places, by)
 	}
-	t, err := s.Orgs.ByID(ctx, wished)
+	t, err := s.Orgs.ByID(ctx, requested)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return account.Membership{}, err
 	}
@@ -132,8 +132,8 @@ func (s *Server) chooseMembership(ctx context.Context, places []account.Membersh
 	return places[at], s.checkMethod(ctx, t, by)
 }
 
-// chooseFirst returns the first of places, members first, and rather one that lets sessions of the
-// method act.
+// chooseFirst returns the first of the places, preferring those that are not only offered and whose organization
+// accepts the method.
 func (s *Server) chooseFirst(
 	ctx context.Context, places []account.Membership, by account.Method,
 ) (account.Membership, error) {
@@ -154,7 +154,7 @@ func (s *Server) chooseFirst(
 
 func errNoMember() error { return fault.New(fault.Forbidden, "Not a member of the organization") }
 
-// checkMethod returns fault.Forbidden when sessions of a method can't act in an organization.
+// checkMethod returns fault.Forbidden if the organization does not accept sessions that were opened by the method.
 func (s *Server) checkMethod(ctx context.Context, t id.Tenant, by account.Method) error {
 	required, err := s.Orgs.SignIn(ctx, t)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Server) checkMethod(ctx context.Context, t id.Tenant, by account.Method
 	return account.Method(required).Allow(by)
 }
 
-// openPlaces returns the places of an account that it may enter: no suspended ones, and for an unproved account no
+// openPlaces returns the places that an account may enter: no suspended ones and, if the account is unproved, no
 // offered ones.
 func (s *Server) openPlaces(ctx context.Context, who account.ID) ([]account.Membership, error) {
 	places, err := s.Accounts.Places(ctx, who)
@@ -217,7 +217,7 @@ func permissionNames(role account.Role) []string {
 	return names
 }
 
-// sessionCookie holds a token for some seconds; fewer than one take it away.
+// sessionCookie returns a cookie that holds a token for so many seconds; a negative number deletes the cookie.
 func (s *Server) sessionCookie(token string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: s.cookie, Value: token, Path: "/", MaxAge: seconds,
@@ -243,7 +243,7 @@ func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
 	return writeSignedIn(w, answer, err)
 }
 
-// sessionToken returns the session token of a request, "" when it has none.
+// sessionToken returns the session token of a request, or "" if it has none.
 func (s *Server) sessionToken(r *http.Request) string {
 	c, err := r.Cookie(s.cookie)
 	if err != nil {

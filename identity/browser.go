@@ -15,7 +15,7 @@ const (
 	browserLife    = 180 * 24 * time.Hour
 )
 
-// knownBrowser is the content of the cookie by which a browser is known. It lets nobody in.
+// knownBrowser is the content of the cookie that identifies a browser. The cookie does not authenticate anybody.
 type knownBrowser struct {
 	Name    string     `json:"name"`
 	Address id.Hash    `json:"address"`
@@ -24,7 +24,7 @@ type knownBrowser struct {
 
 func (s *Server) browserCookieName() string { return s.cookie + "_browser" }
 
-// findBrowser returns the browser of a request; the zero value for one that is not known.
+// findBrowser returns the browser of a request, or the zero value if the browser is not known.
 func (s *Server) findBrowser(r *http.Request) account.Browser {
 	c, err := r.Cookie(s.browserCookieName())
 	if err != nil || s.Browsers == nil {
@@ -38,7 +38,7 @@ func (s *Server) findBrowser(r *http.Request) account.Browser {
 	return account.Browser{Name: known.Name, Address: known.Address}
 }
 
-// rememberBrowser sets the cookie by which the browser is known from now on, unless it is known.
+// rememberBrowser sets the cookie that identifies the browser, unless the browser already has one for the address.
 func (s *Server) rememberBrowser(w http.ResponseWriter, r *request, email string) error {
 	address := account.HashAddress(email)
 	if s.Browsers == nil || s.findBrowser(r.Request).Address == address {

@@ -6,9 +6,9 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// askEmail mails a link to a new address of the account. The answer is the same for an address of
-// another account.
-func (s *Server) askEmail(w http.ResponseWriter, r *request) error {
+// beginEmailChange mails a link to a new address for the account. The answer does not reveal whether another account
+// has the address.
+func (s *Server) beginEmailChange(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
 		return err
@@ -27,9 +27,9 @@ func (s *Server) askEmail(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// confirmEmail gives the account the address that the token was mailed to. It ends all sessions of
-// the account and begins a new one, whose proof of a factor is as old as it was. An account that was not proved before
-// is taken over and gets a new password.
+// confirmEmail gives the account the address that the token was mailed to. It ends all sessions of the account and
+// opens a new one, whose proof of a factor keeps its age. A previously unproved account is taken over and gets a new
+// password.
 func (s *Server) confirmEmail(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {

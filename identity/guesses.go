@@ -11,17 +11,16 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
-// Wrong platform secrets that a network may give to all nodes together: so many at once, then
-// one in each interval. A caller that knows the secret needs fewer attempts, because a secret has at
-// least 16 characters and is pasted.
+// Limits on wrong platform secrets from one network, for all nodes together: a burst, then one per interval. A caller
+// that knows the secret needs few attempts: a secret has at least 16 characters, so it is pasted.
 const (
 	guessBurst   = 10
 	guessEvery   = 30 * time.Second
 	guessTracked = 1 << 15 // networks
 )
 
-// secretAttempts bounds wrong platform secrets by network, so that strangers elsewhere never
-// keep the right one out. Its methods may be called concurrently.
+// secretAttempts limits wrong platform secrets by network, so that guessing from elsewhere never keeps out the holder
+// of the right one. Its methods may be called concurrently.
 type secretAttempts struct {
 	now func() time.Time
 
@@ -34,8 +33,8 @@ type secretAttempts struct {
 func newSecretAttempts(now func() time.Time, nodes func() int, r prometheus.Registerer) *secretAttempts {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_platform_calls_total",
-		Help: "Platform calls by their secret: accepted, refused (a wrong one), limited " +
-			"(too many wrong ones from the network).",
+		Help: "Platform calls by their secret: accepted, refused (wrong secret), limited " +
+			"(too many wrong secrets from the network).",
 	}, []string{"result"})
 	r.MustRegister(calls)
 	return &secretAttempts{
@@ -46,10 +45,9 @@ func newSecretAttempts(now func() time.Time, nodes func() int, r prometheus.Regi
 	}
 }
 
-// checkAttempt lets a caller of an address know whether its secret is the right one, which
-// isRight tells. fault.Unauthorized for a wrong one, fault.RateLimited, without a word
-// about the secret, after too many.
-func (g *secretAttempts) checkAttempt(from netip.Addr, isRight bool) error {
+// checkAttempt counts an attempt from an address and returns nil if its secret is correct. It returns
+// fault.Unauthorized for a wrong secret and, after too many wrong ones, fault.RateLimited for every secret.
+func (g *secretAttempts) checkAttempt(from netip.Addr, correct bool) error {
 	network := ratelimit.NetworkOf(from)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +57,7 @@ func (g *secretAttempts) checkAttempt(from netip.Addr, isRight bool) error {
 		return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited",
 			Message: "Too many wrong platform secrets, try again later", RetryAfter: wait}
 	}
-	if !isRight {
+	if !correct {
 		g.refused.Inc()
 		g.networks.Add(network, now)
 		return fault.New(fault.Unauthorized, "Invalid platform secret")

@@ -1,25 +1,26 @@
-// Package identity is the HTTP surface of the operator and of signing in: it
-// makes and changes organizations for the holder of the platform secret, makes the first
-// one for the holder of the setup token, and opens and closes the sessions of accounts.
+// Package identity is the HTTP API of people and of the operator: it signs people in, manages their accounts, the
+// members and invitations of their organization, and answers the operator's calls, which package platform implements.
+//
+// Callers need not know how a browser is recognized, which cookies carry a challenge or a pending link, how attempts
+// are limited by network, or which permission a route requires.
 //
 // Invariants:
 //
-//   - A platform call without the secret is answered before its body is read. Wrong
-//     secrets are slowed down by network, so that they never keep other networks out.
-//   - A refused sign-in has one answer for every reason, and a forgotten password one answer for
-//     every address.
-//   - Members and invitations of an organization are those of the session's organization. A route
-//     names a permission of package account, and each other organization is unknown.
-//   - The password of an account with a passkey or recovery codes is not enough to sign in. The cookie of
-//     a sign-in that lacks its second factor is no session on any route.
-//   - Where an organization requires a way to sign in, a session by another one can't act there, and
-//     none enters by its wish.
-//   - An offer alone makes no account a member: a membership that was offered
-//     to a known account begins when that account signs in to the organization.
-//   - Secrets are in the answer that shows them once and in no log line.
-//   - The session cookie is HttpOnly and SameSite=Lax, and Secure where the
-//     service is reached by https. A browser's request from another origin
-//     neither signs in nor out.
+//   - A platform call without the secret is refused before its body is read. Wrong secrets are limited by network,
+//     so that they never keep other networks out.
+//   - A refused sign-in has the same answer for every reason, and a forgotten password the same answer for every
+//     address.
+//   - A session reads and changes only the members and invitations of its own organization. The route names a
+//     permission of package account; any other organization is not found.
+//   - If an account has a passkey or recovery codes, its password alone does not sign in. The cookie of a sign-in
+//     that still needs its second factor is not a session on any route.
+//   - If an organization requires a method of signing in, sessions opened by another method can neither act in it
+//     nor enter it on request.
+//   - An offer alone makes nobody a member: an offered membership of a known account begins when that account signs
+//     in to the organization.
+//   - A secret appears only in the answer that shows it once, never in a log line.
+//   - The session cookie is HttpOnly and SameSite=Lax, and Secure if the service is reached by https. A browser's
+//     request from another origin neither signs in nor out.
 package identity
 
 import (
@@ -54,7 +55,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// maxBody is how many bytes a request may have.
+// maxBody is the largest request body in bytes.
 const maxBody = 64 << 10
 
 // Options configure New. All but OpenID, Browsers, Address, Nodes, Metrics and Now are required.
@@ -66,45 +67,44 @@ type Options struct {
 	Orgs        *org.Orgs
 	Provisioner *provision.Provisioner
 	Setup       *provision.Setup
-	Operator    *platform.Calls // the calls for the holder of the platform secret
+	Operator    *platform.Calls // the calls that require the platform secret
 	Mail        Mail
-	OpenID      *oidc.Party // if nil, there is no provider
-	Browsers    seal.Sealer // seals the cookies of known browsers and of pending links; if nil, neither exists
+	OpenID      *oidc.Party // nil: no sign-in providers
+	Browsers    seal.Sealer // seals the cookies of known browsers and of pending links; nil: neither is used
 
-	Signup         bool   // people with an account may make organizations
-	PlatformSecret string // not empty
-	PublicURL      string // with https the cookie is Secure
+	Signup         bool   // people with an account may create organizations
+	PlatformSecret string // must not be empty
+	PublicURL      string // if it is an https URL, the cookies are Secure
 
-	// Address returns the address for which attempts to sign in and wrong platform
-	// secrets are counted. Default: the peer of the connection. Behind a proxy: the
-	// address that the proxy reports.
+	// Address returns the client address by which attempts to sign in and wrong platform secrets are counted. Default:
+	// the peer of the connection. Behind a proxy, use AddressOf.
 	Address func(*http.Request) netip.Addr
 
-	// Nodes returns the number of nodes of the service, which share the limits on attempts. Default: one.
+	// Nodes returns the number of nodes of the service, which share the limits on attempts. Default: 1.
 	Nodes func() int
 
 	Metrics prometheus.Registerer // default: none
 
-	// Now tells the time by which wrong platform secrets are counted; default: time.Now.
+	// Now returns the current time; default: time.Now.
 	Now func() time.Time
 }
 
-// Server serves the surface. Between requests it keeps one thing: the networks that gave
-// wrong platform secrets.
+// Server serves the API. Its only state between requests is the attempts of each network and a lock for each person
+// who is creating an organization.
 type Server struct {
 	Options
 	secret   [sha256.Size]byte // hash of the platform secret
-	base     string            // path before every path of the service, "" for none
+	base     string            // path of the public URL, which precedes every path of the service
 	secure   bool
-	cookie   string // name of the one with the session's token
+	cookie   string // name of the session cookie
 	origin   *http.CrossOriginProtection
-	founding syncs.KeyLocks[account.ID] // one new organization of a person at a time
+	founding syncs.KeyLocks[account.ID] // serializes the creation of organizations by one person
 	logins   loginCounters
 
 	secretAttempts *secretAttempts
-	flowAttempts   *flowAttempts
-	tokenAttempts  *flowAttempts // of invitations
-	attemptLog     *slog.Logger  // without repetitions
+	flowAttempts   *flowAttempts // sign-ins at providers and passkeys
+	tokenAttempts  *flowAttempts // tokens of invitations
+	attemptLog     *slog.Logger  // drops repeated lines
 }
 
 // New returns a server.
@@ -137,27 +137,25 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// sameOrigin is the right of every caller but a browser that acts for a page of another
-// origin.
+// sameOrigin is the right of every caller except a browser that acts for a page of another origin.
 const sameOrigin = "same origin"
 
 // handler answers a request whose caller has the permission of its route.
 type handler func(w http.ResponseWriter, r *request) error
 
-// request is a request with the bounds of its body.
+// request is a request together with the limits on its body.
 type request struct {
 	*http.Request
 	body edge.Body
-	who  *account.Session // of a route that names a permission of roles, else nil
+	who  *account.Session // set if the route requires a permission of a role, else nil
 
-	moves id.Tenant // the request can be passed on when this organization goes to another node; id.Service: none
+	moves id.Tenant // organization whose move to another node makes the request pass on to that node; id.Service: none
 }
 
-// Routes adds the routes of the surface to r.
+// Routes adds all routes to r.
 func (s *Server) Routes(r *edge.Router) { s.mountTable(r, s.listRoutes()) }
 
-// PeopleRoutes adds the routes of the surface to r but those of the platform: a browser calls
-// them on the listener that the public URL leads to.
+// PeopleRoutes adds all routes except the platform's to r. Browsers use them on the listener of the public URL.
 func (s *Server) PeopleRoutes(r *edge.Router) {
 	s.mountTable(r, slices.DeleteFunc(s.listRoutes(), func(route edge.Route[handler]) bool {
 		return route.Permission.Credential == edge.PlatformSecret
@@ -195,7 +193,7 @@ func (s *Server) listRoutes() edge.Table[handler] {
 
 	table.Add("PATCH", "/v1/id/account", person, some, s.patchAccount)
 	table.Add("POST", "/v1/id/account/password", person, some, s.changePassword)
-	table.Add("POST", "/v1/id/account/email", person, some, s.askEmail)
+	table.Add("POST", "/v1/id/account/email", person, some, s.beginEmailChange)
 	table.Add("POST", "/v1/id/account/email/confirm", person, some, s.confirmEmail)
 	table.Add("GET", "/v1/id/account/sessions", session, none, s.listSessions)
 	table.Add("DELETE", "/v1/id/account/sessions", person, none, s.endOtherSessions)
@@ -205,14 +203,14 @@ func (s *Server) listRoutes() edge.Table[handler] {
 	table.Add("GET", openIDPath, open, none, s.listProviders)
 	table.Add("GET", openIDPath+"/{provider}/start", open, none, s.startOpenID).Takes("return", "fresh")
 	table.Add("GET", openIDPath+"/{provider}/callback", open, none, s.finishOpenID).
-		TakesAnyQuery() // RFC 6749, 4.1.2: a client ignores response parameters that it does not know
+		TakesAnyQuery() // RFC 6749, 4.1.2: the client ignores unknown response parameters
 	s.addMemberRoutes(&table)
 	s.addPasskeyRoutes(&table)
 	return table
 }
 
-// handleOperator returns the handler of a call of the operator. A call about one organization is answered by the node
-// that owns it.
+// handleOperator returns the handler of a call of the operator. The node that owns an organization answers the calls
+// about it.
 func (s *Server) handleOperator(call platform.Call) handler {
 	named := strings.Contains(call.Path, "{organization}")
 	return func(w http.ResponseWriter, r *request) error {
@@ -230,8 +228,8 @@ func (s *Server) handleOperator(call platform.Call) handler {
 	}
 }
 
-// serveRoute checks the permission of a route before its handler sees a request. The handler
-// of a route for all sessions finds the session itself.
+// serveRoute checks the permission of a route before its handler sees the request. If the route requires only a
+// session, the handler looks up the session itself.
 func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		from := sysevent.Source{Address: s.Address(r)}
@@ -246,24 +244,24 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 				return fault.Wrap(fault.Forbidden, "Request of another origin", err)
 			}
 		}
-		asked := &request{Request: r, body: route.Body}
+		req := &request{Request: r, body: route.Body}
 		if p := route.Permission; p.Credential == edge.Session && p.Right != "" && p.Right != sameOrigin {
 			var err error
-			if asked.who, err = s.admitMember(r, account.Permission(p.Right)); err != nil {
+			if req.who, err = s.admitMember(r, account.Permission(p.Right)); err != nil {
 				return err
 			}
-			from.Credential, from.ID = sysevent.BySession, asked.who.ID
-			asked.moves = asked.who.Tenant
+			from.Credential, from.ID = sysevent.BySession, req.who.ID
+			req.moves = req.who.Tenant
 		}
 		ctx, check := sysevent.WithOutcome(sysevent.WithSource(r.Context(), from))
-		asked.Request = r.WithContext(ctx)
-		kept := s.Edge.KeepBody(asked.Request)
-		err := check(route.Handler(w, asked))
-		return s.Edge.CheckLost(err, asked.moves, kept())
+		req.Request = r.WithContext(ctx)
+		keptBody := s.Edge.KeepBody(req.Request)
+		err := check(route.Handler(w, req))
+		return s.Edge.CheckLost(err, req.moves, keptBody())
 	}
 }
 
-// checkSecret refuses a request without the platform secret.
+// checkSecret returns an error if the request lacks the platform secret.
 func (s *Server) checkSecret(r *http.Request) error {
 	given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
 	from := s.Address(r)
@@ -275,7 +273,7 @@ func (s *Server) checkSecret(r *http.Request) error {
 	return err
 }
 
-// errRequired is the answer to a request without a member or a header by which something is looked up.
+// errRequired is the answer to a request without a required member or header.
 func errRequired(name string) error { return fault.New(fault.Invalid, name+" is required") }
 
 // decodeBody reads the JSON body of a request into v.

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// linkCookie names the cookie of a person of a provider who has yet to prove a factor of the account.
+	// linkCookie names the cookie of a person whom a provider authenticated and who must still prove a factor of the
+	// account.
 	linkCookie = "link"
 	// linkContext binds the sealed cookie to its use.
 	linkContext = "oidc-link"
 )
 
-// pendingLink is a person that a provider has authenticated and the proved account of the person's address. The
-// browser holds it, sealed. The next sign-in to the account in this browser links both.
+// pendingLink names a person whom a provider authenticated, and the proved account of that person's address. The
+// browser holds it, sealed; the next sign-in to the account in that browser links the two.
 type pendingLink struct {
 	Provider   string     `json:"provider"`
 	Issuer     string     `json:"issuer"`
@@ -30,7 +31,7 @@ type pendingLink struct {
 	Ends       id.Instant `json:"ends"`
 }
 
-// holdLink sets the cookie of a link that waits for a factor of the account.
+// holdLink sets the cookie of a link that waits until a factor of the account is proved.
 func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account.Account) error {
 	if s.Browsers == nil {
 		return nil
@@ -44,8 +45,8 @@ func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account
 	return err
 }
 
-// finishLink links the person that the browser's cookie names with an account whose factor was just proved. It returns
-// the method of the session: the provider's if it linked them, or else by.
+// finishLink links the person named in the browser's cookie with an account whose factor was just proved. It returns
+// the session's method: the provider's if it linked the two, otherwise by.
 func (s *Server) finishLink(
 	w http.ResponseWriter, r *request, who account.Account, by account.Method,
 ) (account.Account, account.Method, error) {
@@ -61,14 +62,14 @@ func (s *Server) finishLink(
 		return who, by, err
 	}
 	http.SetCookie(w, s.flowCookie(linkCookie, "", -1))
-	if linked.ID != who.ID { // another account was quicker
+	if linked.ID != who.ID { // the person was linked to another account in the meantime
 		return who, by, nil
 	}
 	return linked, account.ByProvider + account.Method(p.Provider), nil
 }
 
-// findSubject returns the account of a person that a provider has authenticated. If the account has another factor,
-// the session of the browser proves it, or the next sign-in does.
+// findSubject returns the account of a person whom a provider authenticated. If the account has another factor, the
+// person must have proved it in the browser's session, or must prove it at the next sign-in.
 func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Person) (account.Account, error) {
 	subject := account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email}
 	visit := s.describeVisit(r)
@@ -88,10 +89,10 @@ func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Pers
 	return account.Account{}, err
 }
 
-// linkRequired is the code of a sign-in at a provider that waits for a factor of the account.
+// linkRequired is the error code of a sign-in at a provider that needs a factor of the account as well.
 const linkRequired = "link_required"
 
-// hasRecentSession reports whether the browser has a session of the account with a recent factor.
+// hasRecentSession reports whether the browser has a session of the account with a recently proved factor.
 func (s *Server) hasRecentSession(ctx context.Context, r *request, who account.ID) bool {
 	session, err := s.Accounts.Session(ctx, s.sessionToken(r.Request))
 	return err == nil && session.Account == who && session.CheckFactor() == nil

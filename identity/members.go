@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// addMemberRoutes adds the routes of members and invitations.
+// addMemberRoutes adds the routes for members and invitations.
 func (s *Server) addMemberRoutes(table *edge.Table[handler]) {
 	const members, invitations = organizationPath + "/members", organizationPath + "/invitations"
 	permit := func(p account.Permission) edge.Permission {
@@ -35,11 +35,11 @@ func (s *Server) addMemberRoutes(table *edge.Table[handler]) {
 		s.switchOrganization)
 }
 
-// organizationPath is the path of an organization, which must be that of the session.
+// organizationPath is the path of an organization, which must be the session's.
 const organizationPath = "/v1/id/orgs/{organization}"
 
-// admitMember returns the session of a request to a path of its organization, if its role has a
-// permission. Another organization is as one that does not exist.
+// admitMember returns the session of a request for a path of its organization, if the role of the session has the
+// permission. Any other organization is answered like one that does not exist.
 func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Session, error) {
 	if err := s.origin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Request of another origin", err)
@@ -79,7 +79,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 	return who, nil
 }
 
-// checkActive refuses new people in an organization that the operator made inactive.
+// checkActive returns an error if the operator has deactivated the organization, which then cannot gain people.
 func (s *Server) checkActive(r *http.Request, t id.Tenant) error {
 	active, err := s.Orgs.Active(r.Context(), t)
 	if err == nil && !active {
@@ -124,7 +124,7 @@ func (s *Server) changeMember(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusOK, describeMember(changed))
 }
 
-// removeMember removes a member, or lets one leave. Then its cookie is of no use any more.
+// removeMember removes a member or lets one leave, whose session then ends.
 func (s *Server) removeMember(w http.ResponseWriter, r *request) error {
 	membership := chi.URLParam(r.Request, "membership")
 	if err := s.Members.Remove(r.Context(), r.who.Tenant, r.who, membership); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// loginCounters count attempts to sign in by their result.
+// loginCounters count sign-in attempts by result.
 type loginCounters struct {
 	accepted, refused, limited, failed prometheus.Counter
 }
@@ -14,8 +14,8 @@ type loginCounters struct {
 func newLoginCounters(r prometheus.Registerer) loginCounters {
 	logins := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_logins_total",
-		Help: "Attempts to sign in: accepted, refused (wrong address or password), limited " +
-			"(too many), failed (no fault of theirs).",
+		Help: "Sign-in attempts: accepted, refused (wrong address or password), limited " +
+			"(too many), failed (for a reason other than the credentials).",
 	}, []string{"result"})
 	r.MustRegister(logins)
 	return loginCounters{
@@ -24,7 +24,7 @@ func newLoginCounters(r prometheus.Registerer) loginCounters {
 	}
 }
 
-// countAttempt counts an attempt that ended with err.
+// countAttempt counts an attempt by its result err.
 func (c loginCounters) countAttempt(err error) {
 	switch {
 	case err == nil:

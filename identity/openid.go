@@ -19,16 +19,15 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// Sign-ins that a network may end without success: so many at once, then one in each
-// interval, because each is a request to a provider. To begin one costs the provider nothing.
+// Limits on unsuccessful sign-ins from one network: a burst, then one per interval. Each one that comes back from a
+// provider costs a request to that provider; starting one does not.
 const (
 	flowBurst   = 30
 	flowEvery   = 3 * time.Second
 	flowTracked = 1 << 15 // networks
 )
 
-// flowAttempts bounds sign-ins at providers, or guessed tokens, by network. Its methods may be called
-// concurrently.
+// flowAttempts limits sign-ins at providers, or guesses of tokens, by network. Its methods may be called concurrently.
 type flowAttempts struct {
 	mu       sync.Mutex
 	networks *ratelimit.Attempts
@@ -40,8 +39,7 @@ func newFlowAttempts(nodes func() int) *flowAttempts {
 			Nodes: nodes})}
 }
 
-// countAttempt counts an attempt from an address; undo takes it back. fault.RateLimited
-// after too many.
+// countAttempt counts an attempt from an address; undo revokes it. It returns fault.RateLimited after too many.
 func (f *flowAttempts) countAttempt(from netip.Addr, now time.Time) (undo func(), err error) {
 	network := ratelimit.NetworkOf(from)
 	f.mu.Lock()
@@ -60,12 +58,12 @@ func (f *flowAttempts) countAttempt(from netip.Addr, now time.Time) (undo func()
 
 const openIDPath = "/v1/id/auth/oidc"
 
-// CallbackOf returns the URLs to which providers send browsers back.
+// CallbackOf returns the function that maps a provider to the URL to which it redirects browsers.
 func CallbackOf(publicURL string) func(provider string) string {
 	return func(provider string) string { return publicURL + openIDPath + "/" + provider + "/callback" }
 }
 
-// listProviders answers the OpenID providers of the service, none without configuration.
+// listProviders answers with the configured sign-in providers.
 func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
 	var shown wire.Providers
 	if s.OpenID != nil {
@@ -77,9 +75,8 @@ func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
 	return edge.WriteJSON(w, http.StatusOK, shown)
 }
 
-// startOpenID sends a browser to a provider. The query's return is the path to which it
-// comes back at the end. With fresh=1 the person proves again to be there, which is the
-// step-up of a person without a password.
+// startOpenID sends a browser to a provider. The query parameter return is the path to continue at after the sign-in.
+// With fresh=1 the provider authenticates the person again: the step-up of a person without a password.
 func (s *Server) startOpenID(w http.ResponseWriter, r *request) error {
 	if s.OpenID == nil {
 		return fault.New(fault.NotFound, "Not found")
@@ -95,7 +92,7 @@ func (s *Server) startOpenID(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// finishOpenID ends a sign-in at a provider: it opens a session and sends the browser on.
+// finishOpenID completes a sign-in at a provider: it opens a session and redirects the browser.
 func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 	if s.OpenID == nil {
 		return fault.New(fault.NotFound, "Not found")
@@ -107,7 +104,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 	path, err := s.signInSubject(w, r)
 	s.logins.countAttempt(err)
 	if err == nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) {
-		http.SetCookie(w, s.flowCookie(openIDCookie, "", -1)) // the flow is over
+		http.SetCookie(w, s.flowCookie(openIDCookie, "", -1)) // this sign-in cannot be continued
 	}
 	if err != nil {
 		return s.refuseBrowser(w, r, path, err)
@@ -117,9 +114,9 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// refuseBrowser leads a browser whose sign-in was refused to the page for signing in, which says why. Programs, and
-// refusals that no person can mend, get the refusal itself. returnTo is the path to continue at after a sign-in that
-// connects the provider.
+// refuseBrowser redirects a browser whose sign-in was refused to the sign-in page, which shows the reason. Programs get
+// the error itself, as do browsers if the person can do nothing about it. returnTo is the path to continue at after a
+// sign-in that links the provider.
 func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, returnTo string, refused error) error {
 	s.logRefusal("sign-in at a provider refused", r, refused)
 	reason := refusalReason(refused)
@@ -139,7 +136,7 @@ func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, returnTo strin
 
 const mediaHTML = "text/html"
 
-// refusalReason returns the name by which the page for signing in knows the reason of a refusal, "" for none.
+// refusalReason returns the name by which the sign-in page knows the reason for a refusal, or "" if it knows none.
 func refusalReason(refused error) string {
 	switch fault.Of(refused).Code {
 	case linkRequired:
@@ -160,8 +157,8 @@ func refusalReason(refused error) string {
 	return ""
 }
 
-// signInSubject opens the session of the person that a provider names, in the organization
-// that a sign-in without a choice opens, and returns the path to go on to.
+// signInSubject opens a session for the person whom a provider authenticated, in the default organization, and returns
+// the path to continue at.
 func (s *Server) signInSubject(w http.ResponseWriter, r *request) (path string, err error) {
 	person, path, err := s.OpenID.Finish(r.Context(), chi.URLParam(r.Request, "provider"),
 		s.readCookie(r, openIDCookie), r.URL.Query())
@@ -190,10 +187,10 @@ func (s *Server) signInSubject(w http.ResponseWriter, r *request) (path string, 
 	return path, err
 }
 
-// openIDCookie names the cookie of a sign-in at a provider.
+// openIDCookie names the cookie of a pending sign-in at a provider.
 const openIDCookie = "oidc"
 
-// flowCookieName has the prefix that binds a cookie to this host where browsers honour it.
+// flowCookieName returns the name of a cookie, with the prefix by which browsers bind it to this host.
 func (s *Server) flowCookieName(use string) string {
 	if s.secure {
 		return "__Host-agentledger_" + use
@@ -201,8 +198,8 @@ func (s *Server) flowCookieName(use string) string {
 	return "agentledger_" + use
 }
 
-// flowCookie holds a sign-in under way for some seconds; fewer than one take it away. Lax
-// is strict enough and needed, because the provider's site leads the browser back.
+// flowCookie holds a pending sign-in for so many seconds; a negative number deletes the cookie. SameSite must be Lax,
+// not Strict: the browser comes back from the provider's site.
 func (s *Server) flowCookie(use, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: s.flowCookieName(use), Value: value, Path: "/", MaxAge: seconds,
@@ -210,10 +207,10 @@ func (s *Server) flowCookie(use, value string, seconds int) *http.Cookie {
 	}
 }
 
-// redirectBrowser answers 303 without a body, for a URL that the service made or checked.
+// redirectBrowser answers 303 without a body. The service made or checked the URL.
 func redirectBrowser(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", to)
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Referrer-Policy", "no-referrer") // the query of the callback has a code
+	w.Header().Set("Referrer-Policy", "no-referrer") // the query of the callback contains a code
 	w.WriteHeader(http.StatusSeeOther)
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// Names of the cookies for a challenge and for a sign-in that lacks its second factor.
+// Names of the cookies of a challenge and of a sign-in that still needs its second factor.
 const (
 	challengeCookie = "passkey"
 	secondCookie    = "factor"
 )
 
-// addPasskeyRoutes adds the routes of passkeys and recovery codes.
+// addPasskeyRoutes adds the routes for passkeys and recovery codes.
 func (s *Server) addPasskeyRoutes(table *edge.Table[handler]) {
 	page, session := edge.Permission{Right: sameOrigin}, edge.Permission{Credential: edge.Session}
 	person := edge.Permission{Credential: edge.Session, Right: sameOrigin}
@@ -40,19 +40,19 @@ func (s *Server) addPasskeyRoutes(table *edge.Table[handler]) {
 	table.Add("POST", "/v1/id/account/recovery-codes", person, none, s.makeRecoveryCodes)
 }
 
-// newPasskey is the browser's answer to a challenge, for a passkey that is made.
+// newPasskey is the browser's answer to the challenge for a new passkey.
 type newPasskey struct {
 	Name       string         `json:"name"`
 	Credential jsontext.Value `json:"credential"`
 }
 
-// writeChallenge answers the options of a challenge beside its cookie.
+// writeChallenge sets the cookie of a challenge and answers with its options.
 func (s *Server) writeChallenge(w http.ResponseWriter, begun factor.Begun) error {
 	http.SetCookie(w, s.flowCookie(challengeCookie, begun.Cookie, int(factor.Life.Seconds())))
 	return edge.WriteJSON(w, http.StatusOK, begun.Options)
 }
 
-// beginPasskey asks a browser for a passkey: to sign in, to step up or to accept an invitation.
+// beginPasskey makes the challenge for using a passkey: to sign in, to step up or to accept an invitation.
 func (s *Server) beginPasskey(w http.ResponseWriter, _ *request) error {
 	begun, err := s.Factors.BeginUse()
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Server) beginPasskey(w http.ResponseWriter, _ *request) error {
 	return s.writeChallenge(w, begun)
 }
 
-// beginFirstPasskey asks a browser for a passkey of an account that is to be made.
+// beginFirstPasskey makes the challenge for the passkey of an account that does not exist yet.
 func (s *Server) beginFirstPasskey(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Email       string `json:"email"`
@@ -77,7 +77,7 @@ func (s *Server) beginFirstPasskey(w http.ResponseWriter, r *request) error {
 	return s.writeChallenge(w, begun)
 }
 
-// usePasskey returns the account whose passkey answers a challenge. Wrong answers count by network.
+// usePasskey returns the account whose passkey answers the challenge. It counts wrong answers by network.
 func (s *Server) usePasskey(r *request, answer jsontext.Value) (account.Account, error) {
 	undo, err := s.flowAttempts.countAttempt(s.Address(r.Request), s.Now())
 	if err != nil {
@@ -92,11 +92,11 @@ func (s *Server) usePasskey(r *request, answer jsontext.Value) (account.Account,
 	return who, err
 }
 
-// newPasskeyRefused is the log message for a new passkey that was refused.
+// newPasskeyRefused is the log message for a refused new passkey.
 const newPasskeyRefused = "new passkey refused"
 
-// logRefusal logs why a way to sign in was refused, because the answer does not contain the reason. It logs
-// nothing for other errors, which the request's own line has.
+// logRefusal logs the reason for a refusal, which the answer does not contain. It ignores all other errors: they appear
+// in the log line of the request.
 func (s *Server) logRefusal(message string, r *request, err error) {
 	if err == nil || s.Edge.Logger == nil {
 		return
@@ -111,8 +111,8 @@ func (s *Server) logRefusal(message string, r *request, err error) {
 	}
 }
 
-// finishPasskey signs in the person of a passkey. Neither a password nor another factor is needed,
-// because the authenticator has verified the person.
+// finishPasskey signs a person in by passkey. It requires neither a password nor another factor, because the
+// authenticator has verified the person.
 func (s *Server) finishPasskey(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Credential     jsontext.Value  `json:"credential"`
@@ -128,15 +128,15 @@ func (s *Server) finishPasskey(w http.ResponseWriter, r *request) error {
 	return s.enterBy(w, r, who, body.OrganizationID, account.ByPasskey)
 }
 
-// enterBy answers a sign-in to the wished organization.
+// enterBy completes a sign-in to the requested organization.
 func (s *Server) enterBy(
-	w http.ResponseWriter, r *request, who account.Account, wished id.Organization, by account.Method,
+	w http.ResponseWriter, r *request, who account.Account, requested id.Organization, by account.Method,
 ) error {
 	who, by, err := s.finishLink(w, r, who, by)
 	if err != nil {
 		return err
 	}
-	tenant, err := s.chooseOrganization(r.Context(), who.ID, wished, by)
+	tenant, err := s.chooseOrganization(r.Context(), who.ID, requested, by)
 	if err != nil {
 		return err
 	}
@@ -144,11 +144,11 @@ func (s *Server) enterBy(
 	return writeSignedIn(w, answer, err)
 }
 
-// askSecond answers a sign-in whose account has second factors. Its cookie is no session.
-func (s *Server) askSecond(
-	w http.ResponseWriter, who account.Account, wished id.Organization, second []string,
+// requireSecondFactor answers a sign-in to an account that has second factors. The cookie it sets is not a session.
+func (s *Server) requireSecondFactor(
+	w http.ResponseWriter, who account.Account, requested id.Organization, second []string,
 ) error {
-	cookie, err := s.Factors.BeginSecond(who, wished)
+	cookie, err := s.Factors.BeginSecond(who, requested)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Server) askSecond(
 	return edge.WriteJSON(w, http.StatusOK, wire.SecondFactor{SecondFactor: second})
 }
 
-// useRecoveryCode ends a sign-in that lacks its second factor.
+// useRecoveryCode completes a sign-in that needs a second factor.
 func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Code string `json:"code"`
@@ -164,12 +164,12 @@ func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	who, wished, err := s.Factors.FindSecond(r.Context(), s.readCookie(r, secondCookie))
+	who, requested, err := s.Factors.FindSecond(r.Context(), s.readCookie(r, secondCookie))
 	if err != nil {
 		return err
 	}
-	// A code is used up by a sign-in alone, so what refuses the sign-in is asked before.
-	if _, err := s.choosePlace(r.Context(), who.ID, wished, account.ByRecoveryCode); err != nil {
+	// Check first whether the sign-in can succeed: a refused one must not use up the code.
+	if _, err := s.choosePlace(r.Context(), who.ID, requested, account.ByRecoveryCode); err != nil {
 		return err
 	}
 	err = s.Factors.UseCode(r.Context(), who, body.Code, s.Address(r.Request), s.describeVisit(r))
@@ -177,7 +177,7 @@ func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.enterBy(w, r, who, wished, account.ByRecoveryCode)
+	return s.enterBy(w, r, who, requested, account.ByRecoveryCode)
 }
 
 func describePasskey(k factor.Passkey) wire.Passkey {
@@ -201,7 +201,7 @@ func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusOK, wire.Passkeys{Passkeys: shown, CodesLeft: found.CodesLeft})
 }
 
-// recentSession returns the session of a request whose person proved lately to be there.
+// recentSession returns the session of a request if the person has recently proved a factor.
 func (s *Server) recentSession(r *request) (*account.Session, error) {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Server) beginOwnPasskey(w http.ResponseWriter, r *request) error {
 	return s.writeChallenge(w, begun)
 }
 
-// addPasskey stores a new passkey, which ends all other sessions. This one goes on under a new token.
+// addPasskey stores a new passkey and ends all other sessions. This session continues under a new token.
 func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
 	session, err := s.recentSession(r)
 	if err != nil {
@@ -247,20 +247,20 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusCreated, describePasskey(added))
 }
 
-func (s *Server) checkNewPasskey(r *request, wished *newPasskey) (*factor.Created, error) {
-	made, err := s.Factors.CheckCreation(s.readCookie(r, challengeCookie), wished.Name, wished.Credential)
+func (s *Server) checkNewPasskey(r *request, passkey *newPasskey) (*factor.Created, error) {
+	made, err := s.Factors.CheckCreation(s.readCookie(r, challengeCookie), passkey.Name, passkey.Credential)
 	s.logRefusal(newPasskeyRefused, r, err)
 	return made, err
 }
 
-// continueSession begins a session in place of one that a change of the account's factors has ended. The
-// proof of a factor stays as old as it is.
+// continueSession opens a session that replaces one ended by a change of the account's factors. The proof of a factor
+// keeps its age.
 func (s *Server) continueSession(w http.ResponseWriter, r *request, who account.Account, ended *account.Session) error {
 	_, err := s.replaceSession(w, r, who, ended)
 	return err
 }
 
-// replaceSession is continueSession with the answer of a sign-in.
+// replaceSession is continueSession that also returns the answer of a sign-in.
 func (s *Server) replaceSession(
 	w http.ResponseWriter, r *request, who account.Account, ended *account.Session,
 ) (*wire.SignedIn, error) {
@@ -269,7 +269,7 @@ func (s *Server) replaceSession(
 	return s.openSessionFrom(w, r, who, ended.Tenant, visit)
 }
 
-// removePasskey takes a passkey away, which ends all other sessions.
+// removePasskey removes a passkey and ends all other sessions.
 func (s *Server) removePasskey(w http.ResponseWriter, r *request) error {
 	session, err := s.recentSession(r)
 	if err != nil {
@@ -286,7 +286,7 @@ func (s *Server) removePasskey(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// makeRecoveryCodes shows new recovery codes this once. All other sessions end.
+// makeRecoveryCodes makes new recovery codes, which only this answer shows, and ends all other sessions.
 func (s *Server) makeRecoveryCodes(w http.ResponseWriter, r *request) error {
 	session, err := s.recentSession(r)
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *Server) makeRecoveryCodes(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusCreated, wire.RecoveryCodes{Codes: codes})
 }
 
-// stepUpByPasskey is the step-up with a passkey, which must be of the session's account.
+// stepUpByPasskey confirms the identity of the session's person by a passkey of the session's account.
 func (s *Server) stepUpByPasskey(r *request, answer jsontext.Value) (string, *account.Session, error) {
 	session, err := s.currentSession(r)
 	if err != nil {
@@ -313,12 +313,12 @@ func (s *Server) stepUpByPasskey(r *request, answer jsontext.Value) (string, *ac
 		return "", nil, err
 	}
 	if who.ID != session.Account {
-		return "", nil, factor.Refuse(errors.New("the passkey is of another account"))
+		return "", nil, factor.Refuse(errors.New("the passkey belongs to another account"))
 	}
 	return s.Accounts.StepUpBy(r.Context(), s.sessionToken(r.Request), s.describeVisit(r))
 }
 
-// readCookie returns the value of a cookie of flowCookie, "" when a request has none.
+// readCookie returns the value of a cookie set by flowCookie, or "" if the request has none.
 func (s *Server) readCookie(r *request, use string) string {
 	c, err := r.Cookie(s.flowCookieName(use))
 	if err != nil {

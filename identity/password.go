@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// setPassword gives a known account a password: the operator's way for accounts
-// that have none or lost it.
+// setPassword sets the password of an existing account. The operator uses it for accounts that have no password or
+// whose owner lost it.
 func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 	var body credentials
 	if err := r.decodeBody(&body); err != nil {
@@ -25,8 +25,8 @@ func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// organizationNames returns the names of all organizations of an account, offered ones
-// among them, because none of these names may be its password.
+// organizationNames returns the names of all organizations of an account, including offered ones, because none of these
+// names may be its password.
 func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
 	who, err := s.Accounts.Find(ctx, email)
 	if err != nil {

@@ -7,17 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// ProxyNotice warns, once in the life of a process, that a proxy stands before the
-// service and no setting names the header in which it passes the client's address on.
-// Without that header all clients share one address, so one client that guesses
+// ProxyNotice warns once per process if the service runs behind a proxy but no setting names the header in which the
+// proxy passes the client's address. Without that header all clients share one address, so one client that guesses
 // passwords uses up the attempts of all.
 type ProxyNotice struct {
 	logger *slog.Logger
-	told   atomic.Bool
+	warned atomic.Bool
 }
 
-// NewProxyNotice returns nil when the settings name a header. A public URL with https says at once that there is a
-// proxy, unless the main listener speaks TLS by itself (ownTLS).
+// NewProxyNotice returns nil if the settings name a header. It warns at once if the public URL is https, because then
+// a proxy terminates TLS, unless the main listener itself does (ownTLS).
 func NewProxyNotice(clientHeader, publicURL string, ownTLS bool, logger *slog.Logger) *ProxyNotice {
 	if clientHeader != "" {
 		return nil
@@ -29,13 +28,13 @@ func NewProxyNotice(clientHeader, publicURL string, ownTLS bool, logger *slog.Lo
 	return n
 }
 
-// WatchHeaders looks at the headers of requests until there is something to tell.
+// WatchHeaders inspects the headers of requests until the warning was given.
 func (n *ProxyNotice) WatchHeaders(next http.Handler) http.Handler {
 	if n == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !n.told.Load() {
+		if !n.warned.Load() {
 			n.checkHeaders(r.Header)
 		}
 		next.ServeHTTP(w, r)
@@ -43,7 +42,7 @@ func (n *ProxyNotice) WatchHeaders(next http.Handler) http.Handler {
 }
 
 func (n *ProxyNotice) checkHeaders(h http.Header) {
-	// Proxies tell the client's address by these.
+	// Proxies pass the client's address in these headers.
 	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip"} {
 		if len(h[name]) > 0 {
 			n.warnOnce("a request came with " + name)
@@ -53,7 +52,7 @@ func (n *ProxyNotice) checkHeaders(h http.Header) {
 }
 
 func (n *ProxyNotice) warnOnce(sign string) {
-	if n.told.CompareAndSwap(false, true) {
+	if n.warned.CompareAndSwap(false, true) {
 		n.logger.Warn("a proxy seems to stand before the service, and --client-address-header does not name "+
 			"its header: sign-in attempts and guesses of the platform secret are counted for the proxy, "+
 			"not for the client", "sign", sign)

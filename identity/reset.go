@@ -9,15 +9,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Mail writes to the people of accounts. It is an interface because package notify, which
-// implements it, reaches the expression language of policies, which this surface must not link.
+// Mail sends mail to the people of accounts. It is an interface because its implementation, package notify, depends on
+// the expression language of policies, which this package must not link.
 type Mail interface {
 	Enabled() bool
 	ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error)
 }
 
-// forgotPassword sends a link to set a new password. The answer and the work are the same for
-// addresses with and without an account.
+// forgotPassword mails a link to set a new password. The answer and the work are the same for addresses with and
+// without an account.
 func (s *Server) forgotPassword(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Email string `json:"email"`
@@ -26,7 +26,7 @@ func (s *Server) forgotPassword(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if _, err := account.ParseEmail(body.Email); err != nil {
-		return err // it is no address of any account
+		return err // no account can have this address
 	}
 	if s.Mail.Enabled() {
 		if err := s.Accounts.BeginReset(r.Context(), body.Email, s.Address(r.Request), s.Mail.ResetMail); err != nil {
@@ -37,7 +37,7 @@ func (s *Server) forgotPassword(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// resetPassword sets the password by the token of a link. The person signs in after that.
+// resetPassword sets the password of the account that the token of a mailed link names. It opens no session.
 func (s *Server) resetPassword(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Token    string `json:"token"`

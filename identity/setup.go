@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// setupWish is the first organization and its owner.
-type setupWish struct {
+// setupBody describes the first organization and its owner.
+type setupBody struct {
 	Token        string `json:"token"`
 	Organization struct {
 		Name string  `json:"name"`
@@ -23,27 +23,27 @@ type setupWish struct {
 	Email    string `json:"email"`
 	Password string `json:"password"`
 
-	Passkey *newPasskey `json:"passkey"` // in place of a password
+	Passkey *newPasskey `json:"passkey"` // instead of a password
 }
 
-// setUp makes the first organization of the service and signs its owner in.
+// setUp creates the first organization of the service and signs its owner in.
 func (s *Server) setUp(w http.ResponseWriter, r *request) error {
-	var wish setupWish
-	if err := r.decodeBody(&wish); err != nil {
+	var body setupBody
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	created, err := s.checkWayIn(r, wish)
+	created, err := s.checkWayIn(r, body)
 	if err != nil {
 		return err
 	}
-	made, err := s.Setup.FoundOrganization(r.Context(), wish.Token, provision.Request{
-		Name: wish.Organization.Name, Slug: wish.Organization.Slug, AdminEmail: wish.Email,
-		AdminPassword: wish.Password,
+	made, err := s.Setup.FoundOrganization(r.Context(), body.Token, provision.Request{
+		Name: body.Organization.Name, Slug: body.Organization.Slug, AdminEmail: body.Email,
+		AdminPassword: body.Password,
 	})
 	if err != nil {
 		return err
 	}
-	who, err := s.Accounts.Find(r.Context(), wish.Email)
+	who, err := s.Accounts.Find(r.Context(), body.Email)
 	if err != nil {
 		return err
 	}
@@ -63,23 +63,23 @@ func (s *Server) setUp(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusCreated, describeFounded(answer, made))
 }
 
-// checkWayIn refuses a setup whose owner could never sign in. It returns the owner's passkey, nil
-// for one with a password.
-func (s *Server) checkWayIn(r *request, wish setupWish) (*factor.Created, error) {
-	if wish.Passkey == nil {
-		return nil, password.Check(wish.Password, wish.Email, wish.Organization.Name)
+// checkWayIn returns an error if the owner could never sign in. It returns the owner's passkey, or nil if the owner has
+// a password.
+func (s *Server) checkWayIn(r *request, body setupBody) (*factor.Created, error) {
+	if body.Passkey == nil {
+		return nil, password.Check(body.Password, body.Email, body.Organization.Name)
 	}
-	if wish.Password != "" {
+	if body.Password != "" {
 		return nil, errTwoWays()
 	}
-	return s.checkNewPasskey(r, wish.Passkey)
+	return s.checkNewPasskey(r, body.Passkey)
 }
 
 func errTwoWays() error {
 	return fault.New(fault.Invalid, "Send a password or a passkey, and not both")
 }
 
-// describeFounded is the answer to a person who made an organization.
+// describeFounded returns the answer to a person who created an organization.
 func describeFounded(answer *wire.SignedIn, made *provision.Result) wire.Founded {
 	return wire.Founded{
 		SignedIn: *answer, Origin: made.State.Identity().Origin, LogKey: made.State.VerifierKey().String(),

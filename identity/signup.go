@@ -11,18 +11,18 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// maxOwned is how many organizations one person may own.
+// maxOwned is the number of organizations that one person may own.
 const maxOwned = 10
 
-// foundOwn makes an organization whose owner is the signed-in person, where the operator lets people
-// do so. The session goes on in the new organization.
+// foundOwn creates an organization owned by the signed-in person, if the operator allows it. The session continues in
+// the new organization.
 func (s *Server) foundOwn(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
 		return err
 	}
 	if !s.Signup {
-		return fault.New(fault.Forbidden, "Only the operator makes organizations here")
+		return fault.New(fault.Forbidden, "Only the operator can create organizations here")
 	}
 	var body struct {
 		Name string  `json:"name"`
@@ -49,8 +49,7 @@ func (s *Server) foundOwn(w http.ResponseWriter, r *request) error {
 	return edge.WriteJSON(w, http.StatusCreated, describeFounded(answer, made))
 }
 
-// createOwned makes an organization, one of a person at a time, so that the bound holds for calls
-// at once.
+// createOwned creates organizations of one person one at a time, so that concurrent calls cannot exceed maxOwned.
 func (s *Server) createOwned(
 	ctx context.Context, who account.ID, name string, slug id.Slug,
 ) (*provision.Result, error) {
@@ -71,7 +70,7 @@ func (s *Server) createOwned(
 	}
 	if owned >= maxOwned {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "organization_limit",
-			Message: "You own 10 organizations, as many as a person can make"}
+			Message: "You own 10 organizations, the most that a person can create"}
 	}
 	return s.Provisioner.CreateOrganization(ctx, provision.Request{Name: name, Slug: slug, Owner: who})
 }

@@ -49,7 +49,7 @@ func TestSignup(t *testing.T) {
 
 func TestSignupIsOff(t *testing.T) {
 	red := newWorld(t).team("red")
-	red.refuses("ann", "POST", orgs, `{"name":"Own","slug":"own"}`, 403, "", "Only the operator makes organizations here")
+	red.refuses("ann", "POST", orgs, `{"name":"Own","slug":"own"}`, 403, "", "Only the operator can create organizations here")
 }
 
 // A person makes so many organizations, also by calls at once.
@@ -71,7 +71,7 @@ func TestBoundOfOwnedOrganizations(t *testing.T) {
 			switch {
 			case g.Code == 201:
 				made++
-			case g.Code == 409 && g.Body.String() == `{"error":"You own 10 organizations, as many as a person can make","code":"organization_limit"}`:
+			case g.Code == 409 && g.Body.String() == `{"error":"You own 10 organizations, the most that a person can create","code":"organization_limit"}`:
 				refused++
 			default:
 				t.Errorf("got %d %s", g.Code, g.Body)

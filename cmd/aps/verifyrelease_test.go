@@ -104,7 +104,7 @@ func TestVerifyReleaseRefuses(t *testing.T) {
 		"a path in the list": {func(file func(string) string) {
 			_ = os.Remove(file(releasefiles.NoteName))
 			writeText(t, file(releasefiles.ListName), releaseList[:66]+"../"+amd64+"\n")
-		}, "", "", 1, "aps: not the release: SHA256SUMS: line 1 has no SHA-256 and plain file name"},
+		}, "", "", 1, "aps: not the release: SHA256SUMS: line 1 is not a SHA-256 and a plain file name"},
 		"no note": {func(file func(string) string) { _ = os.Remove(file(releasefiles.NoteName)) }, "", "", 2,
 			"aps: can't tell: the release is not signed: there is no SHA256SUMS.note"},
 		"no note and a changed byte": {func(file func(string) string) {
@@ -113,7 +113,7 @@ func TestVerifyReleaseRefuses(t *testing.T) {
 		}, amd64, "", 1, "aps: not the release: " + amd64},
 		"no list and no note": {func(file func(string) string) {
 			_, _ = os.Remove(file(releasefiles.NoteName)), os.Remove(file(releasefiles.ListName))
-		}, "", "", 2, "aps: can't tell: read list of release: "},
+		}, "", "", 2, "aps: can't tell: read release list: "},
 		"a foreign note": {func(file func(string) string) {
 			note, _ := other.SignNote(releaseList)
 			writeText(t, file(releasefiles.NoteName), string(note.Bytes()))

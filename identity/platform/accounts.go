@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// findAccounts lists the account of an address for the operator.
+// findAccounts lists the account of an email address.
 func (c *Calls) findAccounts(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	email := r.URL.Query().Get("email")
 	if email == "" {
@@ -58,8 +58,8 @@ func (c *Calls) describeAccount(r *http.Request, who account.Account) (wire.Foun
 	return view, nil
 }
 
-// removeSecondFactors takes all passkeys and recovery codes from an account, because a
-// person lost them. Its sessions end, and its password stays as it is.
+// removeSecondFactors removes all passkeys and recovery codes of an account whose person lost them. Its sessions end;
+// its password stays.
 func (c *Calls) removeSecondFactors(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	err := c.Factors.RemoveAll(r.Context(), account.ID(chi.URLParam(r, "account")))
 	if err != nil {

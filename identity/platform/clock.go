@@ -23,7 +23,7 @@ func (c *Calls) answerClock(w http.ResponseWriter, _ *http.Request, _ edge.Body)
 	return writeClockStatus(w, c.Clock.Status())
 }
 
-// acceptClock takes the operator's word that the machine's clock is right.
+// acceptClock accepts the machine's clock as correct.
 func (c *Calls) acceptClock(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
 	var body struct {
 		Accept bool `json:"accept"`
@@ -37,8 +37,7 @@ func (c *Calls) acceptClock(w http.ResponseWriter, r *http.Request, bounds edge.
 	return writeClockStatus(w, c.Clock.Accept())
 }
 
-// correctClock goes on when the client disconnects, because its outcome would be
-// unknown otherwise.
+// correctClock continues if the client disconnects, because otherwise its outcome would be unknown.
 func (c *Calls) correctClock(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
 	tenant, err := c.FindOrganization(r)
 	if err != nil {

@@ -22,8 +22,8 @@ func (c *Calls) retireLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body
 	return c.changeLogKey(w, r, http.StatusOK, c.Orgs.RetireLogKey)
 }
 
-// changeLogKey makes one step of a rotation. The request has no body. The step goes on
-// when the client disconnects, because its outcome would be unknown otherwise.
+// changeLogKey performs one step of a key rotation. The step continues if the client disconnects, because otherwise its
+// outcome would be unknown.
 func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
 	change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
 	tenant, err := c.FindOrganization(r)
@@ -36,14 +36,14 @@ func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
-	told := wire.LogKey{VKey: key.Verifier.String(), Use: "log", FromSize: key.From}
+	body := wire.LogKey{VKey: key.Verifier.String(), Use: "log", FromSize: key.From}
 	if key.To != log.NoEnd {
-		told.ToSize = &key.To
+		body.ToSize = &key.To
 	}
-	return edge.WriteJSON(w, status, told)
+	return edge.WriteJSON(w, status, body)
 }
 
-// FindOrganization finds the organization of a path, by its id or slug: no slug is a UUID.
+// FindOrganization returns the organization that the path names by id or slug; no slug is a UUID.
 func (c *Calls) FindOrganization(r *http.Request) (id.Tenant, error) {
 	name := chi.URLParam(r, "organization")
 	if organization, err := id.ParseOrganization(name); err == nil {

@@ -46,13 +46,13 @@ func (c *Calls) createOrganization(w http.ResponseWriter, r *http.Request, bound
 	})
 }
 
-// nullable tells a member that is null from one that is absent.
+// nullable distinguishes a member that is null from one that is absent.
 type nullable[T any] struct {
 	given bool
 	value *T
 }
 
-// UnmarshalJSON is called when the member is there, also for null.
+// UnmarshalJSON is called if the member is present, even if it is null.
 func (n *nullable[T]) UnmarshalJSON(b []byte) error {
 	n.given = true
 	return json.Unmarshal(b, &n.value)
@@ -61,7 +61,7 @@ func (n *nullable[T]) UnmarshalJSON(b []byte) error {
 type organizationChange struct {
 	Plan   *string            `json:"plan"`
 	Active *bool              `json:"active"`
-	SignIn nullable[struct{}] `json:"sign_in"` // null takes the requirement away
+	SignIn nullable[struct{}] `json:"sign_in"` // null removes the requirement
 	Limits struct {
 		EventsPerMonth      nullable[uint64] `json:"events_per_month"`
 		Agents              nullable[uint64] `json:"agents"`
@@ -120,12 +120,12 @@ func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bound
 	if body.SignIn.value != nil {
 		return fault.New(fault.Invalid, "sign_in must be null: only an owner requires a way to sign in")
 	}
-	is, err := c.Orgs.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
+	settings, err := c.Orgs.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
 	if err != nil {
 		return err
 	}
 	return edge.WriteJSON(w, http.StatusOK, wire.ChangedOrganization{
-		ID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
-		Limits: describeLimits(is), Disclosure: is.Disclosure.String(),
+		ID: settings.ID, Slug: settings.Slug, Name: settings.Name, Plan: settings.Plan, Active: settings.Active,
+		Limits: describeLimits(settings), Disclosure: settings.Disclosure.String(),
 	})
 }

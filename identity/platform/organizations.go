@@ -19,7 +19,7 @@ func describeListedOrganization(l org.Listed) wire.ListedOrganization {
 	return view
 }
 
-// answerOrganization tells of one organization as the list does, with its settings where they can be read.
+// answerOrganization answers with the list's entry for one organization and, if they can be read, its settings.
 func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	tenant, err := c.FindOrganization(r)
 	if err != nil {
@@ -33,17 +33,17 @@ func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edg
 	if listed.Usage == nil {
 		return edge.WriteJSON(w, http.StatusOK, body)
 	}
-	is, err := c.Orgs.CurrentSettings(r.Context(), tenant)
+	settings, err := c.Orgs.CurrentSettings(r.Context(), tenant)
 	if err != nil {
 		return err
 	}
-	own := describeLimits(is)
-	body.Origin, body.CreatedAt, body.Disclosure = is.Origin, is.CreatedAt, is.Disclosure.String()
-	body.SignIn, body.Limits = is.SignIn, &own
+	own := describeLimits(settings)
+	body.Origin, body.CreatedAt, body.Disclosure = settings.Origin, settings.CreatedAt, settings.Disclosure.String()
+	body.SignIn, body.Limits = settings.SignIn, &own
 	return edge.WriteJSON(w, http.StatusOK, body)
 }
 
-// listOrganizations lists all organizations of the service for its operator, by slug.
+// listOrganizations lists all organizations of the service by slug.
 func (c *Calls) listOrganizations(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	p, err := edge.ParsePage(r)
 	if err != nil {

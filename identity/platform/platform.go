@@ -1,11 +1,13 @@
-// Package platform answers the calls of the operator: organizations, their log keys, clocks and
-// witnesses, the accounts of people that lost a way in, snapshots of the store, and the state of the service.
+// Package platform implements the operator's calls: organizations with their log keys, clocks and witnesses, accounts
+// of people who cannot sign in any more, snapshots of the store, and the status of the service.
+//
+// It hides from package identity, which mounts the calls, their bodies and the packages that do the work.
 //
 // Invariants:
 //
-//   - The surface that mounts these calls has checked the platform secret before.
-//   - A change of an organization is a statement in its log, with the operator as principal.
-//   - Secrets are in the answer that shows them once and in no log line.
+//   - The caller has already checked the platform secret.
+//   - Every change of an organization is a statement in its log, with the operator as principal.
+//   - A secret appears only in the answer that shows it once, never in a log line.
 package platform
 
 import (
@@ -20,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// Calls is the operator's calls. All fields are required.
+// Calls implements the operator's calls. All fields are required.
 type Calls struct {
 	Provisioner *provision.Provisioner
 	Orgs        *org.Orgs
@@ -33,12 +35,12 @@ type Calls struct {
 	Status      Status
 }
 
-// Call is one call, below the path of the platform.
+// Call is one call; its path is relative to that of the platform.
 type Call struct {
 	Method  string
 	Path    string
-	Query   []string // names of its query parameters
-	HasBody bool     // JSON
+	Query   []string // names of the query parameters
+	HasBody bool     // the request has a JSON body
 	Handle  func(w http.ResponseWriter, r *http.Request, body edge.Body) error
 }
 
@@ -66,7 +68,7 @@ func (c *Calls) List() []Call {
 	}
 }
 
-// decodeBody reads the JSON body of a request into v.
+// decodeBody decodes the JSON body of a request into v.
 func decodeBody(r *http.Request, bounds edge.Body, v any) error {
 	body, err := edge.ReadBody(r, bounds)
 	if err != nil {

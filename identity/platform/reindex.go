@@ -8,10 +8,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Reindex makes the index of a log's events anew, in the background. fault.Conflict while that goes on.
+// Reindex rebuilds the index of a log's events in the background. It returns fault.Conflict if that is already running.
 type Reindex func(ctx context.Context, t id.Tenant) error
 
-// reindexOrganization does not wait for the new index. The request has no body.
+// reindexOrganization does not wait for the new index.
 func (c *Calls) reindexOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	tenant, err := c.FindOrganization(r)
 	if err != nil {

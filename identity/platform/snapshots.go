@@ -10,12 +10,12 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// madeSnapshot names a folder in the folder of snapshots, which is in the data directory.
+// madeSnapshot names a directory in the snapshot directory, which is in the data directory.
 type madeSnapshot struct {
 	Snapshot string `json:"snapshot"`
 }
 
-// makeSnapshot goes on when the client disconnects, and then removes the snapshot. The request has no body.
+// makeSnapshot continues if the client disconnects, and then removes the snapshot.
 func (c *Calls) makeSnapshot(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	name, err := c.Snapshots.Make(context.WithoutCancel(r.Context()))
 	if err != nil {

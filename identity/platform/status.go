@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/status"
 )
 
-// Status says whether the service is well (package status).
+// Status reports the health of the service (package status).
 type Status interface {
 	Report(ctx context.Context) (*status.Report, error)
 	ReportOrganization(ctx context.Context, t id.Tenant) (*status.Organization, error)
 }
 
-// answerStatus answers 200 in every state, because the report is the answer. The request has no body.
+// answerStatus answers 200 whatever the health of the service, because the report is the answer.
 func (c *Calls) answerStatus(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	report, err := c.Status.Report(r.Context())
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *Calls) answerStatus(w http.ResponseWriter, r *http.Request, _ edge.Body
 	return edge.WriteJSON(w, http.StatusOK, report)
 }
 
-// answerOrganizationStatus answers for one organization. The request has no body.
+// answerOrganizationStatus reports the health of one organization.
 func (c *Calls) answerOrganizationStatus(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	tenant, err := c.FindOrganization(r)
 	if err != nil {

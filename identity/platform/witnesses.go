@@ -9,11 +9,10 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// Witnesses asks the witnesses of an organization's log at once, for the operator of the
-// service. It returns the names of the witnesses.
+// Witnesses asks the witnesses of an organization's log for signatures now, and returns their names.
 type Witnesses func(ctx context.Context, t id.Tenant) ([]string, error)
 
-// askWitnesses does not wait for the answers of the witnesses. The request has no body.
+// askWitnesses does not wait for the answers of the witnesses.
 func (c *Calls) askWitnesses(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	tenant, err := c.FindOrganization(r)
 	if err != nil {

@@ -1,11 +1,12 @@
-// Package childprocess runs a program that this one talks to through standard input and output.
+// Package childprocess runs a program that this one talks to through standard input and output. It hides how the child
+// and its descendants are ended on each operating system.
 //
 // Invariants:
 //
 //   - The child's environment contains none of this program's own variables (APS_…), because they hold credentials.
 //   - Each child has its own process group. Close ends the child and all of its descendants in the group.
-//   - On Linux the system kills the child when this program ends in any way, also by SIGKILL. On other systems, and for
-//     the child's descendants, such an end closes the standard input only.
+//   - On Linux the system kills the child however this program ends, even by SIGKILL. On other systems, and for the
+//     child's descendants, such an end only closes the standard input.
 package childprocess
 
 import (
@@ -19,13 +20,13 @@ import (
 	"time"
 )
 
-// Command is a program to start.
+// Command describes a program to start.
 type Command struct {
 	Args   []string          // the program and its arguments
-	Env    map[string]string // added to the environment
-	Dir    string            // working folder; if empty, the current one
-	Stderr io.Writer         // receives the program's diagnostics
-	// Patience is how long Close waits after closing the input, and again after SIGTERM. If zero, 5 s.
+	Env    map[string]string // added to this program's environment
+	Dir    string            // working directory; "": this program's
+	Stderr io.Writer         // receives the standard error of the program
+	// Patience is how long Close waits after closing the input, and again after SIGTERM. 0: 5 s.
 	Patience time.Duration
 }
 

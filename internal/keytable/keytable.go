@@ -46,10 +46,10 @@ const (
 )
 
 // Options configure New.
-// Bytes bounds the memory of all tables: about 60 KiB for a table and 480 KiB for a wide one. If it is too small for
-// one table per shard, there are no tables.
 type Options struct {
-	// Bytes is for all tables together, about 60 KiB each, and 480 KiB for a wide one. 0: there are none.
+	// Bytes bounds the memory of all tables: about 60 KiB for a table and 480 KiB for a wide one. If it is too small
+	// for
+	// one table per shard, there are no tables.
 	Bytes int64
 
 	// Clock returns the time.

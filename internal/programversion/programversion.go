@@ -1,9 +1,11 @@
-// Package programversion says which release and which commit a program is.
+// Package programversion determines the release and the commit of the running program. It hides where the linker and
+// the Go tool chain record them.
 //
 // Invariants:
-//   - The linker of a release sets release and commit (tools/release), and nothing else writes them.
-//   - A program that was built otherwise names its module version or its commit, never a release.
-//   - The answer does not change while a program runs.
+//
+//   - Only the linker sets release and commit, when a release is built (tools/release).
+//   - A program that was built otherwise has its module version or its commit, never a release.
+//   - The result never changes while a program runs.
 package programversion
 
 import "runtime/debug"
@@ -11,7 +13,7 @@ import "runtime/debug"
 // release and commit are set by -ldflags -X.
 var release, commit string
 
-// Version tells which program runs.
+// Version identifies the version of a program.
 type Version struct {
 	Release string // v1.2.3; the module version of a program that is no release, such as (devel)
 	Commit  string // 40 hex digits, "" for a program that was built without it
@@ -37,7 +39,7 @@ func Read() Version {
 	return v
 }
 
-// Short returns the release. For a program that is none it is the commit, or the module version without one.
+// Short returns the release; without one, it returns the commit or, failing that, the module version.
 func (v Version) Short() string {
 	if !v.linked && v.Commit != "" {
 		return v.Commit
@@ -45,7 +47,7 @@ func (v Version) Short() string {
 	return v.Release
 }
 
-// String is for people: "v1.2.3 (commit 0123…, go1.26.8)".
+// String returns a text for people: "v1.2.3 (commit 0123…, go1.26.8)".
 func (v Version) String() string {
 	if v.Commit == "" {
 		return v.Release + " (" + v.Go + ")"

@@ -1,10 +1,13 @@
-// Package releasefiles checks files that were downloaded against the signed list of a release.
+// Package releasefiles checks downloaded files against the signed list of a release.
+//
+// Callers need not know the formats of the list and its signed note, or how files are opened safely.
 //
 // Invariants:
-//   - The list has each file once, in the order of the names, with its SHA-256. A name is that of a file in the
-//     list's own folder: no part of a list leads elsewhere.
+//
+//   - The list names each file once, in sorted order, with its SHA-256. Every name is a plain file name in the list's
+//     own directory, so no line leads elsewhere.
 //   - The note is a C2SP signed note whose text is the list, byte for byte.
-//   - Files are read as streams, and nothing is read but the list, the note and regular files beside them.
+//   - Files are read as streams. Only the list, the note and regular files beside them are read.
 package releasefiles
 
 import (
@@ -19,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Names of the list, of its note, and of the key that signs the note.
+// Names of the list, its note, and the key that signs the note.
 const (
 	ListName = "SHA256SUMS"
 	NoteName = "SHA256SUMS.note"
@@ -27,13 +30,13 @@ const (
 )
 
 var (
-	// ErrWrong says that the list, its signature or a file differs from the signed one.
+	// ErrWrong indicates that the list, its signature or a file differs from what was signed.
 	ErrWrong = errors.New("not as it was signed")
 
-	// ErrUnsigned says that there is no note, so the author of the files may be the author of the list.
+	// ErrUnsigned indicates that there is no note, so the author of the list is unknown.
 	ErrUnsigned = errors.New("the release is not signed: there is no " + NoteName)
 
-	// ErrOtherKey says that other keys than the one that is trusted have signed.
+	// ErrOtherKey indicates that only keys other than the trusted one have signed.
 	ErrOtherKey = errors.New("the release is signed by another key")
 )
 
@@ -43,7 +46,7 @@ type File struct {
 	SHA256 string // 64 lower-case digits
 }
 
-// List is the list of a release's files. Its signature counts after CheckSignature only.
+// List is the list of a release's files. It can be trusted only after CheckSignature.
 type List struct {
 	Files []File
 	note  *tlog.Note // nil without one
@@ -51,42 +54,41 @@ type List struct {
 
 var lineForm = regexp.MustCompile(`^([0-9a-f]{64})  ([0-9A-Za-z][0-9A-Za-z._+~-]{0,254})$`)
 
-// ParseFiles reads the text of a list: at most tlog.MaxNote bytes of lines as sha256sum writes them, and at least one.
-// It refuses names that are no plain file names, and lines in another order than that of the names. The error wraps
-// ErrWrong.
+// ParseFiles parses the text of a list: one or more lines in the format of sha256sum, together at most tlog.MaxNote
+// bytes. The names must be plain file names in sorted order. Errors wrap ErrWrong.
 func ParseFiles(text string) ([]File, error) {
 	if len(text) > tlog.MaxNote || !strings.HasSuffix(text, "\n") {
-		return nil, fmt.Errorf("%s: too long, empty, or the last line has no end: %w", ListName, ErrWrong)
+		return nil, fmt.Errorf("%s is empty, is too long or does not end with a newline: %w", ListName, ErrWrong)
 	}
 	var files []File
 	for line := range strings.Lines(text) {
 		parts := lineForm.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if parts == nil || parts[2] == ListName || parts[2] == NoteName {
-			return nil, fmt.Errorf("%s: line %d has no SHA-256 and plain file name: %w", ListName,
+			return nil, fmt.Errorf("%s: line %d is not a SHA-256 and a plain file name: %w", ListName,
 				len(files)+1, ErrWrong)
 		}
 		if n := len(files); n > 0 && files[n-1].Name >= parts[2] {
-			return nil, fmt.Errorf("%s: line %d is not in the order of names: %w", ListName, n+1, ErrWrong)
+			return nil, fmt.Errorf("%s: line %d is out of order: %w", ListName, n+1, ErrWrong)
 		}
 		files = append(files, File{Name: parts[2], SHA256: parts[1]})
 	}
 	return files, nil
 }
 
-// ReadList reads the list of a folder. The note is the list where both are there, so that they can't differ. A folder
-// that has neither is fs.ErrNotExist; a list that breaks the rules is ErrWrong.
+// ReadList reads the list in a directory. If there is a note, its text is the list, and a separate list must be equal.
+// The error is fs.ErrNotExist if the directory has neither, and ErrWrong for a malformed list.
 func ReadList(dir *os.Root) (List, error) {
 	text, listErr := readText(dir, ListName)
 	signed, noteErr := readText(dir, NoteName)
 	switch {
 	case errors.Is(noteErr, fs.ErrNotExist):
 		if listErr != nil {
-			return List{}, fmt.Errorf("read list of release: %w", listErr)
+			return List{}, fmt.Errorf("read release list: %w", listErr)
 		}
 		files, err := ParseFiles(text)
 		return List{Files: files}, err
 	case noteErr != nil:
-		return List{}, fmt.Errorf("read list of release: %w", noteErr)
+		return List{}, fmt.Errorf("read release list: %w", noteErr)
 	}
 	note, err := tlog.ParseNote([]byte(signed))
 	if err != nil {
@@ -95,7 +97,7 @@ func ReadList(dir *os.Root) (List, error) {
 	switch {
 	case errors.Is(listErr, fs.ErrNotExist):
 	case listErr != nil:
-		return List{}, fmt.Errorf("read list of release: %w", listErr)
+		return List{}, fmt.Errorf("read release list: %w", listErr)
 	case text != note.Text:
 		return List{}, fmt.Errorf("%s is not the text of %s: %w", ListName, NoteName, ErrWrong)
 	}
@@ -103,7 +105,7 @@ func ReadList(dir *os.Root) (List, error) {
 	return List{Files: files, note: &note}, err
 }
 
-// readText reads a regular file of a folder, of at most tlog.MaxNote bytes.
+// readText reads a regular file of at most tlog.MaxNote bytes.
 func readText(dir *os.Root, name string) (string, error) {
 	f, err := openRegular(dir, name)
 	if err != nil {
@@ -117,8 +119,8 @@ func readText(dir *os.Root, name string) (string, error) {
 	return string(text), err
 }
 
-// CheckSignature checks that the key has signed the list. The error is ErrUnsigned, ErrOtherKey with the signers, or
-// ErrWrong for a signature that is none of the key that it names.
+// CheckSignature checks that the key has signed the list. The error is ErrUnsigned, ErrOtherKey with the names of the
+// signers, or ErrWrong if the key's signature does not verify.
 func (l List) CheckSignature(key tlog.VerifierKey) error {
 	if l.note == nil {
 		return ErrUnsigned
@@ -136,7 +138,7 @@ func (l List) CheckSignature(key tlog.VerifierKey) error {
 	return fmt.Errorf("%w: %s", ErrOtherKey, strings.Join(others, ", "))
 }
 
-// Find returns the line of a file.
+// Find returns the list's line for a file.
 func (l List) Find(name string) (File, bool) {
 	for _, f := range l.Files {
 		if f.Name == name {

@@ -1,11 +1,11 @@
 // Package storedzip writes ZIP files without compression and with fixed times. docs/evidence.md specifies the format to
-// the byte.
+// the byte; callers only create files and write their content.
 //
 // Invariants:
 //
-//   - The bytes of a ZIP file follow from the names and contents of its files, in their order.
-//   - The writer keeps about 60 bytes for each file, and no content.
-//   - A name is ASCII without path steps: it can't lead out of a folder.
+//   - The bytes of a ZIP file are determined by the names, contents and order of its files.
+//   - The writer holds about 60 bytes per file in memory, and no content.
+//   - A name is ASCII without "." or ".." segments, so it cannot escape the directory it is extracted to.
 package storedzip
 
 import (
@@ -23,14 +23,14 @@ const MaxName = 255
 // MaxBytes is the size in bytes of the largest ZIP file.
 const MaxBytes = 1<<32 - 1
 
-// ErrMalformed indicates a name that no file may have.
-var ErrMalformed = errors.New("malformed name of a file")
+// ErrMalformed indicates an invalid file name.
+var ErrMalformed = errors.New("malformed file name")
 
-// ErrTooLarge says that a ZIP file would exceed the bounds.
+// ErrTooLarge indicates that a ZIP file would exceed MaxFiles or MaxBytes.
 var ErrTooLarge = errors.New("ZIP file too large")
 
-// The signatures, the version of the format that they need, the flag of a descriptor behind
-// the content, and the first day that ZIP knows.
+// The signatures, the version of the format that they need, the flag for a descriptor after the content, and the first
+// date that ZIP can express.
 const (
 	localSignature      = 0x04034b50
 	descriptorSignature = 0x08074b50
@@ -80,12 +80,12 @@ func (f *File) appendSums(b []byte) []byte {
 	return b
 }
 
-// appendDescriptor appends the descriptor, which stands behind the content.
+// appendDescriptor appends the descriptor, which follows the content.
 func (f *File) appendDescriptor(b []byte) []byte {
 	return f.appendSums(binary.LittleEndian.AppendUint32(b, descriptorSignature))
 }
 
-// appendCentral appends the file's part of the directory.
+// appendCentral appends the file's entry of the central directory.
 func (f *File) appendCentral(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, centralSignature)
 	b = binary.LittleEndian.AppendUint16(b, version)
@@ -96,7 +96,7 @@ func (f *File) appendCentral(b []byte) []byte {
 	return append(b, f.Name...)
 }
 
-// appendEnd appends the end of a ZIP file whose directory lies at an offset.
+// appendEnd appends the end record of a ZIP file whose central directory begins at an offset.
 func appendEnd(b []byte, files, size int, offset int64) []byte {
 	b = binary.LittleEndian.AppendUint32(b, endSignature)
 	b = append(b, 0, 0, 0, 0)
@@ -107,8 +107,8 @@ func appendEnd(b []byte, files, size int, offset int64) []byte {
 	return append(b, 0, 0)
 }
 
-// validName reports whether a name is ASCII letters, digits, points, hyphens and single slashes
-// between steps, of which none is made of points alone.
+// validName reports whether a name consists of ASCII letters, digits, dots and hyphens, in segments between
+// single slashes, none of which consists only of dots.
 func validName(name string) bool {
 	if len(name) > MaxName {
 		return false

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Writer writes a ZIP file. It is not safe for concurrent use. After an error it MUST be dropped.
+// Writer writes a ZIP file. It must not be used concurrently, nor after an error.
 type Writer struct {
 	to      io.Writer
 	written int64
@@ -14,12 +14,11 @@ type Writer struct {
 	open    bool // the last file takes content
 }
 
-// NewWriter returns a writer to w, which should buffer: each Write goes through.
+// NewWriter returns a Writer to w, which should be buffered: Writer does not buffer.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// Create begins a file; the one before it ends. The content is written to the result until the next call
-// of Create or Close. Errors wrap ErrMalformed for a name that no such file has,
-// ErrTooLarge, or are of the writer below.
+// Create ends the current file and begins another. Its content is what is written to the result before the next call of
+// Create or Close. Errors wrap ErrMalformed or ErrTooLarge, or come from the underlying writer.
 func (w *Writer) Create(name string) (io.Writer, error) {
 	if err := w.endFile(); err != nil {
 		return nil, err
@@ -35,7 +34,7 @@ func (w *Writer) Create(name string) (io.Writer, error) {
 	return (*content)(w), w.writeBytes(f.appendLocal(nil))
 }
 
-// Close writes the directory. It does not close the writer below.
+// Close writes the central directory. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if err := w.endFile(); err != nil {
 		return err
@@ -64,7 +63,7 @@ func (w *Writer) writeBytes(b []byte) error {
 	return err
 }
 
-// content is a Writer as the writer of its last file.
+// content is a Writer as the io.Writer of its current file.
 type content Writer
 
 // Write implements io.Writer.

@@ -156,7 +156,7 @@ func TestFoundOrganization(t *testing.T) {
 	if page := bob.Get("/account").Body; strings.Contains(page, "An organization of your own") {
 		t.Errorf("got %s", page)
 	}
-	shows(t, "closed", bob.Post("/account", "do", "found", "name", "Own", "slug", "own"), http.StatusForbidden, "Only the operator makes organizations here")
+	shows(t, "closed", bob.Post("/account", "do", "found", "name", "Own", "slug", "own"), http.StatusForbidden, "Only the operator can create organizations here")
 
 	s := servicetest.New(t, "--signup", "members")
 	ann := s.SignIn(s.Red.Owner)
