@@ -93,7 +93,7 @@ func TestCorrectClock(t *testing.T) {
 			t.Errorf("got %+v, want from %s to %s", got, was, now)
 		}
 		said := w.Audit(t, tenant)
-		want := ledgertest.Said{Kind: "ledger_clock", Principal: "operator", Payload: `{"newest_received_at":"` + was.String() +
+		want := ledgertest.Statement{Kind: "ledger_clock", Principal: "operator", Payload: `{"newest_received_at":"` + was.String() +
 			`","reason":"the clock of the host was wrong","received_at":"` + got.Received.String() + `"}`}
 		if last := said[len(said)-1]; last != want {
 			t.Errorf("got %+v, want %+v", last, want)

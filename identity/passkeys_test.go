@@ -128,11 +128,11 @@ func TestPasskeyRefusalsAreLogged(t *testing.T) {
 	key := ann.register("laptop")
 	good := *key
 	for reason, change := range map[string]func(*passkeytest.Authenticator){
-		"origin":                  func(a *passkeytest.Authenticator) { a.Origin = "https://evil.example" },
-		"RP Hash":                 func(a *passkeytest.Authenticator) { a.RPID = "evil.example" },
-		"User verification":       func(a *passkeytest.Authenticator) { a.Flags = passkeytest.Present },
-		"assertion signature":     func(a *passkeytest.Authenticator) { a.Break = func(s []byte) { s[len(s)-1] ^= 1 } },
-		"credential is not known": func(a *passkeytest.Authenticator) { a.Credential = []byte("unknown") },
+		"origin":              func(a *passkeytest.Authenticator) { a.Origin = "https://evil.example" },
+		"RP Hash":             func(a *passkeytest.Authenticator) { a.RPID = "evil.example" },
+		"User verification":   func(a *passkeytest.Authenticator) { a.Flags = passkeytest.Present },
+		"assertion signature": func(a *passkeytest.Authenticator) { a.Break = func(s []byte) { s[len(s)-1] ^= 1 } },
+		"unknown credential":  func(a *passkeytest.Authenticator) { a.Credential = []byte("unknown") },
 	} {
 		broken := good
 		change(&broken)

@@ -20,10 +20,10 @@ func largePack(t *testing.T) (compressed []byte, key string) {
 	t.Helper()
 	l := packtest.NewLog(t)
 	for n := range 256 {
-		l.Append(packtest.Wanted{Payload: map[string]any{"n": n, "text": strings.Repeat("Größe ", 25_000)}})
+		l.Append(packtest.EventSpec{Payload: map[string]any{"n": n, "text": strings.Repeat("Größe ", 25_000)}})
 	}
 	size := id.Index(len(l.Events))
-	content := l.Pack(packtest.Asked{End: size, Size: size, Request: pack.Request{Envelopes: true}}).Bytes(t)
+	content := l.Pack(packtest.Selection{End: size, Size: size, Request: pack.Request{Envelopes: true}}).Bytes(t)
 	if len(content) < 50_000_000 {
 		t.Fatalf("the pack has %d bytes", len(content))
 	}

@@ -49,7 +49,7 @@ func TestStatementAndChangeLandTogether(t *testing.T) {
 	if _, err := s.SystemEvents.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
 		t.Fatal(err)
 	}
-	want := []ledgertest.Said{{Kind: "ledger_agent_created", Principal: "acc_1", Payload: `{"n":1}`}}
+	want := []ledgertest.Statement{{Kind: "ledger_agent_created", Principal: "acc_1", Payload: `{"n":1}`}}
 	if got := s.Audit(t, red); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

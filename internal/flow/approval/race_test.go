@@ -244,7 +244,7 @@ type oracle struct {
 }
 
 // step checks that a statement may follow, and returns what happened and by whom.
-func (o *oracle) step(said ledgertest.Said) string {
+func (o *oracle) step(said ledgertest.Statement) string {
 	o.t.Helper()
 	var p struct {
 		Transition string `json:"transition"`

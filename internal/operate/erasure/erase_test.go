@@ -104,7 +104,7 @@ func TestEraseEnvelopes(t *testing.T) {
 	}
 	s.wantMarkers(t, envelopeBlue, -1, -1, -1, -1)
 	said := s.Audit(t, envelopeRed)
-	want := []ledgertest.Said{
+	want := []ledgertest.Statement{
 		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[1,2]],"reason":"person_request"}`},
 		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[0,4]],"reason":"person_request"}`},
 	}

@@ -83,7 +83,7 @@ func TestStatements(t *testing.T) {
 	w.drain()
 	got := w.find(red, again.ID)
 	wantText(t, "counts", fmt.Sprint(got.Matched, got.Erased, got.Already), "2 1 1")
-	want := []ledgertest.Said{
+	want := []ledgertest.Statement{
 		{Kind: "ledger_erasure_requested", Principal: ann,
 			Payload: fmt.Sprintf(`{"by":"principal","end":4,"erasure_id":%q,"reason_code":"consent_withdrawn"}`, made.ID)},
 		{Kind: "ledger_envelope_erased", Principal: ann, Payload: `{"ranges":[[0,1],[3,4]],"reason":"consent_withdrawn"}`},

@@ -59,8 +59,8 @@ func TestBridgeKey(t *testing.T) {
 	}
 	public := did.Multikey(made.Private.Public().Bytes())
 	w.said(red,
-		ledgertest.Said{Kind: "ledger_agent_created", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","bridge":true,"display_name":"Workflow bridge"}`, made.Agent)},
-		ledgertest.Said{Kind: "ledger_key_registered", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","custody":"server","key_id":"%s","public_key":"%s"}`, made.Agent, made.Key.ID, public)})
+		ledgertest.Statement{Kind: "ledger_agent_created", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","bridge":true,"display_name":"Workflow bridge"}`, made.Agent)},
+		ledgertest.Statement{Kind: "ledger_key_registered", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","custody":"server","key_id":"%s","public_key":"%s"}`, made.Agent, made.Key.ID, public)})
 	keys, err := w.agents.DIDKeys(t.Context(), red, made.Agent)
 	if err != nil || len(keys) != 1 || keys[0].Public != made.Private.Public().Bytes() || keys[0].State != did.Active {
 		t.Errorf("public keys: got %v, %v", keys, err)
@@ -147,8 +147,8 @@ func TestBridged(t *testing.T) {
 		bridged(blue, bot, false)
 	}
 	payload := func(on string) string { return `{"agent_id":"` + string(bot) + `","bridge":` + on + `}` }
-	w.said(red, ledgertest.Said{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("true")},
-		ledgertest.Said{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("false")})
+	w.said(red, ledgertest.Statement{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("true")},
+		ledgertest.Statement{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("false")})
 	_, err := w.agents.Change(t.Context(), blue, ann, bot, agent.Patch{Bridge: &yes})
 	refused(t, "the other organization's", err, fault.NotFound, "Not found")
 	long := strings.Repeat("x", 257)

@@ -53,8 +53,8 @@ func TestCreateAgentIsStated(t *testing.T) {
 		t.Errorf("got %+v and credentials of %s, want %+v", made, c.Agent, want)
 	}
 	w.said(red,
-		ledgertest.Said{Kind: "ledger_agent_created", Principal: ann, Payload: `{"agent_id":"billing-bot","display_name":"Billing"}`},
-		ledgertest.Said{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
+		ledgertest.Statement{Kind: "ledger_agent_created", Principal: ann, Payload: `{"agent_id":"billing-bot","display_name":"Billing"}`},
+		ledgertest.Statement{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
 			`{"agent_id":"billing-bot","custody":"server","key_id":"%s","public_key":"%s"}`, c.Key, multikey(c.Private.Public()))},
 	)
 	w.said(blue)

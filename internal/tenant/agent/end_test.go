@@ -88,7 +88,7 @@ func TestEndOfAKeyIsStated(t *testing.T) {
 	key := func(name string, p edkey.Private) string {
 		return fmt.Sprintf(`"custody":"agent","key_id":"%s","public_key":"%s"`, name, multikey(p.Public()))
 	}
-	want := []ledgertest.Said{
+	want := []ledgertest.Statement{
 		{Kind: "ledger_key_retired", Principal: ann, Payload: fmt.Sprintf(`{"agent_id":"%s",%s}`, bot, key("k1", one))},
 		{Kind: "ledger_key_revoked", Principal: "acc_bob", Payload: fmt.Sprintf(`{"agent_id":"%s","compromised_from":1,%s,"reason":"laptop lost"}`, bot, key("k2", two))},
 		{Kind: "ledger_key_revoked", Principal: ann, Payload: fmt.Sprintf(`{"agent_id":"%s","compromised_from":null,%s,"reason":""}`, bot, key("k1", one))},

@@ -84,7 +84,7 @@ func (w *world) hasStatus(tenant id.Tenant, name id.Agent, key id.Key, want agen
 }
 
 // said checks what a tenant's ledger holds, all of it verified.
-func (w *world) said(tenant id.Tenant, want ...ledgertest.Said) {
+func (w *world) said(tenant id.Tenant, want ...ledgertest.Statement) {
 	w.t.Helper()
 	if got := w.Audit(w.t, tenant); !slices.Equal(got, want) {
 		w.t.Errorf("tenant %d: got %+v, want %+v", tenant, got, want)

@@ -58,7 +58,7 @@ func TestSwitchedOffAgent(t *testing.T) {
 	_, err = w.agents.Change(t.Context(), blue, ann, bot.Agent, agent.Patch{Active: &no})
 	refused(t, "blue switches it off", err, fault.NotFound, "Not found")
 	said := w.Audit(t, red)
-	want := []ledgertest.Said{
+	want := []ledgertest.Statement{
 		{Kind: "ledger_agent_changed", Principal: ann, Payload: `{"active":false,"agent_id":"` + string(bot.Agent) + `"}`},
 		{Kind: "ledger_agent_changed", Principal: ann, Payload: `{"active":true,"agent_id":"` + string(bot.Agent) + `"}`},
 	}

@@ -50,7 +50,7 @@ func TestRegisterKey(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", found, err, want)
 	}
 	said := w.Audit(t, red)
-	if last := said[len(said)-1]; last != (ledgertest.Said{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
+	if last := said[len(said)-1]; last != (ledgertest.Statement{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
 		`{"agent_id":"billing-bot","custody":"agent","key_id":"host#1","public_key":"%s"}`, multikey(private.Public()))}) {
 		t.Errorf("got %+v", last)
 	}

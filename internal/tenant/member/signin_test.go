@@ -47,7 +47,7 @@ func (w *world) node() *member.Members {
 	return member.New(member.Options{Records: w.Engine, Events: w.SystemEvents, Accounts: w.accounts, Clock: w.Clock})
 }
 
-func (w *world) signInEvents(t id.Tenant) (found []ledgertest.Said) {
+func (w *world) signInEvents(t id.Tenant) (found []ledgertest.Statement) {
 	w.t.Helper()
 	for _, s := range w.Audit(w.t, t) {
 		if s.Kind == "ledger_member_sign_in_changed" {

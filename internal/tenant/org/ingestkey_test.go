@@ -122,7 +122,7 @@ func TestCreateAndList(t *testing.T) {
 	if err != nil || !c.Scopes.Has(org.ScopeEvaluate) || c.Scopes.Has(org.ScopeEvents) || !slices.Equal(c.Agents, []id.Agent{"robot"}) {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	want := ledgertest.Said{Kind: "ledger_ingest_key_created", Principal: ann,
+	want := ledgertest.Statement{Kind: "ledger_ingest_key_created", Principal: ann,
 		Payload: fmt.Sprintf(`{"key_id":%q,"name":"second","scopes":["evaluate"]}`, key.ID)}
 	if said := w.Audit(t, red); len(said) != 1 || said[0] != want {
 		t.Errorf("got %v, want %v", said, want)
@@ -165,7 +165,7 @@ func TestRevoke(t *testing.T) {
 	if _, err := w.orgs.Authenticate(t.Context(), w.token[blue].Reveal()); err != nil {
 		t.Errorf("the other organization's key: %v", err)
 	}
-	want := ledgertest.Said{Kind: "ledger_ingest_key_revoked", Principal: ann,
+	want := ledgertest.Statement{Kind: "ledger_ingest_key_revoked", Principal: ann,
 		Payload: fmt.Sprintf(`{"key_id":%q,"name":"first","scopes":["events","evaluate","approvals","workflows"]}`, w.keyID[red])}
 	if said := w.Audit(t, red); len(said) != 1 || said[0] != want {
 		t.Errorf("got %v, want %v", said, want)

@@ -67,7 +67,7 @@ func TestChangeIsStated(t *testing.T) {
 	}
 	before := sum(`{"active":true,"disclosure":"record","events_per_month":null,"name":"RED","plan":"enterprise","self_review":false}`)
 	after := sum(`{"active":false,"disclosure":"full","events_per_month":7,"name":"Ré d","plan":"team","self_review":false}`)
-	want := ledgertest.Said{Kind: "ledger_settings_changed", Principal: ann, Payload: fmt.Sprintf(
+	want := ledgertest.Statement{Kind: "ledger_settings_changed", Principal: ann, Payload: fmt.Sprintf(
 		`{"after_digest":%q,"before_digest":%q,"names":["active","disclosure","events_per_month","name","plan"]}`, after, before)}
 	if said := w.Audit(t, red); len(said) != 1 || said[0] != want {
 		t.Errorf("got %v, want %v", said, want)

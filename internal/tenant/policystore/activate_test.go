@@ -16,8 +16,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-func statement(kind string, v policystore.Version) ledgertest.Said {
-	return ledgertest.Said{Kind: kind, Principal: ann, Payload: fmt.Sprintf(
+func statement(kind string, v policystore.Version) ledgertest.Statement {
+	return ledgertest.Statement{Kind: kind, Principal: ann, Payload: fmt.Sprintf(
 		`{"policy_digest":"%s","policy_id":"%s","policy_version":%d}`, v.Digest, v.PolicyID, v.Version)}
 }
 
@@ -45,7 +45,7 @@ func TestActivate(t *testing.T) {
 	w.mustDecide(red, "acme.mail", "mails/1/r deny")
 	w.mustDecide(red, "acme.pay", "mails/1/default allow")
 
-	want := []ledgertest.Said{
+	want := []ledgertest.Statement{
 		statement("ledger_policy_activated", one),
 		statement("ledger_policy_archived", one),
 		statement("ledger_policy_activated", two),

@@ -47,12 +47,12 @@ func TestActivateOlderVersion(t *testing.T) {
 	_, err = activate(policystore.Activation{PolicyID: "payments", Digest: one.Digest})
 	refused(t, "another digest", err, fault.Conflict, "policy_digest does not match the version: read it again")
 	third := w.activate(red, "payments")
-	by := func(kind, principal string, v policystore.Version) ledgertest.Said {
+	by := func(kind, principal string, v policystore.Version) ledgertest.Statement {
 		s := statement(kind, v)
 		s.Principal = principal
 		return s
 	}
-	want := []ledgertest.Said{
+	want := []ledgertest.Statement{
 		by("ledger_policy_activated", ann, one),
 		by("ledger_policy_archived", ann, one), by("ledger_policy_activated", ann, two),
 		by("ledger_policy_archived", ben, two), by("ledger_policy_activated", ben, one),

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// Display is how pages are shown.
+// Display describes how pages are shown.
 type Display struct {
 	Scheme string // light or dark
-	Width  int    // of the window, in CSS pixels
+	Width  int    // width of the window in CSS pixels
 }
 
-// Displays returns the displays that every page has to fit: light on a phone and dark on a desk, and with pictures all
-// four combinations.
+// Displays returns the displays that every page must fit: light on a phone and dark on a desktop. If the test keeps
+// pictures, it returns all four combinations.
 func Displays() []Display {
 	all := []Display{{"light", 360}, {"dark", 1200}, {"light", 1200}, {"dark", 360}}
 	if !keepsPictures() {
@@ -31,10 +31,10 @@ func keepsPictures() bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// Name returns the display as a part of a file's name.
+// Name returns the display as part of a file name.
 func (d Display) Name() string { return fmt.Sprintf("%s-%d", d.Scheme, d.Width) }
 
-// SetDisplay shows this page and all later ones in a display.
+// SetDisplay shows the current page and all later ones in a display.
 func (b *Browser) SetDisplay(d Display) {
 	b.t.Helper()
 	b.Emulate("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
@@ -43,7 +43,7 @@ func (b *Browser) SetDisplay(d Display) {
 		map[string]any{"width": d.Width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
 }
 
-// Axe returns the program axe-core of a folder in which npm has installed it.
+// Axe returns the source of axe-core from a directory in which npm has installed it.
 func Axe(t testing.TB, folder string) string {
 	t.Helper()
 	axe, err := os.ReadFile(filepath.Join(folder, "node_modules/axe-core/axe.min.js"))
@@ -53,9 +53,9 @@ func Axe(t testing.TB, folder string) string {
 	return string(axe)
 }
 
-// WantAccessible unfolds all parts of the page that is open and runs axe-core in it, once for each display. It fails for
-// each fault that axe-core finds, for a page wider than its window, and for a page in colors of another scheme. It keeps
-// a picture of each display (KeepPicture).
+// WantAccessible unfolds all parts of the current page and runs axe-core in it, once for each display. It fails the
+// test for each violation that axe-core finds, if the page is wider than its window, and if it has the colors of the
+// other scheme. It stores a picture of each display (KeepPicture).
 func (b *Browser) WantAccessible(axe, what string) {
 	b.t.Helper()
 	for i, d := range Displays() {

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// Browser is one browser with an empty profile. Its test must not use it after the test ends.
+// Browser is a browser with an empty profile. It must not be used after its test ends.
 type Browser struct {
 	t       testing.TB
 	session string   // URL
@@ -27,12 +27,12 @@ type Browser struct {
 
 var started = regexp.MustCompile(`started successfully on port ([0-9]+)`)
 
-// PlainHost is a name of this machine that browsers treat as another machine's: its pages over plain http have no
-// cryptography.
+// PlainHost is a name of this machine that browsers treat as another machine's. Over plain http, its pages have no
+// access to cryptography.
 const PlainHost = "field.test"
 
-// New returns a browser that has nothing of an earlier test: no cookie, no stored data, no other page. It may be a process
-// that Keep kept.
+// New returns a browser without traces of earlier tests: no cookies, no stored data, no other pages. It may reuse a
+// process that Keep kept.
 func New(t testing.TB) *Browser {
 	t.Helper()
 	p := takeKept()
@@ -42,11 +42,11 @@ func New(t testing.TB) *Browser {
 	return p.lend(t)
 }
 
-// process is a browser with its driver and its profile.
+// process is a browser with its driver and profile.
 type process struct {
 	driver  *exec.Cmd
 	session string // URL
-	profile string // folder
+	profile string // directory
 }
 
 func startProcess(t testing.TB) *process {

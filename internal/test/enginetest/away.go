@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Away is a store that goes away and comes back. While it is away each call is answered
-// storage.ErrUnavailable and does nothing. Its methods may be called concurrently.
+// Away is a store that becomes unavailable and comes back. While it is away, each call returns storage.ErrUnavailable
+// and does nothing. Its methods may be called concurrently.
 type Away struct {
 	storage.Engine
 	mu    sync.Mutex
@@ -19,14 +19,14 @@ type Away struct {
 	left  int // calls until it goes
 }
 
-// LeaveAfter lets the store answer n more calls before it goes away.
+// LeaveAfter makes the store unavailable after n more calls.
 func (a *Away) LeaveAfter(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.armed, a.left = true, n
 }
 
-// Return brings the store back. It reports whether it was away.
+// Return makes the store available again. It reports whether it was away.
 func (a *Away) Return() (away bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,7 +35,7 @@ func (a *Away) Return() (away bool) {
 	return away
 }
 
-// checkReachable counts a call and returns why it is not answered.
+// checkReachable counts a call and returns an error if the store does not answer it.
 func (a *Away) checkReachable() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

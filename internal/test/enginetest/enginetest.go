@@ -22,14 +22,14 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// server is the PostgreSQL server of all tests of a program. The first test that needs it starts it.
+// server is the PostgreSQL server that all tests of a program share. The first test that needs it starts it.
 var server struct {
 	once sync.Once
 	*pgtest.Server
 	err error
 }
 
-// Main runs the tests and stops the server. It returns the status to exit with.
+// Main runs the tests, stops the server and returns the exit status.
 func Main(m *testing.M) int {
 	code := m.Run()
 	if server.Server == nil {
@@ -42,20 +42,20 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Each runs a test on each engine, new and empty.
+// Each runs a test on every engine. open returns a new, empty store.
 func Each(t *testing.T, test func(t *testing.T, open func(testing.TB) storage.Engine)) {
 	t.Run("pebble", func(t *testing.T) { test(t, Pebble) })
 	t.Run("postgres", func(t *testing.T) { test(t, Postgres) })
 }
 
-// Pebble opens an embedded store in memory, which is closed with the test.
+// Pebble opens an embedded store in memory. It is closed at the end of the test.
 func Pebble(t testing.TB) storage.Engine {
 	t.Helper()
 	e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
 	return closeAtCleanup(t, e, err)
 }
 
-// Postgres opens a schema of its own on the program's server.
+// Postgres opens a store in a schema of its own on the shared server.
 func Postgres(t testing.TB) storage.Engine {
 	t.Helper()
 	server.once.Do(func() { server.Server, server.err = pgtest.Start() })

@@ -9,31 +9,31 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Mortal is a store whose process dies at a write. From then on it answers nothing.
+// Mortal is a store whose process dies at a write. After that, it answers no call.
 type Mortal struct {
 	storage.Engine
 	mu    sync.Mutex
 	armed bool
 	after bool // the write is done
-	left  int  // writes until then
+	left  int  // writes before that one
 	dead  bool
 }
 
-// DieAt lets it die at a write, counted from 0, after that is done or before it.
+// DieAt makes the process die at a write, counted from 0: after it is done, or before.
 func (m *Mortal) DieAt(n int, after bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.armed, m.left, m.after = true, n, after
 }
 
-// Dead reports whether it has died.
+// Dead reports whether the process has died.
 func (m *Mortal) Dead() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.dead
 }
 
-// countWrite counts a write, and says whether it is done and whether it is answered.
+// countWrite counts a write, and returns whether it is performed and whether it is answered.
 func (m *Mortal) countWrite() (done, answered bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

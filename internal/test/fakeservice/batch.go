@@ -8,14 +8,13 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Bounds of a batch, as the interface gives them.
+// Limits of a batch, from the interface.
 const (
 	maxBatchBytes = 8 << 20
 	maxBatchLines = 1000
 )
 
-// NextLines orders the faults of the next lines of batches, one for each: None, Unavailable,
-// Internal or OutcomeTaken.
+// NextLines sets the faults of the next lines of batches, one each: None, Unavailable, Internal or OutcomeTaken.
 func (s *Service) NextLines(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +63,7 @@ func (s *Service) answerLines(w http.ResponseWriter, o *Organization, texts [][]
 	}
 }
 
-// takeLine takes one line as ordered.
+// takeLine processes one line and applies its fault.
 func (s *Service) takeLine(o *Organization, text []byte) answer {
 	var ordered Fault
 	if len(s.lineFaults) > 0 {

@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 )
 
-// Fault is the fault of one request.
+// Fault is what goes wrong with one request.
 type Fault uint8
 
 const (
@@ -22,14 +22,14 @@ const (
 	OutcomeTaken              // the request is served and answered by 503 outcome_unknown
 )
 
-// Next orders the faults of the next requests, one for each.
+// Next sets the faults of the next requests, one each.
 func (s *Service) Next(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// nextFault notes each request and serves it as ordered.
+// nextFault records each request and applies its fault.
 func (s *Service) nextFault(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ordered := s.recordRequest(r)

@@ -14,7 +14,7 @@ import (
 
 type object = map[string]any
 
-// answer is a status and the members of a JSON object, or another body.
+// answer is a status with the members of a JSON object or with another body.
 type answer struct {
 	status int
 	body   any
@@ -65,7 +65,7 @@ func (s *Service) postEvent(w http.ResponseWriter, r *http.Request) {
 	writeReply(w, o.acceptEvent(body))
 }
 
-// lacks reports whether an event of the organization is not stored.
+// lacks reports whether the event in a body is not stored in the organization's log.
 func (o *Organization) lacks(body []byte) bool {
 	e, err := event.Parse(body, event.Options{Organization: o.ID})
 	if err != nil {
@@ -75,8 +75,7 @@ func (o *Organization) lacks(body []byte) bool {
 	return !known
 }
 
-// acceptEvent parses, checks key and signature, answers a replay, applies the policy and
-// stores.
+// acceptEvent parses an event, checks its key and signature, answers a replay, applies the policy and stores the event.
 func (o *Organization) acceptEvent(body []byte) answer {
 	e, err := event.Parse(body, event.Options{Organization: o.ID})
 	switch {

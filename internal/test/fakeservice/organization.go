@@ -18,8 +18,8 @@ import (
 // start is the received_at of every organization's first event.
 const start id.Instant = 1_795_176_000_000 // 2026-11-20T12:00:00.000Z
 
-// Organization is an organization of the service, with the credentials of its client and its log. A
-// test sets Rules, Disclosure and Cap before it sends.
+// Organization is an organization of the service with its log and the credentials of its client. A test sets Rules,
+// Disclosure and Cap before it sends requests.
 type Organization struct {
 	ID         id.Organization
 	Slug       id.Slug
@@ -30,7 +30,7 @@ type Organization struct {
 	Seed       string // base64
 	Rules      map[id.Tool]id.Decision
 	Disclosure id.Disclosure
-	Cap        int // events, 0 for none
+	Cap        int // largest number of events; 0: no limit
 
 	agent  edkey.Private
 	signer tlog.SignerKey
@@ -38,7 +38,7 @@ type Organization struct {
 	byID   map[id.Event]int
 }
 
-// stored is one event as it lies in the log.
+// stored is an event as the log stores it.
 type stored struct {
 	id       id.Event
 	digest   id.Hash
@@ -75,13 +75,13 @@ func newOrganization(t testing.TB, n int) *Organization {
 // LogKey returns the key that signs the organization's checkpoints.
 func (o *Organization) LogKey() tlog.VerifierKey { return o.signer.Verifier() }
 
-// Size returns the number of events in the log. Not while requests are under way.
+// Size returns the number of events in the log. It must not be called while requests are running.
 func (o *Organization) Size() int { return len(o.events) }
 
-// Envelope returns the envelope at an index. Not while requests are under way.
+// Envelope returns the envelope at an index. It must not be called while requests are running.
 func (o *Organization) Envelope(index int) []byte { return o.events[index].envelope }
 
-// appendLeaf stores one signed envelope of the organization's agent.
+// appendLeaf stores a signed envelope of the organization's agent.
 func (o *Organization) appendLeaf(e *event.Envelope, form event.Form, effective id.Decision) stored {
 	index := len(o.events)
 	record := event.Record{
@@ -117,8 +117,8 @@ func (o *Organization) signCheckpoint() tlog.Checkpoint {
 
 func (o *Organization) checkpointNote() ([]byte, error) { return o.signer.Sign(o.signCheckpoint()) }
 
-// Bundle returns the bundle of the event at an index under the newest
-// checkpoint. Not while requests are under way.
+// Bundle returns the bundle of the event at an index under the newest checkpoint. It must not be called while requests
+// are running.
 func (o *Organization) Bundle(index int) (*verify.Bundle, error) {
 	note, err := o.checkpointNote()
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// routeRequest runs f with the organization for which is true, under the lock, and answers its
-// result: 404 for nil.
-func (s *Service) routeRequest(w http.ResponseWriter, is func(*Organization) bool, f func(*Organization) any) {
+// routeRequest calls f with the organization that match accepts, holding the lock, and answers with its result: 404 for
+// nil.
+func (s *Service) routeRequest(w http.ResponseWriter, match func(*Organization) bool, f func(*Organization) any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var v any
-	if o := s.findOrganization(is); o != nil {
+	if o := s.findOrganization(match); o != nil {
 		v = f(o)
 	}
 	switch v := v.(type) {
@@ -144,5 +144,5 @@ func keyDocument(o *Organization) any {
 	return document
 }
 
-// DID returns the did:key of the agent's key.
+// DID returns the did:key identifier of the agent's key.
 func (o *Organization) DID() string { return did.KeyDID(o.agent.Public().Bytes()) }

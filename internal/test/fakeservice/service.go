@@ -1,13 +1,12 @@
-// Package fakeservice is a small agentledger service in memory, for the tests of programs that talk
-// to one.
+// Package fakeservice is a small agentledger service in memory, for tests of programs that are clients of one.
 //
 // Invariants:
-//   - It answers the ingest and the public calls as the interface says, for several organizations,
-//     each with one agent, one key and one ingest key.
-//   - Its logs are real: signatures are checked, and entries, proofs, bundles and checkpoints hold
-//     under package verify. Trees and proofs are made naively by the formulas of RFC 6962.
-//   - Faults happen when a test orders them, never by themselves, and everything is made from
-//     fixed seeds.
+//
+//   - It answers the ingest and public calls as the interface specifies, for several organizations, each with one
+//     agent, one key and one ingest key.
+//   - Its logs are real: signatures are checked, and entries, proofs, bundles and checkpoints pass package verify.
+//     Trees and proofs follow the formulas of RFC 6962 directly.
+//   - Faults happen only when a test requests them. Everything derives from fixed seeds.
 package fakeservice
 
 import (
@@ -18,7 +17,7 @@ import (
 	"testing"
 )
 
-// Service is the running service; the end of the test stops it.
+// Service is a running service. It stops at the end of the test.
 type Service struct {
 	URL string
 
@@ -29,7 +28,7 @@ type Service struct {
 	requests      []Request
 }
 
-// Request is a request as tests see it.
+// Request is a received request, as tests see it.
 type Request struct {
 	Method, Path   string
 	IdempotencyKey string
@@ -79,9 +78,9 @@ func (s *Service) handler() http.Handler {
 	return s.nextFault(mux)
 }
 
-// findOrganization returns the organization for which is true, nil when there is none.
-func (s *Service) findOrganization(is func(*Organization) bool) *Organization {
-	if i := slices.IndexFunc(s.organizations, is); i >= 0 {
+// findOrganization returns the organization that match accepts, or nil if there is none.
+func (s *Service) findOrganization(match func(*Organization) bool) *Organization {
+	if i := slices.IndexFunc(s.organizations, match); i >= 0 {
 		return s.organizations[i]
 	}
 	return nil

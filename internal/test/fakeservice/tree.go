@@ -5,7 +5,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// splitPoint returns the largest power of two below n, n > 1.
+// splitPoint returns the largest power of two less than n, for n > 1.
 func splitPoint(n int) int {
 	k := 1
 	for k*2 < n {
@@ -14,7 +14,7 @@ func splitPoint(n int) int {
 	return k
 }
 
-// subtreeRoot is MTH of RFC 6962 section 2.1.
+// subtreeRoot is MTH of RFC 6962, section 2.1.
 func subtreeRoot(leaves []id.Hash) id.Hash {
 	switch n := len(leaves); n {
 	case 0:
@@ -27,7 +27,7 @@ func subtreeRoot(leaves []id.Hash) id.Hash {
 	}
 }
 
-// inclusionPath is PATH of RFC 6962 section 2.1.1.
+// inclusionPath is PATH of RFC 6962, section 2.1.1.
 func inclusionPath(index int, leaves []id.Hash) []id.Hash {
 	if len(leaves) == 1 {
 		return []id.Hash{}
@@ -39,7 +39,7 @@ func inclusionPath(index int, leaves []id.Hash) []id.Hash {
 	return append(inclusionPath(index-k, leaves[k:]), subtreeRoot(leaves[:k]))
 }
 
-// consistencyPath is PROOF of RFC 6962 section 2.1.2; empty from size 0.
+// consistencyPath is PROOF of RFC 6962, section 2.1.2. It is empty for size 0.
 func consistencyPath(from int, leaves []id.Hash) []id.Hash {
 	if from == 0 {
 		return []id.Hash{}

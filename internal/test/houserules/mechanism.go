@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// TopFolders returns the top-level folders that the repository tracks, hidden ones left out.
+// TopFolders returns the top-level directories that the repository tracks, except hidden ones.
 func (t *Tree) TopFolders() ([]string, error) {
 	out, err := exec.Command("git", "-C", t.Root, "ls-files").Output()
 	if err != nil {
@@ -25,18 +25,17 @@ func (t *Tree) TopFolders() ([]string, error) {
 	return slices.Sorted(maps.Keys(folders)), nil
 }
 
-// Mechanism is a thing of which the tree has one. Calls and declarations of certain names
-// show another implementation. For example, a call of os.Rename shows a durable
-// replacement of a file.
+// Mechanism is something that the tree implements only once. Calls and declarations of certain names reveal another
+// implementation: a call of os.Rename, for example, reveals a durable replacement of a file.
 type Mechanism struct {
 	Name     string
-	Home     string         // the folder that has it
-	Apart    []string       // folders whose use of the names is something else
+	Home     string         // the directory that implements it
+	Apart    []string       // directories that use the names for something else
 	Calls    []string       // qualified or bare names of called functions
 	Declares *regexp.Regexp // names of declared functions, methods and types
 }
 
-// Mechanisms lists them.
+// Mechanisms returns all mechanisms.
 func Mechanisms() []Mechanism {
 	return []Mechanism{
 		{
@@ -61,7 +60,7 @@ func Mechanisms() []Mechanism {
 	}
 }
 
-// Places returns the folders that show a mechanism, its home included, in order.
+// Places returns the directories that reveal a mechanism, including its home, sorted.
 func (t *Tree) Places(m Mechanism) []string {
 	places := make(map[string]bool)
 	for _, f := range t.Files {
@@ -91,7 +90,7 @@ func (m Mechanism) shownBy(n ast.Node) bool {
 	return declared != "" && m.Declares != nil && m.Declares.MatchString(declared)
 }
 
-// calledName is pkg.Func for a selector on a name, Func for a bare call or another selector.
+// calledName returns pkg.Func for a selector on a name, and Func for a plain call or another selector.
 func calledName(call *ast.CallExpr) string {
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:

@@ -1,7 +1,7 @@
-// Package houserules holds two rules about the tree that no linter knows: each mechanism exists once,
-// and documents name only files and folders that exist.
+// Package houserules checks two rules about the tree that no linter knows: each mechanism exists once, and documents
+// name only files and directories that exist.
 //
-// It reads the Go files that are not tests. The result depends on the files alone.
+// It reads the Go files that are not tests. The result depends only on the files.
 package houserules
 
 import (
@@ -24,16 +24,16 @@ type File struct {
 	Set    *token.FileSet
 }
 
-// Package returns the folder of the file.
+// Package returns the directory of the file.
 func (f *File) Package() string { return path.Dir(f.Path) }
 
-// Tree is the product's Go files that are not tests, in the order of their paths.
+// Tree contains the product's Go files, except tests, sorted by path.
 type Tree struct {
 	Root  string
 	Files []*File
 }
 
-// apart reports whether a folder holds a module of its own, or no code of the product.
+// apart reports whether a directory is a module of its own or contains no code of the product.
 func apart(name string) bool {
 	switch name {
 	case "bench", "interop", "tools", "testdata", ".git", "bin":
@@ -61,7 +61,7 @@ func ReadTree(root string) (*Tree, error) {
 		return t.addFile(name)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the tree: %w", err)
+		return nil, fmt.Errorf("read tree: %w", err)
 	}
 	return t, nil
 }

@@ -25,8 +25,7 @@ func NewAgent() *Agent { return &Agent{key: edkey.NewPrivate()} }
 // Public returns the key that verifies the agent's signatures.
 func (a *Agent) Public() edkey.Public { return a.key.Public() }
 
-// Envelope signs an event with an id, which is also its payload's text, and with more
-// members of the payload.
+// Envelope signs an event with an id, which is also a text in its payload, and with additional payload members.
 func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[string]any) *event.Envelope {
 	t.Helper()
 	payload := map[string]any{"text": name}
@@ -53,7 +52,7 @@ func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[s
 	return e
 }
 
-// Attestation returns the statement of the server about an event of the agent.
+// Attestation returns the server's statement about an event of the agent.
 func (a *Agent) Attestation(e *event.Envelope) log.Attestation {
 	return log.Attestation{
 		Form: event.FormDigest, PublicKey: did.Multikey(a.key.Public().Bytes()),
@@ -63,30 +62,30 @@ func (a *Agent) Attestation(e *event.Envelope) log.Attestation {
 	}
 }
 
-// Genesis is the beginning of a tenant's ledger.
+// Genesis returns the genesis of a tenant's ledger.
 func Genesis(t id.Tenant) log.Genesis {
 	return log.Genesis{Organization: Organization(t), Origin: Origin(t)}
 }
 
-// Signed returns the checkpoint of a state after checking its signature.
+// Signed returns the checkpoint of a state after verifying its signature.
 func Signed(s *log.State) (tlog.Checkpoint, error) {
 	return tlog.OpenCheckpoint(bytes.Clone(s.Checkpoint()), s.VerifierKey())
 }
 
-// Time stands still until it is moved.
+// Time is a clock that stands still until it is moved.
 type Time struct {
 	mu     sync.Mutex
 	passed time.Duration
 }
 
-// Clock returns noon of one day plus the time that has passed since.
+// Clock returns noon of a fixed day plus the time that has passed since.
 func (c *Time) Clock() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(c.passed)
 }
 
-// Pass moves the clock.
+// Pass moves the clock forward.
 func (c *Time) Pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,20 +14,20 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Said is one statement found in a ledger.
-type Said struct {
+// Statement is a statement found in a ledger.
+type Statement struct {
 	Kind      string
 	Principal string
 	Payload   string // canonical JSON
 }
 
-// Audit reads a tenant's ledger as a stranger with all documents would: each
-// entry is proven and linked, each record fits its entry, each envelope is signed
-// and the one of its record. It returns the server's own events, in their order.
-func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
+// Audit verifies a tenant's ledger as an outsider with all documents would: each entry is proven and linked, each
+// record matches its entry, and each envelope is signed and matches its record. It returns the server's own events in
+// order.
+func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Statement {
 	t.Helper()
 	state := s.State(t, tenant)
-	var said []Said
+	var statements []Statement
 	var before event.Entry
 	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(),
 		storage.FieldRecord|storage.FieldEnvelope) {
@@ -41,13 +41,13 @@ func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
 		}
 		envelope, signer := auditEnvelope(t, e)
 		if signer == event.SignerSystem {
-			said = append(said, Said{envelope.ActionKind, envelope.ActorPrincipal, string(envelope.Payload)})
+			statements = append(statements, Statement{envelope.ActionKind, envelope.ActorPrincipal, string(envelope.Payload)})
 		}
 	}
-	return said
+	return statements
 }
 
-// auditEntry checks the bundle that the public would get.
+// auditEntry verifies the bundle that the public would get.
 func (s *Service) auditEntry(t testing.TB, state *log.State, e storage.Event, before event.Entry) {
 	t.Helper()
 	key := state.VerifierKey()
@@ -80,8 +80,8 @@ func (s *Service) proof(t testing.TB, state *log.State, at id.Index) []id.Hash {
 	return proof
 }
 
-// auditEnvelope checks a stored envelope against its record. The record says which key
-// signed, because an envelope may say anything about its actor.
+// auditEnvelope verifies a stored envelope against its record. The record determines which key signed, because an
+// envelope can claim any actor.
 func auditEnvelope(t testing.TB, e storage.Event) (*event.Envelope, event.Signer) {
 	t.Helper()
 	record, err := event.ParseRecord(e.Record)
@@ -102,7 +102,7 @@ func auditEnvelope(t testing.TB, e storage.Event) (*event.Envelope, event.Signer
 	}
 	_, ok := envelope.Verify(public)
 	if !ok || envelope.Digest != record.EventDigest || envelope.EventID != record.EventID {
-		t.Errorf("event %d: the envelope is not its record's", e.Index)
+		t.Errorf("event %d: the envelope does not match the record", e.Index)
 	}
 	ours := record.Signer != event.SignerAgent
 	if ours && envelope.ActorType != "system" || ours != event.ReservedKey(string(envelope.KeyID)) {

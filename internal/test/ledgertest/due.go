@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// RunUntilDone runs a program part that works off the due entries of a kind until none is due, at most
-// a minute. An entry goes away after its work is done (package schedule).
+// RunUntilDone runs a worker for the due entries of a kind until none is due. It fails the test after a minute. A
+// worker removes an entry once its work is done (package schedule).
 func RunUntilDone(
 	t testing.TB, records storage.RecordStore, kind storage.Kind, clock func() time.Time,
 	run func(context.Context, *slog.Logger),

@@ -1,6 +1,8 @@
-// Package ledgertest is the fixture of tests above package sysevent: ledgers of two
-// organizations on a store in memory, a clock that the test moves, and an auditor that
-// reads the stored statements back.
+// Package ledgertest is the fixture for tests of the packages above sysevent. It sets up ledgers of two organizations
+// on a store in memory, with a clock that the test moves, and an auditor that reads and verifies the stored
+// statements.
+//
+// It hides the genesis events, keys and anchors that ledgers need. Everything ends with the test.
 package ledgertest
 
 import (
@@ -32,28 +34,27 @@ func Origin(t id.Tenant) id.Origin {
 	return id.Origin("log.example/o/" + Organization(t).String())
 }
 
-// Service is ledgers and the appender of system events that writes to them.
+// Service bundles the ledgers and the appender of system events that writes to them.
 type Service struct {
-	Store        *storagetest.Model // nil on another engine
-	Engine       storage.Engine     // on which all is
+	Store        *storagetest.Model // nil if the engine is not a Model
+	Engine       storage.Engine     // holds everything
 	Ledgers      *log.Ledgers
 	SystemEvents *sysevent.Appender
-	Witness      log.Witness // asked before first events; nil: none
+	Witness      log.Witness // asked to confirm new logs; nil: none
 	*Time
 	keyring *seal.Keyring
 	anchors string
 	owned   func(id.Tenant) bool // nil: the store is not shared
 }
 
-// Confirm is a log.Witness that is Witness, if there is one by then.
+// Confirm implements log.Witness by calling Witness, if one is set by then.
 func (s *Service) Confirm(ctx context.Context, state *log.State) {
 	if s.Witness != nil {
 		s.Witness.Confirm(ctx, state)
 	}
 }
 
-// New returns a service without organizations on a store in memory, which ends with the
-// test.
+// New returns a service without organizations on a store in memory. It ends with the test.
 func New(t testing.TB) *Service {
 	t.Helper()
 	store := storagetest.NewModel()
@@ -62,7 +63,8 @@ func New(t testing.TB) *Service {
 	return s
 }
 
-// NewShared is New for one of several processes on a store. It has the ledgers that owned names (log.Options.Owned).
+// NewShared is New for one of several processes on a store. The service has the ledgers that owned returns true for
+// (log.Options.Owned).
 func NewShared(t testing.TB, owned func(id.Tenant) bool) *Service {
 	t.Helper()
 	store := storagetest.NewModel()
@@ -71,14 +73,14 @@ func NewShared(t testing.TB, owned func(id.Tenant) bool) *Service {
 	return s
 }
 
-// On is New on another engine, which the caller closes afterwards.
+// On is New on another engine, which the caller must close.
 func On(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
 	return OnSealed(t, engine, seal.NewKey())
 }
 
-// OnSealed is On with a key of the caller's, for a store that outlives the test. Ledgers that such a
-// store has already need Adopted.
+// OnSealed is On with the caller's key, for a store that outlives the test. Ledgers that the store already has need
+// Adopted.
 func OnSealed(t testing.TB, engine storage.Engine, key seal.Key) *Service {
 	t.Helper()
 	s := &Service{keyring: newKeyring(t, key), Time: new(Time)}
@@ -95,8 +97,7 @@ func newKeyring(t testing.TB, key seal.Key) *seal.Keyring {
 	return keyring
 }
 
-// Again returns the service as it is after a restart on the same store; the one
-// before must not write any more.
+// Again returns the service as it is after a restart on the same store. The old service must not write any more.
 func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
 	again := &Service{keyring: s.keyring, Time: s.Time}
@@ -108,8 +109,8 @@ func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 	return again
 }
 
-// Adopted returns the service as it is after a restart on another engine without any
-// anchors, where an operator has adopted the heads of tenants.
+// Adopted returns the service as it is after a restart on another engine without anchors, after an operator has adopted
+// the heads of the tenants.
 func (s *Service) Adopted(t testing.TB, engine storage.Engine, tenants ...id.Tenant) *Service {
 	t.Helper()
 	again := &Service{keyring: s.keyring, Time: s.Time}
@@ -143,10 +144,10 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 		Disclosure: alwaysRecord, Clock: s.Clock}
 }
 
-// Anchors returns the folder of the service's anchors.
+// Anchors returns the directory of the service's anchors.
 func (s *Service) Anchors() string { return s.anchors }
 
-// Found makes a tenant's organization with the records that it begins with.
+// Found creates a tenant's organization with its initial records.
 func (s *Service) Found(t testing.TB, tenant id.Tenant, records ...storage.Change) {
 	t.Helper()
 	system, err := sysevent.NewSystemKey(s.keyring, Organization(tenant))
@@ -170,7 +171,7 @@ func (s *Service) State(t testing.TB, tenant id.Tenant) *log.State {
 	return state
 }
 
-// Keyring seals the service's keys.
+// Keyring returns the keyring that seals the service's keys.
 func (s *Service) Keyring() *seal.Keyring { return s.keyring }
 
 func alwaysRecord(context.Context, *log.State) (id.Disclosure, error) { return id.DiscloseRecord, nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// mediaLines is NDJSON, of which the document's schemas are of one line.
+// mediaLines is NDJSON. In the document, its schema describes one line.
 const mediaLines = "application/x-ndjson"
 
 // checkContent checks a body against `content`.
@@ -43,7 +43,7 @@ func checkLines(schema node, what string, body []byte) (problems []string) {
 	return problems
 }
 
-// splitLines returns the lines of NDJSON. Blank ones are none.
+// splitLines returns the lines of NDJSON without blank ones.
 func splitLines(body []byte) (lines [][]byte) {
 	for line := range bytes.Lines(body) {
 		if len(bytes.TrimSpace(line)) > 0 {
@@ -53,8 +53,7 @@ func splitLines(body []byte) (lines [][]byte) {
 	return lines
 }
 
-// acceptedLines returns the lines of a request whose lines of the answer, by
-// their status_code, say success.
+// acceptedLines returns the lines of a request whose status_code in the answer indicates success.
 func acceptedLines(x exchange) []byte {
 	var accepted [][]byte
 	sent := splitLines(x.sent)
@@ -77,7 +76,7 @@ func checkJSON(schema node, what string, body []byte) []string {
 	return checkValue(schema, what, value)
 }
 
-// checkText checks a value that stands as text in a URL or a header.
+// checkText checks a value that is written as text in a URL or a header.
 func checkText(schema node, what, text string) []string {
 	if schema.member("type").text() == "integer" {
 		return checkJSON(schema, what, []byte(text))

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// document is an OpenAPI document that is ready to be compared with.
+// document is an OpenAPI document prepared for comparison.
 type document struct {
 	root  map[string]any
 	paths []*path
@@ -23,7 +23,7 @@ type document struct {
 	compiled map[string]*jsonschema.Schema // by pointer
 }
 
-// location is the address of the document for the schema compiler.
+// location is the address of the document in the schema compiler.
 const location = "https://agentledger.invalid/openapi.json"
 
 func parseDocument(text []byte) (*document, error) {
@@ -33,7 +33,7 @@ func parseDocument(text []byte) (*document, error) {
 	}
 	root, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("it is not an object")
+		return nil, fmt.Errorf("the document is not an object")
 	}
 	closeObjects(root)
 	d := &document{root: root, compiler: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema)}
@@ -47,8 +47,7 @@ func parseDocument(text []byte) (*document, error) {
 	return d, nil
 }
 
-// closeObjects makes every object schema that does not say otherwise refuse
-// members that it does not have.
+// closeObjects closes every object schema that does not say otherwise: undocumented members are then invalid.
 func closeObjects(value any) {
 	switch v := value.(type) {
 	case []any:
@@ -101,7 +100,7 @@ func newPath(template string, item node) *path {
 	return p
 }
 
-// matchRequest returns the path's parameters, and how many of its segments are literals.
+// matchRequest returns the path's parameters and the number of literal segments.
 func (p *path) matchRequest(parts []string) (parameters map[string]string, literals int, ok bool) {
 	parameters = make(map[string]string)
 	for i, s := range p.segments {
@@ -122,16 +121,15 @@ func (p *path) matchRequest(parts []string) (parameters map[string]string, liter
 	return parameters, literals, len(parts) == len(p.segments)
 }
 
-// allowHeader returns the methods of a path as the Allow header has them, which leaves
-// out OPTIONS: that is not of the path but of its prefix.
+// allowHeader returns the methods of a path in the form of the Allow header. It omits OPTIONS, which belongs to the
+// prefix, not to the path.
 func (p *path) allowHeader() string {
 	order := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 		http.MethodDelete}
 	return strings.Join(slices.DeleteFunc(order, func(m string) bool { return p.operations[m] == nil }), ", ")
 }
 
-// findPath returns the path of a request: of those that match, the one with most
-// literals.
+// findPath returns the path of a request: of those that match, the one with the most literals.
 func (d *document) findPath(u *url.URL) (best *path, parameters map[string]string) {
 	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	for i, part := range parts {
@@ -159,7 +157,7 @@ func (d *document) findOperation(r *http.Request) (*operation, map[string]string
 	return p.operations[r.Method], parameters, true
 }
 
-// checkUnmatched checks the answer to a request that no operation is for.
+// checkUnmatched checks the answer to a request that has no operation.
 func (d *document) checkUnmatched(x exchange) []string {
 	problems := checkAnswer(d.findReference("#/x-unmatched/responses"), x)
 	if p, _ := d.findPath(x.request.URL); p != nil && x.header.Get("Allow") != p.allowHeader() {
@@ -176,7 +174,7 @@ func (d *document) operations() (all []*operation) {
 	return all
 }
 
-// compileSchema compiles the schema at a node, once.
+// compileSchema compiles the schema at a node, unless it is already compiled.
 func (d *document) compileSchema(n node) (*jsonschema.Schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,7 +22,7 @@ type tee struct {
 	io.Closer
 }
 
-// answer passes an answer on and keeps a copy.
+// answer forwards an answer and keeps a copy.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -47,10 +47,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap implements the interface that http.ResponseController uses.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// decodedBody is the body without its Content-Encoding.
+// decodedBody returns the body without its Content-Encoding.
 func (x exchange) decodedBody() ([]byte, error) {
 	if x.header.Get("Content-Encoding") != "gzip" {
 		return x.body, nil

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// node is a value in the document, of which it is known where it lies.
+// node is a value in the document together with its location.
 type node struct {
 	document *document
 	pointer  string // RFC 6901, "" for the root
 	value    any
 }
 
-// member follows keys down and references wherever they stand on the way. A value
-// that is not there has a nil value.
+// member follows keys, and references wherever they occur on the way. A missing value is nil.
 func (n node) member(keys ...string) node {
 	n = n.followReferences()
 	for _, key := range keys {
@@ -23,7 +22,7 @@ func (n node) member(keys ...string) node {
 	return n
 }
 
-// followReferences follows references until there is something else.
+// followReferences follows references until it reaches another value.
 func (n node) followReferences() node {
 	for range 8 {
 		members, _ := n.value.(map[string]any)
@@ -36,8 +35,8 @@ func (n node) followReferences() node {
 	return node{}
 }
 
-// schemaOf returns the schema of a parameter, header or media type. A reference is
-// left in it, since other keywords may stand beside that.
+// schemaOf returns the schema of a parameter, header or media type. It does not follow a reference in the schema,
+// because other keywords may stand beside it.
 func (n node) schemaOf() node {
 	n = n.followReferences()
 	members, _ := n.value.(map[string]any)
@@ -53,7 +52,7 @@ func (n node) text() string {
 
 func (n node) isTrue() bool { return n.value == true }
 
-// members returns the members of an object, references followed.
+// members returns the members of an object after following references.
 func (n node) members() map[string]node {
 	n = n.followReferences()
 	object, _ := n.value.(map[string]any)
@@ -64,7 +63,7 @@ func (n node) members() map[string]node {
 	return all
 }
 
-// items returns the items of an array, references followed.
+// items returns the items of an array after following references.
 func (n node) items() []node {
 	n = n.followReferences()
 	array, _ := n.value.([]any)
@@ -75,7 +74,7 @@ func (n node) items() []node {
 	return all
 }
 
-// findReference returns the node that a reference into the document names.
+// findReference returns the node that a reference within the document names.
 func (d *document) findReference(reference string) node {
 	n := node{d, "", d.root}
 	path, ok := strings.CutPrefix(reference, "#/")

@@ -1,21 +1,16 @@
-// Package openapitest checks the traffic of a surface's tests against the OpenAPI
-// document (edge.OpenAPI), in both directions.
+// Package openapitest compares the traffic of a surface's tests with the OpenAPI document (edge.OpenAPI), in both
+// directions.
 //
 // Invariants:
 //
-//   - Every answer is one that the document has for its path and method: status,
-//     headers (all required ones, and none that is not documented), media type
-//     and body. A request that was answered with success is one that the document
-//     allows: parameters, security, body.
-//   - When all tests of a package have passed, every status of every operation of
-//     its tags was answered by at least one of them. Statuses of 500 and above are
-//     the edge's rather than an operation's, so one operation of a surface is
-//     enough for each.
-//   - Schemas of objects count as closed unless they say otherwise, so a member
-//     that is not documented is found.
+//   - Every answer is documented for its path and method: status, headers (all required ones and no undocumented ones),
+//     media type and body. A request that was answered with success is documented as well: parameters, security, body.
+//   - When all tests of a package have passed, each status of each operation of its tags was answered at least once.
+//     Statuses of 500 and above belong to the edge rather than to an operation, so for each of them one operation of a
+//     surface is enough.
+//   - Object schemas count as closed unless they say otherwise, so undocumented members are found.
 //
-// A package's tests have one Traffic, put the handler under test inside of
-// Watch, and call Main from TestMain:
+// A package's tests have one Traffic, wrap the handler under test in Watch, and call Main from TestMain:
 //
 //	var traffic = openapitest.Of("public")
 //
@@ -37,8 +32,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Traffic is the requests and answers of the tests of one surface. Its methods may be
-// called concurrently.
+// Traffic collects the requests and answers of the tests of one surface. Its methods may be called concurrently.
 type Traffic struct {
 	tags []string
 	load func() (*document, error)
@@ -60,9 +54,8 @@ func Of(tags ...string) *Traffic {
 	}
 }
 
-// Watch returns next, with every exchange checked. An exchange that is not documented
-// fails t.
-// Benchmarks get next itself.
+// Watch returns a handler that checks every exchange of next and fails t for an undocumented one. Benchmarks get next
+// itself.
 func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
 	if _, timed := t.(*testing.B); timed {
@@ -90,7 +83,7 @@ func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 	})
 }
 
-// checkExchange notes an exchange and returns its problems.
+// checkExchange records an exchange and returns its problems.
 func (f *Traffic) checkExchange(d *document, x exchange) []string {
 	o, parameters, found := d.findOperation(x.request)
 	if !found {
@@ -102,11 +95,11 @@ func (f *Traffic) checkExchange(d *document, x exchange) []string {
 	return o.checkExchange(x, parameters)
 }
 
-// Main runs the tests. When all tests ran and passed, it checks that each documented
-// status was seen. It returns the exit status.
+// Main runs the tests. If all of them ran and passed, it checks that each documented status was seen. It returns the
+// exit status.
 func (f *Traffic) Main(m *testing.M) int { return f.MainOf(m.Run) }
 
-// MainOf is Main with another way to run the tests, which returns their exit status.
+// MainOf is Main with another function that runs the tests and returns their exit status.
 func (f *Traffic) MainOf(run func() int) int {
 	if !flag.Parsed() {
 		flag.Parse()
@@ -127,7 +120,7 @@ func (f *Traffic) MainOf(run func() int) int {
 	return min(1, len(unseen))
 }
 
-// testsFiltered reports whether this run is of some tests only, or of none.
+// testsFiltered reports whether this run is limited to some of the tests, or to none.
 func testsFiltered() bool {
 	return slices.ContainsFunc([]string{"test.run", "test.skip", "test.list", "test.fuzz"}, func(name string) bool {
 		set := flag.Lookup(name)
@@ -135,7 +128,7 @@ func testsFiltered() bool {
 	})
 }
 
-// listUnseen lists the documented answers that were never given.
+// listUnseen lists the documented answers that no test received.
 func (f *Traffic) listUnseen(d *document) (missing []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,7 +25,7 @@ func newOperation(template string, n, item node) *operation {
 	return o
 }
 
-// documentedStatuses returns the documented ones, as texts.
+// documentedStatuses returns the documented statuses as texts.
 func (o *operation) documentedStatuses() (all []string) {
 	for status := range o.node.member("responses").members() {
 		all = append(all, status)
@@ -44,8 +44,8 @@ func (o *operation) checkExchange(x exchange, parameters map[string]string) []st
 	return problems
 }
 
-// checkParameters checks those of the path, the query and the headers. No other
-// query parameters may be there; of headers there may be any.
+// checkParameters checks the parameters in the path, the query and the headers. An undocumented query parameter is a
+// problem, an undocumented header is not.
 func (o *operation) checkParameters(r *http.Request, path map[string]string) (problems []string) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -76,7 +76,7 @@ func (o *operation) checkParameters(r *http.Request, path map[string]string) (pr
 	return problems
 }
 
-// checkSecurity wants one of the documented ways to be there.
+// checkSecurity requires one of the documented credentials.
 func (o *operation) checkSecurity(r *http.Request) []string {
 	ways := o.node.member("security").items()
 	if len(ways) == 0 || slices.ContainsFunc(ways, func(way node) bool { return o.hasCredentials(r, way) }) {
@@ -154,8 +154,7 @@ func checkAnswer(responses node, x exchange) []string {
 	return problems
 }
 
-// checkHeaders wants the required headers, and no others than are documented but
-// for those that HTTP itself adds.
+// checkHeaders requires the required headers, and allows no undocumented ones except those that HTTP itself adds.
 func checkHeaders(documented map[string]node, sent http.Header) (problems []string) {
 	left := sent.Clone()
 	for _, name := range []string{"Content-Type", "Content-Length", "Date"} {

@@ -14,9 +14,9 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// Passer is the Passer of an edge whose node owns each organization. With it a surface is held to the rules of several
-// nodes: an operation that names an organization asks once which node owns it, before the body is read. Another
-// operation never asks. Where another node is the owner, the request is passed on, unread.
+// Passer is the Passer of an edge whose node owns every organization. It checks that a surface follows the rules for
+// several nodes: an operation that names an organization looks up its owner exactly once, before it reads the body, and
+// any other operation never does. If another node is the owner, the request is passed on unread.
 type Passer struct{}
 
 // Passer returns the passer for the edge of the surface under test.
@@ -27,12 +27,12 @@ func (f *Traffic) Passer() Passer {
 	return Passer{}
 }
 
-// ownership is the questions of one request about owners.
+// ownership records the owner lookups of one request.
 type ownership struct {
 	readSoFar func() int // bytes of the body; nil for none
 	elsewhere bool       // another node owns each organization
-	asked     []id.Tenant
-	late      bool // a question came after the begin of the body
+	lookups   []id.Tenant
+	late      bool // a lookup came after the body was partly read
 	passed    int
 }
 
@@ -42,13 +42,13 @@ func withOwnership(ctx context.Context, o *ownership) context.Context {
 	return context.WithValue(ctx, ownershipKey{}, o)
 }
 
-// Owns notes the question.
+// Owns records the lookup.
 func (Passer) Owns(ctx context.Context, t id.Tenant) bool {
 	o, watched := ctx.Value(ownershipKey{}).(*ownership)
 	if !watched {
 		return true
 	}
-	o.asked = append(o.asked, t)
+	o.lookups = append(o.lookups, t)
 	o.late = o.late || o.readSoFar != nil && o.readSoFar() > 0
 	return !o.elsewhere
 }
@@ -57,14 +57,14 @@ func (Passer) Owns(ctx context.Context, t id.Tenant) bool {
 func (Passer) Pass(w http.ResponseWriter, r *http.Request, _ *admission.Elsewhere) (bool, error) {
 	o, watched := r.Context().Value(ownershipKey{}).(*ownership)
 	if !watched {
-		return false, errors.New("a request of no test is passed")
+		return false, errors.New("passed on a request of no test")
 	}
 	o.passed++
 	w.WriteHeader(http.StatusNoContent)
 	return true, nil
 }
 
-// namesOrganization reports whether an operation is about one organization. The directory is one, too.
+// namesOrganization reports whether an operation is about one organization. The directory counts as one.
 func (o *operation) namesOrganization() bool {
 	if strings.Contains(o.template, "{slug}") || strings.Contains(o.template, "{organization") {
 		return true
@@ -74,7 +74,7 @@ func (o *operation) namesOrganization() bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(o.template, prefix) })
 }
 
-// byBody is the operation whose body names the organization, which an edge passes after it was read.
+// byBody is the operation whose body names the organization. An edge passes it on after reading the body.
 const byBody = "/v1/id/invitations/accept"
 
 // mayNameOrganization reports whether a query or body of an operation may name an organization.
@@ -85,28 +85,28 @@ func (o *operation) mayNameOrganization() bool {
 	return slices.ContainsFunc(o.parameters, func(p node) bool { return p.member("name").text() == "log" })
 }
 
-// mostQuestions returns how often an operation may ask. A public key may belong to several organizations, and each of
-// these is asked for once.
-func (o *operation) mostQuestions(asked []id.Tenant) int {
+// maxLookups returns how many owner lookups an operation may make. A public key may belong to several organizations,
+// each of which is looked up once.
+func (o *operation) maxLookups(lookups []id.Tenant) int {
 	switch {
 	case o.template == "/v1/public/did/{did}":
-		return len(slices.Compact(slices.Sorted(slices.Values(asked))))
+		return len(slices.Compact(slices.Sorted(slices.Values(lookups))))
 	case o.namesOrganization() || o.mayNameOrganization():
 		return 1
 	}
 	return 0
 }
 
-// checkOwnership returns the problems of the questions of an exchange.
+// checkOwnership returns the problems of an exchange's owner lookups.
 func (f *Traffic) checkOwnership(d *document, x exchange, is *ownership) (problems []string) {
 	o, _, found := d.findOperation(x.request)
 	if !found || !f.passes() || o.isPreflight() {
 		return nil
 	}
-	got, most := len(is.asked), o.mostQuestions(is.asked)
-	if got > most || got == 0 && o.namesOrganization() && x.status < 400 {
-		problems = append(problems, fmt.Sprintf("%s asked for the owners of %v, want %d questions",
-			o.id, is.asked, most))
+	got, limit := len(is.lookups), o.maxLookups(is.lookups)
+	if got > limit || got == 0 && o.namesOrganization() && x.status < 400 {
+		problems = append(problems, fmt.Sprintf("%s: got lookups of the owners of %v, want %d lookups",
+			o.id, is.lookups, limit))
 	}
 	if is.late && o.template != byBody {
 		problems = append(problems, o.id+" asked for the owner after it had begun to read the body")
@@ -120,8 +120,8 @@ func (f *Traffic) passes() bool {
 	return f.passing
 }
 
-// checkPassing sends a request that was answered with success once more, as if another node owned its organization. It
-// does so until each operation was passed once.
+// checkPassing repeats a successful request as if another node owned its organization. It does so until each operation
+// was passed on once.
 func (f *Traffic) checkPassing(d *document, x exchange, next http.Handler) []string {
 	o, _, found := d.findOperation(x.request)
 	if !found || x.status >= 400 || !o.namesOrganization() || o.isPreflight() || !f.isDue(o.id) {
@@ -152,7 +152,7 @@ func (f *Traffic) isDue(operation string) bool {
 	return f.passing && !f.passed[operation]
 }
 
-// unreadBody is a body that MUST NOT be read.
+// unreadBody is a body that must not be read.
 type unreadBody struct{ touched bool }
 
 // Read implements io.Reader.
@@ -164,7 +164,7 @@ func (b *unreadBody) Read([]byte) (int, error) {
 // Close implements io.Closer.
 func (b *unreadBody) Close() error { return nil }
 
-// listUnpassed lists the operations about an organization that were never passed. The caller holds f.mu.
+// listUnpassed lists the operations about an organization that were never passed on. The caller holds f.mu.
 func (f *Traffic) listUnpassed(d *document) (missing []string) {
 	for _, o := range d.operations() {
 		if f.passing && slices.Contains(f.tags, o.tag) && o.namesOrganization() && !f.passed[o.id] && !o.isPreflight() {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// queryParameters returns the names of the documented query parameters, in order.
+// queryParameters returns the names of the documented query parameters, sorted.
 func (o *operation) queryParameters() (names []string) {
 	for _, p := range o.parameters {
 		if p.member("in").text() == "query" {
@@ -22,7 +22,7 @@ func (o *operation) queryParameters() (names []string) {
 	return names
 }
 
-// checkQuery returns where the query parameters of an operation and of its route differ.
+// checkQuery returns the differences between the query parameters of an operation and of its route.
 func (o *operation) checkQuery(route edge.Listed) []string {
 	if route.AnyQuery {
 		return nil
@@ -38,8 +38,8 @@ func (o *operation) checkQuery(route edge.Listed) []string {
 }
 
 // CheckQueries sends wrong query parameters to every route of the traffic's tags: an unknown one, and each that the
-// route takes without a value and twice. The answer must be 422 and name the parameter. A page takes empty parameters,
-// because browsers send empty fields of forms.
+// route takes, both empty and twice. The answer must be 422 and name the parameter. Pages accept empty parameters,
+// because browsers send the empty fields of forms.
 func (f *Traffic) CheckQueries(t *testing.T, routes []edge.Listed, h http.Handler) {
 	t.Helper()
 	d, err := f.load()
@@ -70,7 +70,7 @@ func (f *Traffic) CheckQueries(t *testing.T, routes []edge.Listed, h http.Handle
 	}
 }
 
-// example returns a path that matches the template.
+// example returns a path that matches a template.
 func (p *path) example() string {
 	var b strings.Builder
 	for _, s := range p.segments {

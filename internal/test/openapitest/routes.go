@@ -10,9 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// CheckRoutes holds the routes of a router against the operations of the traffic's
-// tags, in both directions: paths, methods, credentials, query parameters and bodies. Preflight
-// requests are of prefixes and have no route.
+// CheckRoutes compares the routes of a router with the operations of the traffic's tags, in both directions: paths,
+// methods, credentials, query parameters and bodies. Preflight requests belong to prefixes and have no route.
 func (f *Traffic) CheckRoutes(t testing.TB, routes []edge.Listed) {
 	t.Helper()
 	d, err := f.load()
@@ -24,7 +23,7 @@ func (f *Traffic) CheckRoutes(t testing.TB, routes []edge.Listed) {
 	}
 }
 
-// checkRoutes returns where routes and the operations of some tags differ.
+// checkRoutes returns the differences between routes and the operations of some tags.
 func (d *document) checkRoutes(tags []string, routes []edge.Listed) (problems []string) {
 	documented := make(map[int]bool, len(routes))
 	for _, p := range d.paths {
@@ -49,8 +48,8 @@ func (d *document) checkRoutes(tags []string, routes []edge.Listed) (problems []
 	return problems
 }
 
-// findRoute returns the index of the route of a documented path, -1 for none. Of
-// several it is the one with most literal segments.
+// findRoute returns the index of the route of a documented path, or -1 if there is none. Of several it is the one with
+// the most literal segments.
 func findRoute(routes []edge.Listed, method string, p *path) int {
 	best, most := -1, -1
 	for i, route := range routes {
@@ -61,8 +60,8 @@ func findRoute(routes []edge.Listed, method string, p *path) int {
 	return best
 }
 
-// matchPattern reports whether a chi pattern is that of the path, and how many of its
-// segments are literals. A * is any number of segments.
+// matchPattern reports whether a chi pattern is that of the path, and how many of its segments are literals. A * stands
+// for any number of segments.
 func (p *path) matchPattern(pattern string) (literals int, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	for i, part := range parts {
@@ -83,7 +82,7 @@ func (p *path) matchPattern(pattern string) (literals int, ok bool) {
 	return literals, len(parts) == len(p.segments)
 }
 
-// wantedCredentials returns the kinds of credentials of which a route takes one, nil for none.
+// wantedCredentials returns the kinds of credentials that a route accepts, or nil if it needs none.
 func wantedCredentials(p edge.Permission) (names []string) {
 	for _, c := range []edge.Credential{p.Credential, p.Or} {
 		if c != edge.NoCredential {
@@ -93,7 +92,7 @@ func wantedCredentials(p edge.Permission) (names []string) {
 	return names
 }
 
-// checkRoute returns where an operation and its route differ.
+// checkRoute returns the differences between an operation and its route.
 func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 	optional := true // no credential is a way too
 	var credentials []string

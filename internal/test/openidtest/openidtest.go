@@ -1,10 +1,8 @@
-// Package openidtest is an OpenID provider for tests: it publishes keys, redeems codes with
-// PKCE, and signs any tokens that a test asks for, wrong ones too.
+// Package openidtest is an OpenID provider for tests: it publishes keys, redeems codes with PKCE, and signs any tokens
+// that a test asks for, including wrong ones.
 //
-// Invariants:
-//
-//   - A provider without changes keeps OpenID Connect Core and RFC 7636: a code is redeemed
-//     once, by its client, with its redirect URI and its verifier. A request with max_age gets auth_time.
+// Invariant: an unchanged provider follows OpenID Connect Core and RFC 7636. It redeems a code once, for the client,
+// redirect URI and verifier that it was issued for, and adds auth_time if the request has max_age.
 package openidtest
 
 import (
@@ -25,8 +23,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Provider is an OpenID provider over HTTP. A test changes the exported members between its
-// calls.
+// Provider is an OpenID provider over HTTP. A test may change the exported fields between calls.
 type Provider struct {
 	*httptest.Server
 	T testing.TB
@@ -47,13 +44,13 @@ type Provider struct {
 	codes  map[string]granted
 }
 
-// granted is the request behind a code.
+// granted is the authorization request behind a code.
 type granted struct {
 	client, redirect, challenge, nonce string
 	tellsTime                          bool // the request has max_age
 }
 
-// The one client of each provider.
+// The only client of each provider.
 const (
 	ClientID     = "ledger-client"
 	ClientSecret = "ledger-client-secret"
@@ -80,7 +77,7 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
-// RotateKey publishes a new RSA key beside the others and signs with it.
+// RotateKey publishes a new RSA key beside the others and signs with it from now on.
 func (p *Provider) RotateKey(name string) {
 	private, err := keys.named(name)
 	if err != nil {
@@ -89,13 +86,13 @@ func (p *Provider) RotateKey(name string) {
 	p.Use(name, jose.RS256, private, private.Public())
 }
 
-// keyring keeps RSA keys by name, because making one takes longer than most tests.
+// keyring caches RSA keys by name, because generating one takes longer than most tests.
 type keyring struct {
 	mu   sync.Mutex
 	kept map[string]*rsa.PrivateKey
 }
 
-// keys are shared by the providers of a process. Keys of different names differ.
+// keys are shared by all providers of a process. Different names have different keys.
 var keys = keyring{kept: make(map[string]*rsa.PrivateKey)}
 
 func (k *keyring) named(name string) (*rsa.PrivateKey, error) {
@@ -112,7 +109,7 @@ func (k *keyring) named(name string) (*rsa.PrivateKey, error) {
 	return private, nil
 }
 
-// Use signs with a key from now on. A public key that is nil is not published.
+// Use signs with a key from now on. If public is nil, the key is not published.
 func (p *Provider) Use(name string, algorithm jose.SignatureAlgorithm, private any, public crypto.PublicKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +136,7 @@ func (p *Provider) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(document)
 }
 
-// serveUserInfo answers the claims of the person whose access token the request has.
+// serveUserInfo answers with the claims of the person whose access token the request carries.
 func (p *Provider) serveUserInfo(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer secret-access-token" {
 		p.T.Errorf("UserInfo: got authorization %q", r.Header.Get("Authorization"))
@@ -161,8 +158,8 @@ func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: p.keys})
 }
 
-// Authorize is the person's consent: the provider reads the request to its authorization
-// endpoint and returns the answer that it sends through the browser.
+// Authorize plays the person's consent: it reads the request to the authorization endpoint and returns the answer that
+// the provider sends through the browser.
 func (p *Provider) Authorize(address string) url.Values {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -185,13 +182,13 @@ func (p *Provider) Authorize(address string) url.Values {
 	return answer
 }
 
-// serveConsent is the person's consent in a browser, which goes back to the service at once.
+// serveConsent plays the person's consent in a browser, which it redirects to the service at once.
 func (p *Provider) serveConsent(w http.ResponseWriter, r *http.Request) {
 	answer := p.Authorize(r.URL.String())
 	http.Redirect(w, r, r.URL.Query().Get("redirect_uri")+"?"+answer.Encode(), http.StatusSeeOther)
 }
 
-// serveToken redeems a code once, for the client and with the verifier of its request.
+// serveToken redeems a code once, if client and verifier match the code's request.
 func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +213,7 @@ func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 		"expires_in": 60, "id_token": p.signToken(g)})
 }
 
-// signToken returns the ID token of a code.
+// signToken returns the ID token for a code.
 func (p *Provider) signToken(g granted) string {
 	claims := map[string]any{"iss": p.URL, "sub": "subject-1", "aud": ClientID, "nonce": g.nonce,
 		"iat": p.Clock().Unix(), "exp": p.Clock().Add(time.Minute).Unix(),

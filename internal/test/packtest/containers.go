@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Contents returns all files of the pack, with the manifest.
+// Contents returns all files of the pack, including the manifest.
 func (p *Parts) Contents(t testing.TB) []File {
 	t.Helper()
 	text, err := p.sealed()
@@ -27,7 +27,7 @@ func (p *Parts) Contents(t testing.TB) []File {
 	return append(slices.Clone(p.Files), File{pack.FileManifest, or(p.Text, text)})
 }
 
-// Folder returns the pack as it is after it was unpacked.
+// Folder returns the pack as unpacked into a directory.
 func (p *Parts) Folder(t testing.TB) fstest.MapFS {
 	t.Helper()
 	dir := fstest.MapFS{}
@@ -37,7 +37,7 @@ func (p *Parts) Folder(t testing.TB) fstest.MapFS {
 	return dir
 }
 
-// packed is a file of a ZIP file of another program.
+// packed is a file in a ZIP file that another program wrote.
 type packed struct {
 	File
 	method     uint16
@@ -102,7 +102,7 @@ func writePacked(files []packed, comment string) []byte {
 	return slices.Concat(b, directory, end)
 }
 
-// Packed returns a pack in ZIP files of other programs: those that hold the same contents, and those that can't be read.
+// Packed returns a pack in ZIP files of other programs: some with the same contents, some that cannot be read.
 func Packed(t testing.TB, p *Parts) (right, unreadable []Wrong) {
 	t.Helper()
 	files := p.Contents(t)
@@ -199,7 +199,7 @@ func Packed(t testing.TB, p *Parts) (right, unreadable []Wrong) {
 	return right, unreadable
 }
 
-// BadFolders returns folders of a pack that can't be read.
+// BadFolders returns directories with a pack that cannot be read.
 func BadFolders(t testing.TB, p *Parts) map[string]fs.FS {
 	t.Helper()
 	bad := map[string]fs.FS{}

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Damaged returns a pack's ZIP file with single changes of its container. Those in right hold the same contents, which can
-// still be read.
+// Damaged returns a pack's ZIP file with single changes of its container. Those in right can still be read and hold the
+// same contents.
 func Damaged(b []byte) (right, wrong []Wrong) {
 	end := len(b) - 22
 	directory := int(binary.LittleEndian.Uint32(b[end+16:]))

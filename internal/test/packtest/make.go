@@ -16,8 +16,8 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Asked says which pack of a log is wanted.
-type Asked struct {
+// Selection describes which part of a log a pack covers.
+type Selection struct {
 	Request    pack.Request
 	Begin, End id.Index
 	Size       id.Index // of the checkpoint's tree
@@ -25,8 +25,8 @@ type Asked struct {
 	Erasing    []id.Index // the statements that erased them
 }
 
-// Pack makes the parts of a pack, as docs/evidence.md says.
-func (l *Log) Pack(a Asked) *Parts {
+// Pack makes the parts of a pack, as specified in docs/evidence.md.
+func (l *Log) Pack(a Selection) *Parts {
 	l.t.Helper()
 	l.tiles = newTiles(l.leaves(a.Size))
 	p := &Parts{Manifest: l.manifest(a)}
@@ -72,8 +72,8 @@ func (l *Log) Pack(a Asked) *Parts {
 	return p
 }
 
-// manifest proves the range.
-func (l *Log) manifest(a Asked) pack.Manifest {
+// manifest returns the manifest, with the proofs of the range.
+func (l *Log) manifest(a Selection) pack.Manifest {
 	l.t.Helper()
 	leaves := l.leaves(a.Size)
 	edge := edgeOf(leaves[:a.Begin])
@@ -123,7 +123,7 @@ func (s *tiles) Tile(_ context.Context, t tlog.Tile) (hashes []byte, err error) 
 	return hashes, nil
 }
 
-// Leaves returns the hashes of leaves.
+// Leaves returns the hashes of the leaves in a range.
 func (s *tiles) Leaves(_ context.Context, begin, end id.Index) (hashes []byte, err error) {
 	for _, leaf := range s[0][begin:end] {
 		hashes = append(hashes, leaf[:]...)
@@ -131,8 +131,8 @@ func (s *tiles) Leaves(_ context.Context, begin, end id.Index) (hashes []byte, e
 	return hashes, nil
 }
 
-// namedFiles returns the files before those of policies.
-func (l *Log) namedFiles(a Asked, agents map[id.Agent]pack.Agent) []File {
+// namedFiles returns the files that precede those of policies.
+func (l *Log) namedFiles(a Selection, agents map[id.Agent]pack.Agent) []File {
 	l.t.Helper()
 	whole := edgeOf(l.leaves(a.Size))
 	note, err := l.signer.Sign(tlog.Checkpoint{Origin: origin, Size: a.Size, Root: whole.Root()})
@@ -149,7 +149,7 @@ func (l *Log) namedFiles(a Asked, agents map[id.Agent]pack.Agent) []File {
 		{pack.FilePolicy, "log " + l.Key().String() + "\nquorum none\n"}, {pack.FileAgents, l.text(list)}}
 }
 
-// read reads a JSON text.
+// read decodes a JSON text.
 func (l *Log) read(text []byte, to any) {
 	l.t.Helper()
 	if err := json.Unmarshal(text, to); err != nil {
@@ -157,7 +157,7 @@ func (l *Log) read(text []byte, to any) {
 	}
 }
 
-// object returns a value as an object of JSON.
+// object converts a value to a JSON object.
 func (l *Log) object(v any) (object map[string]any) {
 	l.t.Helper()
 	l.read([]byte(l.text(v)), &object)
@@ -173,14 +173,14 @@ func (l *Log) text(v any) string {
 	return string(text)
 }
 
-// describeAgent describes the agent of a record with its one key.
+// describeAgent describes the agent of a record, which has one key.
 func describeAgent(r *event.Record) pack.Agent {
 	return pack.Agent{AgentID: r.AgentID, Keys: []pack.AgentKey{{KeyID: r.KeyID, PublicKey: r.PublicKey,
 		DID: "did:key:" + r.PublicKey, Custody: r.Custody, Status: "active", RegisteredAt: receivedAt(0)}}}
 }
 
-// approvals has one line, if the range has statements about Approval.
-func (l *Log) approvals(a Asked, counts *pack.Counts) string {
+// approvals returns one line if the range has statements about Approval.
+func (l *Log) approvals(a Selection, counts *pack.Counts) string {
 	l.t.Helper()
 	var events []pack.Statement
 	for i := a.Begin; i < a.End; i++ {
@@ -200,8 +200,8 @@ func (l *Log) approvals(a Asked, counts *pack.Counts) string {
 	return l.text(line) + "\n"
 }
 
-// erasures has a line for each statement.
-func (l *Log) erasures(a Asked, counts *pack.Counts) (lines string) {
+// erasures returns a line for each statement.
+func (l *Log) erasures(a Selection, counts *pack.Counts) (lines string) {
 	l.t.Helper()
 	for _, at := range a.Erasing {
 		counts.Erasures++

@@ -1,11 +1,11 @@
-// Package packtest makes evidence packs from fixed seeds, whole ones and wrong ones, for tests and for the
-// published corpus of packs.
+// Package packtest makes evidence packs from fixed seeds, valid and invalid ones, for tests and for the published
+// corpus of packs.
 //
 // Invariants:
 //
-//   - The same calls make the same bytes: no clock and no randomness.
-//   - Parts.Bytes writes digests and sizes of the parts as they are. So a wrong part is found by its content,
-//     and not by its digest.
+//   - The same calls produce the same bytes: there is no clock and no randomness.
+//   - Parts.Bytes writes digests and sizes that match the parts. So an invalid part is found by its content, not by its
+//     digest.
 package packtest
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Origin and organization of the log.
+// The origin and the organization of the log.
 const (
 	origin       = "log.example/o/34929490-47ca-4f7c-b79e-0ac022b29856"
 	organization = "34929490-47ca-4f7c-b79e-0ac022b29856"
 )
 
-// Policy is a policy document of the pack, and Approval the id of an approval.
+// Policy is a policy document in the pack, and Approval the id of an approval.
 const (
 	Policy   = `{"default":"allow","name":"orders","policy_id":"pol_1","rules":[],"version":1}`
 	Approval = "apr_1"
@@ -40,7 +40,7 @@ const (
 // PolicyDigest returns the digest of Policy.
 func PolicyDigest() id.Hash { return sha256.Sum256([]byte(Policy)) }
 
-// Logged is an event of a log with its documents.
+// Logged is an event in a log together with its documents.
 type Logged struct {
 	Entry    event.Entry
 	Envelope *event.Envelope
@@ -48,7 +48,7 @@ type Logged struct {
 	Text     string // of the record
 }
 
-// Log is a log that is made in memory.
+// Log is a log in memory.
 type Log struct {
 	t             testing.TB
 	signer        tlog.SignerKey
@@ -80,8 +80,8 @@ func NewLog(t testing.TB) *Log {
 // Key returns the log's key.
 func (l *Log) Key() tlog.VerifierKey { return l.signer.Verifier() }
 
-// Wanted is an event to be logged. Zero members have usual values.
-type Wanted struct {
+// EventSpec describes an event to log. Zero fields get default values.
+type EventSpec struct {
 	Agent     id.Agent
 	Tool      id.Tool
 	Trace     id.Trace
@@ -94,7 +94,7 @@ type Wanted struct {
 }
 
 // Append logs an event.
-func (l *Log) Append(w Wanted) *Logged {
+func (l *Log) Append(w EventSpec) *Logged {
 	l.t.Helper()
 	seq := uint64(len(l.Events) + 1)
 	private, signer, actor := l.agent, event.SignerAgent, "agent"
@@ -133,8 +133,8 @@ func (l *Log) Append(w Wanted) *Logged {
 
 func receivedAt(seq uint64) id.Instant { return id.Instant(1_795_000_000_000 + 1000*int64(seq)) }
 
-// sign makes the envelope of an event.
-func (l *Log) sign(w Wanted, seq uint64, actor string, private edkey.Private) *event.Envelope {
+// sign returns the signed envelope of an event.
+func (l *Log) sign(w EventSpec, seq uint64, actor string, private edkey.Private) *event.Envelope {
 	l.t.Helper()
 	members := map[string]any{
 		"schema_version": 1, "event_id": fmt.Sprintf("e%d", seq), "organization_id": organization,
@@ -179,7 +179,7 @@ func or[T comparable](v, other T) T {
 	return v
 }
 
-// leaves returns the leaf hashes of the first n entries.
+// leaves returns the first n leaf hashes.
 func (l *Log) leaves(n id.Index) []id.Hash {
 	all := make([]id.Hash, n)
 	for i := range all {
@@ -188,7 +188,7 @@ func (l *Log) leaves(n id.Index) []id.Hash {
 	return all
 }
 
-// File is a file of a pack before it is written.
+// File is a file of a pack before the pack is written.
 type File struct{ Name, Content string }
 
 // Parts is a pack before it is written.
@@ -199,7 +199,7 @@ type Parts struct {
 	spare    string // a line of an erasure of other events
 }
 
-// File returns the content of a file, to be changed.
+// File returns the content of a file, which the caller may change.
 func (p *Parts) File(name string) *string { return &p.named(name).Content }
 
 func (p *Parts) named(name string) *File {
@@ -215,7 +215,7 @@ func (p *Parts) remove(name string) {
 	p.Files = slices.DeleteFunc(p.Files, func(f File) bool { return f.Name == name })
 }
 
-// addDigests writes the digests of the files into the manifest.
+// addDigests adds the digests of the files to the manifest.
 func (p *Parts) addDigests() {
 	p.Manifest.Files = nil
 	for _, f := range p.Files {
@@ -224,7 +224,7 @@ func (p *Parts) addDigests() {
 	}
 }
 
-// Bytes writes the pack, with the digests of its files.
+// Bytes returns the written pack, with the digests of its files.
 func (p *Parts) Bytes(t testing.TB) []byte {
 	t.Helper()
 	p.addDigests()
@@ -236,7 +236,7 @@ func (p *Parts) Bytes(t testing.TB) []byte {
 	return WriteZIP(t, append(p.Files[:len(p.Files):len(p.Files)], manifest))
 }
 
-// WriteZIP writes the files of a pack as they are.
+// WriteZIP writes the files of a pack unchanged.
 func WriteZIP(t testing.TB, files []File) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -256,7 +256,7 @@ func WriteZIP(t testing.TB, files []File) []byte {
 	return b.Bytes()
 }
 
-// OtherKey returns a key of the log's name that signed nothing.
+// OtherKey returns a key with the log's name that has signed nothing.
 func OtherKey(t testing.TB) tlog.VerifierKey {
 	t.Helper()
 	signer, err := tlog.NewSignerKey(origin, key(t, 9))

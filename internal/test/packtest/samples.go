@@ -9,35 +9,35 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Sample is a pack that is right.
+// Sample is a valid pack.
 type Sample struct {
 	Name  string
 	Parts *Parts
-	// The facts that it proves.
+	// The facts that the pack proves.
 	Begin, End              id.Index
 	Shown, Withheld, Erased uint64
 }
 
-// NewSampleLog returns the log of the samples: 13 events of two agents and of the service. The envelope of event
-// 3 is erased by event 10, and that of event 6 by event 12.
+// NewSampleLog returns the log of the samples: 13 events of two agents and of the service. Event 10 erases the envelope
+// of event 3, and event 12 that of event 6.
 func NewSampleLog(t testing.TB) *Log {
 	t.Helper()
 	l := NewLog(t)
-	l.Append(Wanted{Tool: "acme.orders.read"})
+	l.Append(EventSpec{Tool: "acme.orders.read"})
 	for i, transition := range []string{"requested", "approved"} {
-		l.Append(Wanted{Kind: "ledger_approval",
+		l.Append(EventSpec{Kind: "ledger_approval",
 			Payload: map[string]any{"approval_id": Approval, "transition": transition, "step": i + 1}})
 	}
-	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
-	l.Append(Wanted{Agent: "agt_2", Tool: "acme.mail.send", Trace: "other", Judged: true})
-	l.Append(Wanted{Tool: "acme.orders.read", Canonical: true})
-	l.Append(Wanted{Agent: "agt_2", Tool: "acme.orders.read"})
-	l.Append(Wanted{Payload: map[string]any{"text": "no tool"}})
-	l.Append(Wanted{Agent: "agt_2", Trace: "other"})
-	l.Append(Wanted{Tool: "acme.orders.write", Judged: true})
-	l.Append(Wanted{Kind: "ledger_envelope_erased", Payload: erasedRanges(3, 4)})
-	l.Append(Wanted{Tool: "acme.orders.read"})
-	l.Append(Wanted{Kind: "ledger_envelope_erased", Payload: erasedRanges(6, 7)})
+	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
+	l.Append(EventSpec{Agent: "agt_2", Tool: "acme.mail.send", Trace: "other", Judged: true})
+	l.Append(EventSpec{Tool: "acme.orders.read", Canonical: true})
+	l.Append(EventSpec{Agent: "agt_2", Tool: "acme.orders.read"})
+	l.Append(EventSpec{Payload: map[string]any{"text": "no tool"}})
+	l.Append(EventSpec{Agent: "agt_2", Trace: "other"})
+	l.Append(EventSpec{Tool: "acme.orders.write", Judged: true})
+	l.Append(EventSpec{Kind: "ledger_envelope_erased", Payload: erasedRanges(3, 4)})
+	l.Append(EventSpec{Tool: "acme.orders.read"})
+	l.Append(EventSpec{Kind: "ledger_envelope_erased", Payload: erasedRanges(6, 7)})
 	return l
 }
 
@@ -56,7 +56,7 @@ func NewApprovalLog(t testing.TB) *Log {
 		t.Fatal(err)
 	}
 	digest := action.Digest().String()
-	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true})
+	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true})
 	for i, s := range []struct{ transition, vote, principal string }{
 		{"requested", "", "ik_1"}, {"voted", "approve", "acc_1/session"}, {"approved", "approve", "acc_2"},
 	} {
@@ -64,10 +64,10 @@ func NewApprovalLog(t testing.TB) *Log {
 		if s.vote != "" {
 			said["vote"] = s.vote
 		}
-		l.Append(Wanted{Kind: "ledger_approval", Payload: said, Principal: s.principal})
+		l.Append(EventSpec{Kind: "ledger_approval", Payload: said, Principal: s.principal})
 	}
-	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
-	l.Append(Wanted{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": digest}})
+	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
+	l.Append(EventSpec{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": digest}})
 	l.approval = map[string]any{"action_digest": digest, "agent_id": "agt_1", "tool_name": "acme.payments.refund",
 		"payload": string(action.Payload), "trace_id": "trc", "quorum": 2, "rule_id": "refunds",
 		"people": []any{map[string]any{"account_id": "acc_1", "email": "ann@example.com"},
@@ -79,25 +79,25 @@ func erasedRanges(begin, end int) map[string]any {
 	return map[string]any{"ranges": [][]int{{begin, end}}, "reason": "request"}
 }
 
-// Samples returns packs of the log of NewSampleLog.
+// Samples returns valid packs of the log of NewSampleLog.
 func Samples(t testing.TB, l *Log) []Sample {
 	t.Helper()
 	text := func(s string) *string { return &s }
 	agent, trace := id.Agent("agt_2"), id.Trace("other")
-	erased := Asked{Size: 13, Erased: []id.Index{3, 6}, Erasing: []id.Index{10, 12}}
-	with := func(begin, end id.Index, r pack.Request) Asked {
+	erased := Selection{Size: 13, Erased: []id.Index{3, 6}, Erasing: []id.Index{10, 12}}
+	with := func(begin, end id.Index, r pack.Request) Selection {
 		a := erased
 		a.Begin, a.End, a.Request = begin, end, r
 		return a
 	}
 	one := with(5, 9, pack.Request{From: text("5"), To: text("9"), AgentID: &agent, Envelopes: true})
 	one.Erasing = []id.Index{12}
-	early := Asked{Size: 8, End: 8, Request: pack.Request{Tool: text("acme.orders.*"), Envelopes: true}}
-	late := Asked{Size: 13, Begin: 13, End: 13, Request: pack.Request{From: text("13")}}
-	middle := Asked{Size: 9, Begin: 4, End: 6,
+	early := Selection{Size: 8, End: 8, Request: pack.Request{Tool: text("acme.orders.*"), Envelopes: true}}
+	late := Selection{Size: 13, Begin: 13, End: 13, Request: pack.Request{From: text("13")}}
+	middle := Selection{Size: 9, Begin: 4, End: 6,
 		Request: pack.Request{From: text("2026-11-18T14:26:45.000Z"), To: text("6"), TraceID: &trace}}
 	agents, approved := l.Pack(one), NewApprovalLog(t)
-	more := l.erasures(Asked{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
+	more := l.erasures(Selection{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
 	agents.spare = strings.TrimSuffix(more, "\n")
 	return []Sample{
 		{"everything", l.Pack(with(0, 13, pack.Request{Envelopes: true})), 0, 13, 13, 0, 2},
@@ -106,8 +106,8 @@ func Samples(t testing.TB, l *Log) []Sample {
 		{"tools by a glob", l.Pack(early), 0, 8, 3, 5, 0},
 		{"a trace, from a time", l.Pack(middle), 4, 6, 1, 1, 0},
 		{"an empty range at the end", l.Pack(late), 13, 13, 0, 0, 0},
-		{"an empty log", NewLog(t).Pack(Asked{}), 0, 0, 0, 0, 0},
-		{"an approval of an action", approved.Pack(Asked{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
-		{"an approval without payload", approved.Pack(Asked{Size: 6, End: 6}), 0, 6, 6, 0, 0},
+		{"an empty log", NewLog(t).Pack(Selection{}), 0, 0, 0, 0, 0},
+		{"an approval of an action", approved.Pack(Selection{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
+		{"an approval without payload", approved.Pack(Selection{Size: 6, End: 6}), 0, 6, 6, 0, 0},
 	}
 }

@@ -25,9 +25,9 @@ type voteLog struct {
 	*Log
 	Phone, Key, Laptop *passkeytest.Voter
 	action             string // digest
-	asked              Asked
+	asked              Selection
 
-	// Changes of the vote of acc_1, which the security key signs. All may be nil.
+	// Changes to the vote of acc_1, which the security key signs. Each may be nil.
 	before   func()                         // before the approval is requested
 	register func(*signedvote.Registration) // of the security key
 	sign     func(*signedvote.Vote)         // that is signed
@@ -38,7 +38,7 @@ type voteLog struct {
 	bend     func(*Parts)
 }
 
-// Register logs a registration, with the consent of another passkey unless it is nil.
+// Register logs a registration. Another passkey consents to it, unless that is nil.
 func (l *voteLog) Register(account string, v, by *passkeytest.Voter, change func(*signedvote.Registration)) {
 	l.t.Helper()
 	text, err := signedvote.KeyText(origin, account, v.ID, v.Credential.Key, Bucket)
@@ -65,10 +65,10 @@ func (l *voteLog) Retire(account string, v *passkeytest.Voter) {
 
 func (l *voteLog) state(principal string, v any) {
 	l.t.Helper()
-	l.Append(Wanted{Kind: signedvote.KeyKind, Principal: principal, Payload: l.object(v)})
+	l.Append(EventSpec{Kind: signedvote.KeyKind, Principal: principal, Payload: l.object(v)})
 }
 
-// Vote logs a vote that a passkey signs. signed changes what it signs, stored the payload of the event.
+// Vote logs a vote signed by a passkey. signed changes what the passkey signs, stored the payload of the event.
 func (l *voteLog) Vote(account string, v *passkeytest.Voter, payload map[string]any, signed func(*signedvote.Vote),
 	stored func(map[string]any)) {
 	l.t.Helper()
@@ -93,10 +93,10 @@ func (l *voteLog) Vote(account string, v *passkeytest.Voter, payload map[string]
 	if stored != nil {
 		stored(payload)
 	}
-	l.Append(Wanted{Kind: "ledger_approval", Principal: account + "/session", Payload: payload})
+	l.Append(EventSpec{Kind: "ledger_approval", Principal: account + "/session", Payload: payload})
 }
 
-// newVoteLog logs 11 events, or more. change sets the changes of the vote.
+// newVoteLog logs at least 11 events. change sets the changes to the vote.
 func newVoteLog(t testing.TB, change func(*voteLog)) *voteLog {
 	t.Helper()
 	l := &voteLog{Log: NewLog(t), account: "acc_1", Phone: passkeytest.NewVoter(t, "phone", "ES256"),
@@ -115,38 +115,38 @@ func newVoteLog(t testing.TB, change func(*voteLog)) *voteLog {
 	l.action = action.Digest().String()
 	change(l)
 
-	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true})
+	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true})
 	l.Register("acc_1", l.Phone, nil, nil)
 	l.Register("acc_1", l.Key, l.Phone, l.register)
 	l.Register("acc_2", l.Laptop, nil, nil)
 	if l.before != nil {
 		l.before()
 	}
-	l.Append(Wanted{Kind: "ledger_approval", Principal: "ik_1", Payload: map[string]any{
+	l.Append(EventSpec{Kind: "ledger_approval", Principal: "ik_1", Payload: map[string]any{
 		"approval_id": Approval, "transition": "requested", "step": 1, "action_digest": l.action}})
 	l.Vote(l.account, l.signer, map[string]any{"transition": "voted", "step": 2, "vote": "approve",
 		"reason": "seen the \u00e9 \"invoice\""}, l.sign, l.stored)
 	l.Vote("acc_3", nil, map[string]any{"transition": "voted", "step": 3, "vote": "approve"}, nil, nil)
 	l.Vote("acc_2", l.Laptop, map[string]any{"transition": "approved", "step": 4, "vote": "approve", "reason_code": "checked"}, nil, nil)
 	l.Retire("acc_1", l.Key)
-	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
-	l.Append(Wanted{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": l.action}})
+	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
+	l.Append(EventSpec{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": l.action}})
 	l.approval = map[string]any{"action_digest": l.action, "agent_id": "agt_1", "tool_name": "acme.payments.refund",
 		"payload": string(action.Payload), "people": []any{map[string]any{"account_id": l.account, "email": "ann@example.com"}}}
 	size := id.Index(len(l.Events))
-	l.asked = Asked{Size: size, End: size, Request: pack.Request{Envelopes: true}}
+	l.asked = Selection{Size: size, End: size, Request: pack.Request{Envelopes: true}}
 	return l
 }
 
-// VotePack returns a pack with signed votes, in which nothing is wrong.
+// VotePack returns a valid pack with signed votes.
 func VotePack(t testing.TB) *Parts {
 	t.Helper()
 	l := newVoteLog(t, func(*voteLog) {})
 	return l.Pack(l.asked)
 }
 
-// VotersPack returns a pack whose voters.ndjson has that many lines, at least 4. Nothing else is wrong with it: most lines
-// are retirements of one passkey after its vote.
+// VotersPack returns a pack whose voters.ndjson has n lines, at least 4. It is otherwise valid: most lines are
+// retirements of one passkey after its vote.
 func VotersPack(t testing.TB, lines int) *Parts {
 	t.Helper()
 	l := newVoteLog(t, func(*voteLog) {})
@@ -158,8 +158,8 @@ func VotersPack(t testing.TB, lines int) *Parts {
 	return l.Pack(a)
 }
 
-// BentVotePack returns a pack with one signed vote, of a service that changed the payload of the vote, or else of the
-// registration of its passkey. bend returns the changed payload.
+// BentVotePack returns a pack with one signed vote from a service that changed the payload of the vote, or else of its
+// passkey's registration. bend returns the changed payload.
 func BentVotePack(t testing.TB, vote bool, bend func(payload []byte) []byte) *Parts {
 	t.Helper()
 	l := newVoteLog(t, func(l *voteLog) {
@@ -179,16 +179,16 @@ func BentVotePack(t testing.TB, vote bool, bend func(payload []byte) []byte) *Pa
 			}
 			return
 		}
-		l.before = func() { l.Append(Wanted{Kind: signedvote.KeyKind, Payload: bent(l.Events[2].Envelope.Payload)}) }
+		l.before = func() { l.Append(EventSpec{Kind: signedvote.KeyKind, Payload: bent(l.Events[2].Envelope.Payload)}) }
 	})
 	l.askForVote()
 	return l.Pack(l.asked)
 }
 
-// voterName is an account with a credential.
+// voterName identifies a credential of an account.
 type voterName struct{ account, credential string }
 
-// keyEvent reads an event about a voter key.
+// keyEvent decodes an event about a voter key.
 func (l *Log) keyEvent(i id.Index) (name voterName, consent string, retired, is bool) {
 	e := l.Events[i].Envelope
 	if e.ActionKind != signedvote.KeyKind {
@@ -205,8 +205,8 @@ func (l *Log) keyEvent(i id.Index) (name voterName, consent string, retired, is 
 		text(p, "transition") == signedvote.Retired, true
 }
 
-// VoterEvents returns the indices of the events about voter keys that the signed votes of a range need.
-func (l *Log) VoterEvents(a Asked) (needed []id.Index) {
+// VoterEvents returns the indices of the events about voter keys that the signed votes in a range need.
+func (l *Log) VoterEvents(a Selection) (needed []id.Index) {
 	used := map[voterName]id.Index{}
 	for i := a.Begin; i < a.End; i++ {
 		e := l.Events[i].Envelope
@@ -242,8 +242,8 @@ func (l *Log) VoterEvents(a Asked) (needed []id.Index) {
 	return needed
 }
 
-// voters has a line for each event about a voter key that is needed.
-func (l *Log) voters(a Asked, counts *pack.Counts) string {
+// voters returns a line for each event about a voter key that is needed.
+func (l *Log) voters(a Selection, counts *pack.Counts) string {
 	l.t.Helper()
 	var lines strings.Builder
 	for _, at := range l.VoterEvents(a) {
@@ -253,7 +253,7 @@ func (l *Log) voters(a Asked, counts *pack.Counts) string {
 	return lines.String()
 }
 
-// proven is a line with an event and its proof.
+// proven returns a line with an event and its proof.
 func (l *Log) proven(at, size id.Index) string {
 	l.t.Helper()
 	if l.tiles == nil || id.Index(len(l.tiles[0])) != size {
@@ -268,7 +268,7 @@ func (l *Log) proven(at, size id.Index) string {
 		Record: e.Text}) + "\n"
 }
 
-// VoteSamples returns right packs with signed votes.
+// VoteSamples returns valid packs with signed votes.
 func VoteSamples(t testing.TB) (all []Sample) {
 	t.Helper()
 	add := func(name string, change, ask func(*voteLog)) {

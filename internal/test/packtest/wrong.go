@@ -11,21 +11,21 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Wrong is a pack that is one change away from a sample, and wrong.
+// Wrong is an invalid pack that differs from a sample in one change.
 type Wrong struct {
 	Name       string
 	Bytes      []byte
 	Unreadable bool // its container can't be read, so nothing is known about the pack
 }
 
-// change is a change of the parts of a sample. Digests, sizes and counts of lines are written anew.
+// change changes the parts of a sample. Digests, sizes and line counts are computed again.
 type change struct {
 	sample int
 	name   string
 	bend   func(p *Parts)
 }
 
-// Changed returns wrong packs, each with digests and counts that fit.
+// Changed returns invalid packs whose digests and counts are correct.
 func Changed(t testing.TB, l *Log) (all []Wrong) {
 	t.Helper()
 	for _, c := range slices.Concat(manifestChanges(), entryChanges(), recordChanges(), documentChanges(),
@@ -37,10 +37,10 @@ func Changed(t testing.TB, l *Log) (all []Wrong) {
 	return all
 }
 
-// Lines returns the lines of a text, with their ends.
+// Lines returns the lines of a text, including their line ends.
 func Lines(text string) []string { return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n") }
 
-// editLines changes the lines of a file. edit gets them without ends.
+// editLines changes the lines of a file. edit gets them without line ends.
 func editLines(name string, edit func([]string) []string) func(*Parts) {
 	return func(p *Parts) {
 		text := p.File(name)
@@ -53,7 +53,7 @@ func editLines(name string, edit func([]string) []string) func(*Parts) {
 	}
 }
 
-// CountLines writes the counts of lines anew.
+// CountLines computes the line counts again.
 func (p *Parts) CountLines() {
 	c := &p.Manifest.Counts
 	for name, count := range map[string]*uint64{pack.FileRecords: &c.Records, pack.FileEnvelopes: &c.Envelopes,
@@ -135,7 +135,7 @@ func manifestChanges() []change {
 	}
 }
 
-// sealed returns the text of the manifest as Bytes would write it.
+// sealed returns the text of the manifest that Bytes would write.
 func (p *Parts) sealed() (string, error) {
 	p.addDigests()
 	text, err := p.Manifest.Text()
@@ -304,7 +304,7 @@ func requestChanges() []change {
 	}
 }
 
-// actionChanges change what a line of an approval says about the action and the voters.
+// actionChanges change what the line of an approval says about the action and the voters.
 func actionChanges() (all []change) {
 	other := strings.Repeat("ab", 32)
 	for _, c := range []struct {
@@ -338,7 +338,7 @@ func actionChanges() (all []change) {
 	return all
 }
 
-// canonicalLine replaces a text in the line of the approval, and writes the line in canonical form again.
+// canonicalLine replaces a text in the line of the approval and makes the line canonical again.
 func canonicalLine(old, text string) func(*Parts) {
 	return func(p *Parts) {
 		replace(pack.FileApprovals, old, text)(p)
@@ -351,7 +351,7 @@ func canonicalLine(old, text string) func(*Parts) {
 	}
 }
 
-// ruleChanges are cases of documents on which verifiers once disagreed.
+// ruleChanges are changes about which verifiers once disagreed.
 func ruleChanges() (all []change) {
 	const mark = "\ufeff"
 	before := func(name string) func(*Parts) { return func(p *Parts) { *p.File(name) = mark + *p.File(name) } }

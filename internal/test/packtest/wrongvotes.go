@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// WrongVotes returns packs with signed votes that are wrong: first logs in which a dishonest service states a vote that
-// the approver did not cast, then packs that a carrier changed.
+// WrongVotes returns invalid packs with signed votes: first from logs in which a dishonest service states a vote that
+// the approver did not cast, then packs changed after the service issued them.
 func WrongVotes(t testing.TB) (all []Wrong) {
 	t.Helper()
 	for _, c := range append(voteAttacks(t), keyAttacks(t)...) {
@@ -32,7 +32,7 @@ func WrongVotes(t testing.TB) (all []Wrong) {
 	return all
 }
 
-// askForVote asks for the vote of acc_1 alone, which makes a small pack.
+// askForVote returns a description of the small pack that has only the vote of acc_1.
 func (l *voteLog) askForVote() {
 	at := id.Index(slices.IndexFunc(l.Events, func(e Logged) bool {
 		return strings.HasPrefix(e.Envelope.ActorPrincipal, l.account+"/") &&
@@ -68,7 +68,7 @@ func voteAttacks(t testing.TB) []voteAttack {
 	}
 	key := func(change func(*passkeytest.Voter)) func(*voteLog) {
 		return func(l *voteLog) {
-			// The key registers as it should. It signs the vote in another way.
+			// The key registers correctly, but signs the vote in another way.
 			v := *l.Key
 			change(&v)
 			l.signer = &v
@@ -183,7 +183,7 @@ func keyAttacks(t testing.TB) []voteAttack {
 	raw := func(old, text string) func(*voteLog) {
 		return func(l *voteLog) {
 			l.before = func() {
-				// The last event but one is the registration of the security key. Its event is logged again, changed.
+				// The second to last event is the registration of the security key. It is logged again with a change.
 				e := l.Events[2].Envelope
 				payload := strings.Replace(string(e.Payload), old, text, 1)
 				if payload == string(e.Payload) {
@@ -191,7 +191,7 @@ func keyAttacks(t testing.TB) []voteAttack {
 				}
 				var object map[string]any
 				l.read([]byte(payload), &object)
-				l.Append(Wanted{Kind: signedvote.KeyKind, Payload: object})
+				l.Append(EventSpec{Kind: signedvote.KeyKind, Payload: object})
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func keyAttacks(t testing.TB) []voteAttack {
 	}
 }
 
-// voterFileChanges change voters.ndjson of a right log.
+// voterFileChanges change voters.ndjson of a valid log.
 func voterFileChanges(t testing.TB) []voteAttack {
 	bend := func(change func(l *voteLog, p *Parts)) func(*voteLog) {
 		return func(l *voteLog) { l.bend = func(p *Parts) { change(l, p) } }
@@ -284,7 +284,7 @@ func voterFileChanges(t testing.TB) []voteAttack {
 	more := func(l *voteLog, at id.Index) string { return strings.TrimSuffix(l.proven(at, l.asked.Size), "\n") }
 	retired := func(change func(l *voteLog, p *Parts)) func(*voteLog) {
 		return func(l *voteLog) {
-			// The passkey is retired before the vote, and the pack does not say so.
+			// The passkey is retired before the vote, but the pack does not contain that event.
 			l.before = func() { l.Retire("acc_1", l.Key) }
 			l.bend = func(p *Parts) {
 				editLines(pack.FileVoters, func(lines []string) []string { return append(lines[:3:3], lines[4:]...) })(p)

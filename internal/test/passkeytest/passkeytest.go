@@ -1,5 +1,5 @@
-// Package passkeytest is an authenticator in software, with a browser's part of the work. Each step
-// can be changed, so that tests show which wrong answers are refused.
+// Package passkeytest is an authenticator in software that also does the browser's part of the work. Tests can change
+// each step to show which wrong answers are refused.
 package passkeytest
 
 import (
@@ -54,7 +54,7 @@ func New(t testing.TB, origin string) *Authenticator {
 	return a
 }
 
-// options are the members of both ceremonies' options that an authenticator reads.
+// options contains the members of both ceremonies' options that an authenticator reads.
 type options struct {
 	PublicKey struct {
 		Challenge string `json:"challenge"`
@@ -73,7 +73,7 @@ func text(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func (a *Authenticator) readOptions(answer []byte) (o options) {
 	a.t.Helper()
 	if err := json.Unmarshal(answer, &o); err != nil || o.PublicKey.Challenge == "" {
-		a.t.Fatalf("no options of a passkey: %s, %v", answer, err)
+		a.t.Fatalf("not the options of a passkey: %s, %v", answer, err)
 	}
 	return o
 }
@@ -87,7 +87,7 @@ func (a *Authenticator) encode(v any) string {
 	return string(b)
 }
 
-// clientData is the text of the browser about the page and the challenge.
+// clientData returns the browser's text about the page and the challenge.
 func (a *Authenticator) clientData(kind, challenge string) []byte {
 	if a.Type != "" {
 		kind = a.Type
@@ -104,7 +104,7 @@ func (a *Authenticator) authenticatorData(rpID string, flags byte) []byte {
 	return binary.BigEndian.AppendUint32(append(hash[:], flags), a.Counter)
 }
 
-// Create answers the options of a new passkey, as toJSON of a browser does.
+// Create answers the options for a new passkey, in the form of a browser's toJSON.
 func (a *Authenticator) Create(answer []byte) string {
 	a.t.Helper()
 	o := a.readOptions(answer)
@@ -126,7 +126,7 @@ func (a *Authenticator) Create(answer []byte) string {
 	})
 }
 
-// publicKey is the COSE form of the key (RFC 9053).
+// publicKey returns the key in COSE form (RFC 9053).
 func (a *Authenticator) publicKey() []byte {
 	point, err := a.key.PublicKey.Bytes()
 	if err != nil {
@@ -137,13 +137,13 @@ func (a *Authenticator) publicKey() []byte {
 	return append(append(key, 0x22, 0x58, 32), point[33:]...)
 }
 
-// attestation is the CBOR of an attestation object without an attestation.
+// attestation returns the CBOR of an attestation object without an attestation.
 func attestation(data []byte) []byte {
 	object := []byte("\xa3\x63fmt\x64none\x67attStmt\xa0\x68authData\x59")
 	return append(binary.BigEndian.AppendUint16(object, uint16(len(data))), data...)
 }
 
-// Use answers the options of a sign-in, with the next count.
+// Use answers the options of a sign-in and increments the count.
 func (a *Authenticator) Use(answer []byte) string {
 	a.t.Helper()
 	a.Counter++
@@ -169,7 +169,7 @@ func (a *Authenticator) Use(answer []byte) string {
 	})
 }
 
-// Assert answers the options of a vote or of a voter key, whose text has a time bucket.
+// Assert answers the options of a vote or of a voter key. bucket is the time bucket of the signed text.
 func (a *Authenticator) Assert(options any, bucket string) signedvote.Assertion {
 	a.t.Helper()
 	var answer struct {
@@ -188,14 +188,14 @@ func (a *Authenticator) Assert(options any, bucket string) signedvote.Assertion 
 		CredentialID: answer.ID, Signature: answer.Response.Signature, Time: bucket}
 }
 
-// SignText signs a text of package signedvote, in which bucket is the time.
+// SignText signs a text of package signedvote; bucket is its time bucket.
 func (a *Authenticator) SignText(text []byte, rpID, bucket string) signedvote.Assertion {
 	a.t.Helper()
 	challenge := signedvote.Challenge(text)
 	return a.Assert(map[string]any{"challenge": signedvote.Bytes(challenge[:]), "rpId": rpID}, bucket)
 }
 
-// AddTo makes the passkey one of an account.
+// AddTo adds the passkey to an account.
 func (a *Authenticator) AddTo(f *factor.Factors, who account.Account) {
 	a.t.Helper()
 	begun, err := f.BeginCreation(a.t.Context(), who)

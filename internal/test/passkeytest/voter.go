@@ -17,13 +17,13 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// TB returns the test that the passkey is of.
+// TB returns the test that the passkey belongs to.
 func (v *Voter) TB() testing.TB { return v.t }
 
-// Algorithms are the kinds of keys of NewVoter.
+// Algorithms are the algorithms that NewVoter supports.
 var Algorithms = []string{"ES256", "EdDSA", "RS256"}
 
-// Voter is a passkey that signs the texts of package signedvote. Its keys and signatures follow from its name, so that
+// Voter is a passkey that signs the texts of package signedvote. Its keys and signatures derive from its name, so that
 // published vectors stay the same. All fields may be changed between two signatures.
 type Voter struct {
 	t testing.TB
@@ -34,13 +34,13 @@ type Voter struct {
 	Flags   byte
 	Counter uint32
 	After   []byte // after the 37 bytes of authenticator data
-	// Client has further members of the client data, or other values of its members; nil values remove a member.
+	// Client adds members to the client data or replaces them; a nil value removes a member.
 	Client map[string]any
 
 	private crypto.Signer
 }
 
-// NewVoter returns the passkey of a name with a key for an algorithm.
+// NewVoter returns the passkey with a name and a key for an algorithm.
 func NewVoter(t testing.TB, name, algorithm string) *Voter {
 	t.Helper()
 	seed := sha256.Sum256([]byte("agentledger voter: " + name))
@@ -65,10 +65,10 @@ func NewVoter(t testing.TB, name, algorithm string) *Voter {
 	return v
 }
 
-// rsaKeys caches keys by their seeds, because primes take a while to find.
+// rsaKeys caches keys by seed, because finding primes takes a while.
 var rsaKeys sync.Map
 
-// rsaKey makes an RSA key of 2,048 bits from a seed.
+// rsaKey derives an RSA key of 2,048 bits from a seed.
 func rsaKey(t testing.TB, seed [32]byte) *rsa.PrivateKey {
 	t.Helper()
 	if k, cached := rsaKeys.Load(seed); cached {
@@ -99,7 +99,7 @@ func rsaKey(t testing.TB, seed [32]byte) *rsa.PrivateKey {
 	return k
 }
 
-// Sign signs a text in which bucket is the time.
+// Sign signs a text; bucket is its time bucket.
 func (v *Voter) Sign(text []byte, bucket string) signedvote.Assertion {
 	challenge := signedvote.Challenge(text)
 	client := map[string]any{"type": "webauthn.get", "challenge": signedvote.Bytes(challenge[:]).String(),
@@ -116,7 +116,7 @@ func (v *Voter) Sign(text []byte, bucket string) signedvote.Assertion {
 	return v.SignClientData(encoded, bucket)
 }
 
-// SignClientData signs client data as they are.
+// SignClientData signs the given client data.
 func (v *Voter) SignClientData(client []byte, bucket string) signedvote.Assertion {
 	party := sha256.Sum256([]byte(v.RPID))
 	data := append(binary.BigEndian.AppendUint32(append(party[:], v.Flags), v.Counter), v.After...)

@@ -1,16 +1,13 @@
-// Package vectors reads the published corpus in testdata/vectors. The corpus shows in examples which
-// inputs every verifier of these logs accepts and which it refuses; its README is the format. The
-// tests here make the corpus and hold our own verifiers, those of others and the one in Python
-// against it.
+// Package vectors reads the published corpus in testdata/vectors. The corpus shows by example which inputs every
+// verifier of these logs must accept and which it must reject; its README specifies the format. The tests of this
+// package generate the corpus and run our own verifiers, those of others and the one in Python on it.
 //
 // Invariants:
 //
-//   - The files are exactly the output of the generator in the tests, from fixed seeds and without
-//     a clock: go test ./internal/test/vectors -update writes them.
-//   - Each vector of a kind has a name of its own. The name of a refused one tells the change that
-//     was made to a good one.
-//   - Every kind has vectors of both verdicts, so neither a verifier that refuses everything nor
-//     one that accepts everything passes.
+//   - The files are exactly the output of the generator in the tests, which uses fixed seeds and no clock:
+//     go test ./internal/test/vectors -update writes them.
+//   - Each vector of a kind has a unique name. The name of a rejected vector tells how it differs from a valid one.
+//   - Every kind has vectors of both verdicts, so no verifier passes that accepts or rejects everything.
 package vectors
 
 import (
@@ -27,7 +24,7 @@ const (
 	Refuse = "refuse"
 )
 
-// File is all vectors of one kind, in <kind>.json.
+// File contains all vectors of one kind, from <kind>.json.
 type File struct {
 	Kind    string   `json:"kind"`
 	About   string   `json:"about"`
@@ -39,18 +36,18 @@ type Vector struct {
 	Name    string         `json:"name"`
 	Input   map[string]any `json:"input"` // texts and lists of texts
 	Verdict string         `json:"verdict"`
-	// Expect holds the statements of an accepted input: texts, lists, true, false, null.
+	// Expect contains what an accepted input states: texts, lists, true, false, null.
 	Expect map[string]any `json:"expect,omitzero"`
-	// AcceptedBy are libraries that accept an input which is to be refused.
+	// AcceptedBy names libraries that accept an input that must be rejected.
 	AcceptedBy []string `json:"accepted_by,omitzero"`
 }
 
-// Read reads the vectors of one kind. root is the folder of the repository.
+// Read reads the vectors of one kind. root is the root directory of the repository.
 func Read(root, kind string) (File, error) {
 	return ReadFile(filepath.Join(root, "testdata", "vectors", kind+".json"))
 }
 
-// ReadFile reads the vectors of a file.
+// ReadFile reads the vectors in a file.
 func ReadFile(name string) (File, error) {
 	var f File
 	text, err := os.ReadFile(name)
@@ -63,7 +60,7 @@ func ReadFile(name string) (File, error) {
 	return f, nil
 }
 
-// Text returns a text of the input. A text that is not UTF-8 is given in base64, as <name>_b64.
+// Text returns a text of the input. The input has a text that is not UTF-8 as base64, under <name>_b64.
 func (v Vector) Text(name string) (string, error) {
 	if s, ok := v.Input[name].(string); ok {
 		return s, nil
@@ -77,7 +74,7 @@ func (v Vector) Text(name string) (string, error) {
 	return string(raw), err
 }
 
-// List returns a list of texts of the input, none when there is no such list.
+// List returns a list of texts of the input, or none if there is no such list.
 func (v Vector) List(name string) ([]string, error) {
 	list, _ := v.Input[name].([]any)
 	texts := make([]string, 0, len(list))

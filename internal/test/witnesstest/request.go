@@ -21,8 +21,8 @@ type Request struct {
 
 var errRequest = errors.New("malformed request")
 
-// ParseRequest reads a body strictly: the line of the old size, proof lines, an empty
-// line, and a checkpoint that is not smaller than the old size.
+// ParseRequest parses a body strictly: the line with the old size, the lines of the proof, an empty line, and a
+// checkpoint that is not smaller than the old size.
 func ParseRequest(body []byte) (Request, error) {
 	head, note, found := strings.Cut(string(body), "\n\n")
 	lines := strings.Split(head, "\n")

@@ -1,5 +1,5 @@
-// Package witnesstest is a witness for tests: every branch of the protocol C2SP
-// tlog-witness on a loopback address, and misbehaviour on request.
+// Package witnesstest is a witness for tests, on a loopback address. It implements every branch of the C2SP protocol
+// tlog-witness, and misbehaves on request.
 package witnesstest
 
 import (
@@ -18,11 +18,10 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// maxRequest is the size of the largest request body, in bytes.
+// maxRequest is the largest request body in bytes.
 const maxRequest = 128 << 10
 
-// Witness keeps the latest checkpoint of each known log. Its methods may be called
-// concurrently.
+// Witness stores the latest checkpoint of each known log. Its methods may be called concurrently.
 type Witness struct {
 	URL    string // submission prefix
 	Signer tlog.WitnessSigner
@@ -46,7 +45,7 @@ type watched struct {
 	latest tlog.Checkpoint    // size 0: nothing yet
 }
 
-// New starts a witness without known logs. It stops at the end of the test.
+// New starts a witness that knows no logs. It stops at the end of the test.
 func New(t testing.TB, name string) *Witness {
 	t.Helper()
 	signer, err := tlog.NewWitnessSigner(name, edkey.NewPrivate())
@@ -75,7 +74,7 @@ func startWitness(t testing.TB, signer tlog.WitnessSigner) *Witness {
 	return w
 }
 
-// PolicyLine returns the witness line of a C2SP tlog-policy.
+// PolicyLine returns the line of the witness in a C2SP tlog-policy.
 func (w *Witness) PolicyLine(name string) string {
 	return "witness " + name + " " + w.Signer.Key().String() + " " + w.URL + "\n"
 }
@@ -87,7 +86,7 @@ func (w *Witness) AddSigner(s tlog.WitnessSigner) {
 	w.more = append(w.more, s)
 }
 
-// AddLog makes a log known. Its latest checkpoint is the empty tree.
+// AddLog makes the witness know a log. Its latest checkpoint is that of the empty tree.
 func (w *Witness) AddLog(key tlog.VerifierKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +96,7 @@ func (w *Witness) AddLog(key tlog.VerifierKey) {
 	}
 }
 
-// AddLogKey adds another key of a known log.
+// AddLogKey adds another key to a known log.
 func (w *Witness) AddLogKey(key tlog.VerifierKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,8 +104,7 @@ func (w *Witness) AddLogKey(key tlog.VerifierKey) {
 	known.keys = append(known.keys, key)
 }
 
-// SetLatest makes c the latest checkpoint of its log, as if the witness had cosigned
-// it.
+// SetLatest makes c the latest checkpoint of its log, as if the witness had cosigned it.
 func (w *Witness) SetLatest(c tlog.Checkpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,46 +121,42 @@ func (w *Witness) LatestCheckpoint(o id.Origin) tlog.Checkpoint {
 	return tlog.Checkpoint{}
 }
 
-// AnswerWith answers all calls from now on by h. With nil the witness follows the
-// protocol again.
+// AnswerWith lets h answer all calls from now on; nil restores the protocol.
 func (w *Witness) AnswerWith(h http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.instead = h
 }
 
-// WrapHandler passes all calls from now on through h, which may call the witness. With
-// nil the calls go to the witness directly.
+// WrapHandler wraps the witness in h from now on, which may call the witness; nil removes the wrapper.
 func (w *Witness) WrapHandler(h func(http.Handler) http.Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.around = h
 }
 
-// SetClock replaces the clock of the witness.
+// SetClock replaces the witness's clock.
 func (w *Witness) SetClock(clock func() time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clock = clock
 }
 
-// CosignAnything makes the witness cosign every checkpoint, also of unknown logs. It is
-// for measurements.
+// CosignAnything makes the witness cosign every checkpoint, even of unknown logs. It is for measurements.
 func (w *Witness) CosignAnything() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.blind = true
 }
 
-// CountCalls returns the number of calls so far, and the largest number of concurrent
-// calls about one log.
+// CountCalls returns the number of calls so far and the largest number of concurrent calls about one log.
 func (w *Witness) CountCalls() (calls, atATime int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.calls, w.most
 }
 
-// MalformedRequests returns the reasons of all answers 400 so far.
+// MalformedRequests returns the reason for each answer 400 so far.
 func (w *Witness) MalformedRequests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +213,7 @@ func (w *Witness) refuseMalformed(rw http.ResponseWriter, err error) {
 	http.Error(rw, err.Error(), http.StatusBadRequest)
 }
 
-// addCheckpoint is the call of the protocol.
+// addCheckpoint implements the protocol's add-checkpoint.
 func (w *Witness) addCheckpoint(rw http.ResponseWriter, r Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,7 +245,7 @@ func (w *Witness) addCheckpoint(rw http.ResponseWriter, r Request) {
 	w.writeCosignatures(rw, r.Checkpoint)
 }
 
-// writeCosignatures answers with one line for each key. The caller holds mu.
+// writeCosignatures answers with one line per key. The caller holds mu.
 func (w *Witness) writeCosignatures(rw http.ResponseWriter, c tlog.Checkpoint) {
 	now := id.InstantOf(w.clock())
 	lines := []tlog.Signature{w.Signer.Cosign(c.Text(), now)}
@@ -261,14 +255,14 @@ func (w *Witness) writeCosignatures(rw http.ResponseWriter, c tlog.Checkpoint) {
 	_, _ = rw.Write(SignatureLines(lines...))
 }
 
-// WriteConflict answers 409 with a size.
+// WriteConflict answers 409 with the size of the latest checkpoint.
 func WriteConflict(rw http.ResponseWriter, size id.Index) {
 	rw.Header().Set("Content-Type", "text/x.tlog.size")
 	rw.WriteHeader(http.StatusConflict)
 	fmt.Fprintf(rw, "%d\n", size)
 }
 
-// SignatureLines returns signature lines as a witness answers them.
+// SignatureLines returns signature lines in the form of a witness's answer.
 func SignatureLines(signatures ...tlog.Signature) []byte {
 	return tlog.Note{Signatures: signatures}.Bytes()[1:]
 }
