@@ -15,11 +15,11 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// acceptRecordsCommand lets an organization go on that is held because its records contradict its log.
+// acceptRecordsCommand releases an organization that is held because its records contradict its log.
 type acceptRecordsCommand struct {
 	offline
 	Slug   string `help:"The organization's slug." required:""`
-	Reason string `help:"Why the records are right, or how they were corrected. Everybody with access to the log can read it." required:""`
+	Reason string `help:"Why the records are right, or how they were corrected. It is public to everyone who can read the log." required:""`
 }
 
 // Validate implements kong's check after parsing.
@@ -30,7 +30,7 @@ func (c acceptRecordsCommand) Validate() error {
 	return nil
 }
 
-// Run ends the hold. Contradictions that are left are accepted by an event of the log.
+// Run ends the hold. It appends an event that accepts the remaining contradictions.
 func (c acceptRecordsCommand) Run(ctx context.Context, out terminal) error {
 	s, err := c.openExisting(ctx, out)
 	if err != nil {
@@ -93,8 +93,7 @@ func (c acceptRecordsCommand) findContradictions(ctx context.Context, s *datadir
 // subjectsAtOnce is how many subjects one event names.
 const subjectsAtOnce = 100
 
-// stateAcceptance appends the events. Later comparisons do not hold what the log stated before about these subjects against the
-// records.
+// stateAcceptance appends the events. Later comparisons ignore earlier statements of the log about these subjects.
 func (c acceptRecordsCommand) stateAcceptance(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers, t id.Tenant,
 	found []recordcheck.Contradiction) error {
 	n, _, err := openOrganizations(s, ledgers)

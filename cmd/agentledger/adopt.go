@@ -19,8 +19,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// adoptCommand is the operator's decision that a checkpoint is the latest one that its log has shown, or that this holds
-// for the stored heads of all logs without a confirmed anchor.
+// adoptCommand records the operator's decision that a checkpoint is the latest one that its log has shown, or that the
+// stored heads of all logs without a confirmed anchor are.
 type adoptCommand struct {
 	offline
 	Checkpoint string `help:"File with the signed checkpoint." type:"existingfile" placeholder:"FILE"`

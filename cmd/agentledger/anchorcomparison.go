@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// retryPause is the time after which background work that failed is tried again.
+// retryPause is the pause before failed background work is retried.
 const retryPause = time.Minute
 
 // retryUntilDone repeats work after a pause until it succeeds or ctx ends. An error of work is
@@ -29,15 +29,15 @@ func (s *service) retryUntilDone(ctx context.Context, message string, work func(
 	}
 }
 
-// compareWithAnchors compares the ledgers of the store with the anchors, beside the serving,
-// until that is done or ctx ends.
+// compareWithAnchors compares the ledgers of the store with the anchors, while the service runs, until it is done or ctx
+// ends.
 func (s *service) compareWithAnchors(ctx context.Context) {
 	s.retryUntilDone(ctx, "ledgers are not compared with the anchors", func() error {
 		return s.ledgers.Census(ctx, org.Kind, slugIn)
 	})
 }
 
-// slugIn returns the slug in an organization's record, "" when there is no organization behind the handle.
+// slugIn returns the slug in an organization's record, or "" if the handle belongs to no organization.
 func slugIn(_ id.Tenant, value []byte) (id.Slug, error) {
 	if value == nil {
 		return "", nil

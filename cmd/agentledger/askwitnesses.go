@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// askWitnessesCommand has the server that runs ask the witnesses of a log at once, also
-// those that refused the log or are left alone.
+// askWitnessesCommand has the running server ask the witnesses of a log at once, including those that refused the log or
+// are skipped.
 type askWitnessesCommand struct {
 	Slug string `help:"The organization's slug or id." required:""`
 	runningServer

@@ -13,12 +13,12 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 )
 
-// backupCommand copies the embedded store, of a server that runs or of a stopped one.
+// backupCommand copies the embedded store of a running or a stopped server.
 type backupCommand struct {
 	offline
 	beside
 	To     string `arg:"" help:"Folder of backups, or one tar file." type:"path" placeholder:"DIR|FILE.tar"`
-	Keep   int    `help:"How many of the latest backups stay in the folder, including the new one. As many of the latest ones that were verified whole stay too. An older one is removed only if a newer one was verified whole (--verify). Default: all."`
+	Keep   int    `help:"Number of latest backups to keep in the folder, including the new one, and the same number of latest fully verified ones. An older backup is removed only if a newer one was fully verified (--verify). Default: all."`
 	Verify bool   `help:"Re-verify every ledger of the new backup from its first event."`
 	JSON   bool   `name:"json" help:"Machine-readable output."`
 }
@@ -26,7 +26,7 @@ type backupCommand struct {
 // Validate implements kong's check after parsing.
 func (c backupCommand) Validate() error {
 	if c.Keep < 0 || c.Keep > 0 && backup.IsArchive(c.To) {
-		return errors.New("--keep is a number above 0, for a folder of backups")
+		return errors.New("--keep must be above 0, and needs a folder of backups")
 	}
 	return c.CheckCopy(c.To)
 }
@@ -76,7 +76,7 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	return c.finishBackup(ctx, out, made)
 }
 
-// finishBackup verifies the backup, removes older backups that it replaces, and notes the outcome.
+// finishBackup verifies the backup, removes older backups that it replaces, and records the outcome.
 func (c backupCommand) finishBackup(ctx context.Context, out terminal, made backup.Made) (err error) {
 	if c.Verify {
 		err = c.verifyBackup(ctx, out, made.Path)
@@ -95,7 +95,7 @@ func (c backupCommand) finishBackup(ctx context.Context, out terminal, made back
 	return errors.Join(err, made.WriteNote(c.Data, verified))
 }
 
-// removeOld removes backups beyond --keep. It returns errFound if some of them stay because no newer one was verified.
+// removeOld removes backups beyond --keep. It returns errFound if it kept some because no newer backup was verified.
 func (c backupCommand) removeOld(ctx context.Context, out terminal, made *backup.Made) error {
 	unreplaced, err := made.RemoveOld(ctx, c.To, c.Keep, out.printProblem)
 	if err == nil && unreplaced > 0 {
@@ -112,7 +112,7 @@ func headsOf(s *datadir.Store, out terminal) backup.Heads {
 		Report: out.printProblem}
 }
 
-// verifyBackup re-verifies a backup where it lies.
+// verifyBackup re-verifies a backup in place.
 func (c offline) verifyBackup(ctx context.Context, out terminal, path string) error {
 	keyring, err := datadir.ReadKeyring(c.Store)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/programversion"
 )
 
-// claimDatabase refuses to write to the database of a store while other processes do, except as one more node with a
-// URL. While the store is open, other processes notice this one. It does nothing for the embedded store, which is locked.
+// claimDatabase returns an error if other processes write to the database of a store, unless this process is another node
+// with a URL. While the store is open, other processes see this one. It does nothing for the embedded store, which is locked.
 func claimDatabase(ctx context.Context, c config.Store, url string, s *datadir.Store, logger *slog.Logger) error {
 	if s.ReadOnly {
 		return nil

@@ -20,15 +20,15 @@ import (
 
 const (
 	maxTries       = 5
-	firstPause     = time.Second // doubled by each further try
-	maxTraceAnswer = 64 << 10    // bytes that are read of an answer
+	firstPause     = time.Second // doubled on each retry
+	maxTraceAnswer = 64 << 10    // bytes read of a response
 )
 
 // traceClient sends spans (otlptrace.Client). Its methods may be called concurrently.
 type traceClient struct {
 	address string // of the receiver for traces
 	header  http.Header
-	timeout time.Duration // of one try
+	timeout time.Duration // of one attempt
 	plain   bool
 	http    *http.Client
 	logger  *slog.Logger
@@ -37,21 +37,21 @@ type traceClient struct {
 // Start does nothing.
 func (*traceClient) Start(context.Context) error { return nil }
 
-// Stop closes connections that are idle. A request under way goes on to its end.
+// Stop closes idle connections. A request in flight completes.
 func (c *traceClient) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// UploadTraces sends spans. A busy receiver gets them again, up to the end of ctx. Spans that it did not take are
-// told in the log and not by the result, because the SDK writes errors beside the log.
+// UploadTraces sends spans. It retries while the receiver is busy, until ctx ends. Spans that were not accepted are logged
+// rather than returned, because the SDK does not write errors to the log.
 func (c *traceClient) UploadTraces(ctx context.Context, all []*spans.ResourceSpans) error {
 	rejected, err := c.deliver(ctx, all)
 	switch {
 	case err != nil:
 		c.logger.Warn("spans were not delivered", "err", err)
 	case rejected != otlp.Rejection{}:
-		c.logger.Warn("the receiver of traces did not take all spans", "rejected", rejected.Count,
+		c.logger.Warn("the receiver of traces rejected spans", "rejected", rejected.Count,
 			"message", fmt.Sprintf("%.200q", rejected.Message))
 	}
 	return nil
@@ -73,7 +73,7 @@ func (c *traceClient) deliver(ctx context.Context, all []*spans.ResourceSpans) (
 		case err != nil:
 			return otlp.Rejection{}, err
 		case a.status/100 == 2:
-			rejected, _ := otlp.ReadProtobuf(a.body) // an answer that is none of OTLP rejects none
+			rejected, _ := otlp.ReadProtobuf(a.body) // a response that is not OTLP rejects nothing
 			return rejected, nil
 		case !isBusy(a.status) || try == maxTries:
 			return otlp.Rejection{}, fmt.Errorf("answered %d", a.status)
@@ -84,31 +84,31 @@ func (c *traceClient) deliver(ctx context.Context, all []*spans.ResourceSpans) (
 	}
 }
 
-// isBusy reports whether OTLP has the request sent again after an answer.
+// isBusy reports whether OTLP allows a request to be retried after a response with this status.
 func isBusy(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusBadGateway ||
 		status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
-// waitForNext waits for between half of the pause and the pause, or for as long as the receiver told. It fails
-// at once where ctx ends before.
+// waitForNext waits between half of the pause and the whole pause, or as long as the receiver requested. It returns an
+// error at once if ctx would end earlier.
 func waitForNext(ctx context.Context, try int, told time.Duration) error {
 	pause := firstPause << (try - 1)
 	pause = max(told, pause/2+rand.N(pause/2))
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < pause {
-		return fmt.Errorf("no time is left for a pause of %v", pause.Round(time.Millisecond))
+		return fmt.Errorf("the deadline comes before the end of a pause of %v", pause.Round(time.Millisecond))
 	}
 	return syncs.Sleep(ctx, pause)
 }
 
-// answer is the answer to a request.
+// answer is a response.
 type answer struct {
 	status int
 	body   []byte        // of success
 	told   time.Duration // pause that the receiver asks for
 }
 
-// post makes one try.
+// post makes one attempt.
 func (c *traceClient) post(ctx context.Context, body []byte) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (c *traceClient) post(ctx context.Context, body []byte) (answer, error) {
 	}
 	defer w.Body.Close()
 	a := answer{status: w.StatusCode, told: header.RetryAfter(w.Header, time.Now())}
-	// An answer that ends early changes nothing: the status counts.
+	// A truncated response does not matter: the status counts.
 	a.body, _ = io.ReadAll(io.LimitReader(w.Body, maxTraceAnswer))
 	return a, nil
 }

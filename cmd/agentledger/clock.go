@@ -11,14 +11,14 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// clockMarkFile is the file of the newest trusted time. It lies with the anchors, because
-// it is apart from the store like them, and one process has both.
+// clockMarkFile is the file of the latest trusted time. It is stored with the anchors, because it must be separate from
+// the store as they are, and a process that has one has the other.
 func clockMarkFile(c config.Store) clock.Mark {
 	return clock.Mark{Path: filepath.Join(c.AnchorsDir(), "clock")}
 }
 
-// buildClock makes the clock of the service. It compares the machine's clock with the
-// newest time that a service with these anchors has trusted.
+// buildClock creates the clock of the service. It compares the machine's clock with the latest time that a service with
+// these anchors has trusted.
 func (s *service) buildClock(c config.Serve) error {
 	newest, err := clockMarkFile(c.Store).Read()
 	if err != nil && !c.AcceptClock {
@@ -37,13 +37,13 @@ func (s *service) buildClock(c config.Serve) error {
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_clock_offset_seconds",
-			Help: "How far the machine's clock lies ahead of where it should be.",
+			Help: "How far the machine's clock is ahead of where it should be.",
 		}, func() float64 { return s.clock.Status().Offset.Seconds() }),
 	)
 	return nil
 }
 
-// checkClock says why the clock is not trusted.
+// checkClock returns why the clock is not trusted, or "".
 func (s *service) checkClock(context.Context) string {
 	if reason := s.clock.HeldReason(); reason != "" {
 		return "the clock is not trusted: " + reason

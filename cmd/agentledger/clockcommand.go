@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// clockCommand shows the clock of a server that runs, and accepts it as it is.
+// clockCommand shows the clock of a running server, or accepts it as it is.
 type clockCommand struct {
 	Accept bool `help:"Trust the machine's clock as it is."`
 	runningServer

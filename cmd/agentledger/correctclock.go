@@ -13,13 +13,13 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// correctClockCommand lets a ledger go on that took events while a clock was ahead. The server that runs
-// does it, or this process in the store of one that is stopped, by the clock of this machine.
+// correctClockCommand releases a ledger that accepted events while a clock was ahead. The running server does it, or this
+// process in the store of a stopped server, by the clock of this machine.
 type correctClockCommand struct {
 	offline
 	beside
 	Slug   string `help:"The organization's slug." required:""`
-	Reason string `help:"Why, in 1 to 1024 characters. Everybody can read it in the log." required:""`
+	Reason string `help:"Why, in 1 to 1024 characters. It is public in the log." required:""`
 }
 
 // Run corrects the clock of one ledger, stated in the log itself.
@@ -37,10 +37,10 @@ func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-// correctionTimeout is how long the server may take, which reads all counters of the organization's limits.
+// correctionTimeout bounds the call. The server reads all counters of the organization's limits.
 const correctionTimeout = time.Minute
 
-// correctByServer asks the server that runs.
+// correctByServer calls the running server.
 func (c correctClockCommand) correctByServer(ctx context.Context, _ terminal) (made wire.CorrectedClock, err error) {
 	err = platformCall{
 		server: c.Server, store: c.Store, secretFile: c.PlatformSecretFile, timeout: correctionTimeout,

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// buildDirectory makes the service keep a directory in the log of the organization that the settings
-// name. Listings are public for good, so there is no directory unless the operator asks for it.
+// buildDirectory makes the service keep a directory in the log of the organization that the settings name. Listings are
+// permanently public, so there is no directory unless the operator configures one.
 func (s *service) buildDirectory(ctx context.Context, c config.Serve) error {
 	if c.Directory == "" {
 		return nil
@@ -21,7 +21,7 @@ func (s *service) buildDirectory(ctx context.Context, c config.Serve) error {
 	slug := id.Slug(c.Directory)
 	t, err := s.orgs.BySlug(ctx, slug)
 	if fault.Is(err, fault.NotFound) {
-		return fmt.Errorf("--directory: there is no organization %q: make it first (agentledger init)", slug)
+		return fmt.Errorf("--directory: there is no organization %q: create it first (agentledger init)", slug)
 	}
 	if err != nil {
 		return fmt.Errorf("--directory: %w", err)

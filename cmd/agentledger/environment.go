@@ -18,18 +18,18 @@ import (
 // defaultTimeout is OTLP's own default for a request.
 const defaultTimeout = 10 * time.Second
 
-// settings are the settings of requests, by OpenTelemetry's environment variables.
+// settings are the settings of requests, from OpenTelemetry's environment variables.
 type settings struct {
 	header  http.Header   // of each request
-	timeout time.Duration // of one try, above 0
+	timeout time.Duration // of one attempt, above 0
 	plain   bool          // bodies are not compressed
 	tls     *tls.Config   // nil for the default
 }
 
-// environment reads a variable, "" for one that is not set.
+// environment returns a variable, or "" if it is not set.
 type environment func(name string) string
 
-// read returns the name and the value of a setting. The variable for traces counts before the one for all signals.
+// read returns the name and value of a setting. The variable for traces takes precedence over the one for all signals.
 func (e environment) read(setting string) (name, value string) {
 	name = "OTEL_EXPORTER_OTLP_TRACES_" + setting
 	if value = e(name); value != "" {
@@ -78,14 +78,14 @@ func parseHeaders(list string) (http.Header, error) {
 		}
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if err != nil || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, errors.New("a value is no value of a header in percent encoding")
+			return nil, errors.New("a value is not a percent-encoded header value")
 		}
 		header.Set(name, value)
 	}
 	return header, nil
 }
 
-// readTLS reads the authority of the receiver and the certificate of the service, from the files that the
+// readTLS reads the certificate authority of the receiver and the certificate of the service from the files that the
 // environment names.
 func readTLS(e environment) (*tls.Config, error) {
 	name, file := e.read("CERTIFICATE")

@@ -7,15 +7,15 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 )
 
-// Exit statuses of a program that failed.
+// Exit codes of a program that failed.
 const (
 	exitFailed = 2
-	// exitRefused says that this program with these settings is of no use for the store until its operator changes
-	// something. A service manager that knows the status does not start the program again.
+	// exitRefused means that this program cannot use the store with these settings until the operator changes something.
+	// A service manager that knows the code does not restart the program.
 	exitRefused = 3
 )
 
-// exitStatus returns the exit status of a program that failed with an error.
+// exitStatus returns the exit code for an error.
 func exitStatus(err error) int {
 	if datadir.IsRefusal(err) {
 		return exitRefused
@@ -23,7 +23,7 @@ func exitStatus(err error) int {
 	return exitFailed
 }
 
-// exitAtOnce returns a function that ends the process because its store can't go on.
+// exitAtOnce returns a function that ends the process because its store can no longer be used.
 func exitAtOnce(logger *slog.Logger) func(error) {
 	return func(err error) {
 		reason := "the store is broken: ending at once, so that nothing is acknowledged that may be lost"
@@ -36,7 +36,8 @@ func exitAtOnce(logger *slog.Logger) func(error) {
 	}
 }
 
-// exitBesideOthers returns a function that ends the process because other processes have begun to serve from its database.
+// exitBesideOthers returns a function that ends the process because other processes have started to serve from its
+// database.
 func exitBesideOthers(logger *slog.Logger) func(error) {
 	return func(err error) {
 		logger.Error("other processes serve from the database: ending at once, so that nothing more is written", "err", err)

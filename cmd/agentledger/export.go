@@ -26,22 +26,22 @@ import (
 type exportCommand struct {
 	offline
 	beside
-	To           string `help:"Folder of the export, made with mode 0700. One that an export was killed in is gone on with." required:"" type:"path" placeholder:"DIR"`
+	To           string `help:"Folder of the export, created with mode 0700. An interrupted export continues." required:"" type:"path" placeholder:"DIR"`
 	Organization string `help:"Slug or id of the one organization to export. Default: all." placeholder:"SLUG|ID"`
-	Retire       bool   `help:"When the export is whole, mark what was exported as moved: this store takes no event of it any more."`
-	PieceKiB     int64  `name:"piece-kib" help:"About how long one file of events gets, in KiB: what a killed export does again at most." default:"16384"`
+	Retire       bool   `help:"When the export is complete, mark the exported organizations as moved: this store no longer accepts their events."`
+	PieceKiB     int64  `name:"piece-kib" help:"Approximate size of one file of events in KiB, which is at most what an interrupted export repeats." default:"16384"`
 	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
 }
 
 // Validate implements kong's check after parsing.
 func (c exportCommand) Validate() error {
 	if c.Retire && c.Server != "" {
-		return errors.New("--retire: stop the server first, because it would go on to take events")
+		return errors.New("--retire: stop the server first, because it would still accept events")
 	}
 	return c.CheckCopy(c.To)
 }
 
-// Run exports and, if asked to, retires.
+// Run exports and, with --retire, retires what it exported.
 func (c exportCommand) Run(ctx context.Context, out terminal) error {
 	if c.Server != "" {
 		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error {
@@ -72,7 +72,7 @@ func (c exportCommand) export(ctx context.Context, out terminal, s *datadir.Stor
 	})
 }
 
-// openSource opens the store to read it alone, unless it is to be marked afterwards.
+// openSource opens the store read-only, unless it will be marked afterwards.
 func (c exportCommand) openSource(ctx context.Context, out terminal) (*datadir.Store, error) {
 	if c.Retire {
 		return c.openExisting(ctx, out)
@@ -80,25 +80,25 @@ func (c exportCommand) openSource(ctx context.Context, out terminal) (*datadir.S
 	return c.openExistingReadOnly(ctx, out, anchor.OpenReadOnly)
 }
 
-// importCommand brings organizations of an export into a stopped server's store, or into a new one.
+// importCommand imports organizations of an export into the store of a stopped server, or into a new one.
 type importCommand struct {
 	offline
 	From         string `help:"Folder of the export." type:"existingdir" placeholder:"DIR"`
 	Organization string `help:"Slug or id of the one organization to import. Default: all." placeholder:"SLUG|ID"`
-	Reopen       bool   `help:"Open organizations again that were moved away from this very store and did not go on elsewhere."`
+	Reopen       bool   `help:"Reopen organizations that were moved away from this store and were never opened elsewhere."`
 	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed, but the master key is."`
 	carried
-	Yes  bool `short:"y" help:"Import without asking. Required where no terminal can answer."`
-	Drop bool `help:"Take away what has arrived of an organization, by its id, whose import has not ended. One that has is never dropped."`
+	Yes  bool `short:"y" help:"Import without asking. Required without a terminal."`
+	Drop bool `help:"Remove the partial import of an organization, by its ID. A completed import is never removed."`
 	JSON bool `name:"json" help:"Machine-readable output and progress."`
 }
 
-// carried is the flag of commands that read what somebody may have changed on the way.
+// carried is the flag of commands that read data which may have been changed in transit.
 type carried struct {
-	Unauthenticated bool `help:"Read it although nothing shows that it is what a service with this master key wrote, for example because a version before authenticators did. Whoever could write to it may have replaced passwords, keys of agents, policies and roles: trust it as you trust them."`
+	Unauthenticated bool `help:"Read it although no authenticator shows that a service with this master key wrote it, for example because an older version did. Anyone who could write to it may have replaced passwords, agent keys, policies and roles: trust it as you trust them."`
 }
 
-// keyring returns the keys that check an authenticator, or nil if none is to be checked.
+// keyring returns the keys that check an authenticator, or nil if it is not checked.
 func (c carried) keyring(s config.Store) (*seal.Keyring, error) {
 	if c.Unauthenticated {
 		return nil, nil
@@ -114,14 +114,14 @@ func (c carried) keyring(s config.Store) (*seal.Keyring, error) {
 func (c importCommand) Validate() error {
 	switch {
 	case c.Drop && (c.Organization == "" || c.From != "" || c.Reopen || c.Check):
-		return errors.New("--drop goes with --organization alone")
+		return errors.New("--drop allows no other flag than --organization")
 	case !c.Drop && c.From == "":
 		return errors.New("missing flags: --from=DIR")
 	}
 	return nil
 }
 
-// dropImport gives an import up.
+// dropImport removes a partial import.
 func (c importCommand) dropImport(ctx context.Context, out terminal) error {
 	s, err := c.openExisting(ctx, out)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c importCommand) dropImport(ctx context.Context, out terminal) error {
 	return printResults(out, c.JSON, "dropped", dropped, func(o id.Origin) string { return string(o) + ": dropped" })
 }
 
-// Run imports; a damaged export has exit status 1.
+// Run imports. It returns errFound (exit code 1) if the export is damaged.
 func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if c.Drop {
 		return c.dropImport(ctx, out)
@@ -219,8 +219,7 @@ func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.I
 	return nil
 }
 
-// transferError prints that an export is damaged and returns errFound (exit status 1).
-// It returns other errors as they are.
+// transferError prints that an export is damaged and returns errFound (exit code 1). It returns other errors unchanged.
 func transferError(out terminal, err error) error {
 	if !errors.Is(err, transfer.ErrDamaged) {
 		return err
@@ -229,7 +228,7 @@ func transferError(out terminal, err error) error {
 	return errFound
 }
 
-// printResults prints results, a line each or as one JSON object.
+// printResults prints one line per result, or one JSON object.
 func printResults[T any](out terminal, asJSON bool, name string, all []T, line func(T) string) error {
 	if asJSON {
 		text, err := json.Marshal(map[string][]T{name: all})
@@ -253,7 +252,7 @@ func textIf(condition bool, text string) string {
 	return ""
 }
 
-// eventsPerSecond is events a second.
+// eventsPerSecond is a rate.
 func eventsPerSecond(events id.Index, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0

@@ -15,15 +15,15 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 )
 
-// fsckCommand re-verifies the store of a stopped server, or a snapshot of one that runs. It writes nothing to it.
+// fsckCommand re-verifies the store of a stopped server, or a snapshot of a running one. It does not write to the store.
 type fsckCommand struct {
 	offline
 	beside
-	Progress string `help:"File that keeps how far the command came with large ledgers. A run with the same file goes on from there. It is removed at the end." type:"path" placeholder:"FILE"`
+	Progress string `help:"File that records the progress in large ledgers. A run with the same file continues from there. It is removed at the end." type:"path" placeholder:"FILE"`
 }
 
-// Run prints each fault with its place, then a summary. A snapshot is compared with the anchors of before it, so an
-// organization that is founded in that moment may be reported without one.
+// Run prints each fault with its location, then a summary. A snapshot is compared with anchors that were read before it,
+// so an organization that is founded at that moment may be reported as having none.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if c.Server != "" {
 		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error { return c.check(ctx, out, s) })
@@ -35,7 +35,7 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	return errors.Join(c.check(ctx, out, s), s.Close())
 }
 
-// check is fsck, with the progress of an earlier run.
+// check is fsck with the progress of an earlier run.
 func (c fsckCommand) check(ctx context.Context, out terminal, s *datadir.Store) error {
 	if c.Progress == "" {
 		return fsck(ctx, out, s, audit.Resume{})
@@ -67,7 +67,7 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 	}
 	result.Findings += contradictions
 	if result.Importing > 0 {
-		fmt.Fprintf(out.stdout, "%s not arrived: run the import again, or give it up (import --drop)\n",
+		fmt.Fprintf(out.stdout, "%s not arrived: repeat the import, or drop it (import --drop)\n",
 			textcheck.Count(result.Importing, "of the ledgers has", "of the ledgers have"))
 	}
 	if result.Moved > 0 {
@@ -87,7 +87,7 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 }
 
 // compareRecords compares the records of each organization with what its log states, and returns the number of contradictions.
-// Ledgers that have not arrived, moved away or are frozen are left out, because their records are not in force.
+// It skips ledgers that have not arrived, have moved away or are frozen, because their records are not in force.
 func compareRecords(ctx context.Context, out terminal, s *datadir.Store) (n int, err error) {
 	ledgers := log.NewReader(log.Options{Store: s.Engine, Keyring: s.Keyring})
 	for t, err := range s.Engine.Tenants(ctx) {
@@ -100,7 +100,7 @@ func compareRecords(ctx context.Context, out terminal, s *datadir.Store) (n int,
 			known, err = stored.RecordedFault(ctx)
 		}
 		if log.IsDamage(err) {
-			continue // which is reported
+			continue // already reported
 		}
 		if err != nil {
 			return n, err
@@ -125,10 +125,10 @@ func compareRecords(ctx context.Context, out terminal, s *datadir.Store) (n int,
 	return n, nil
 }
 
-// compactCommand rewrites the files of a stopped server's store.
+// compactCommand rewrites the files of the store of a stopped server.
 type compactCommand struct{ offline }
 
-// Run returns when no file holds an envelope that was erased.
+// Run returns when no file contains an erased envelope.
 func (c compactCommand) Run(ctx context.Context, out terminal) error {
 	s, err := c.openExisting(ctx, out)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c compactCommand) Run(ctx context.Context, out terminal) error {
 	return errors.Join(backup.Compact(ctx, s.Engine), s.Close())
 }
 
-// openExisting opens a store that is there already, to write to it.
+// openExisting opens an existing store for writing.
 func (c offline) openExisting(ctx context.Context, out terminal) (*datadir.Store, error) {
 	if err := datadir.Require(ctx, c.Store); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (c offline) openExisting(ctx context.Context, out terminal) (*datadir.Store
 	return c.openToWrite(ctx, out)
 }
 
-// openToWrite opens a store, or makes it, while no server has it open.
+// openToWrite opens or creates a store while no server has it open.
 func (c offline) openToWrite(ctx context.Context, out terminal) (*datadir.Store, error) {
 	logger := c.Logging.NewLogger(out.stderr)
 	s, err := datadir.Open(ctx, c.Store, c.Tuning, logger, nil)
@@ -165,7 +165,7 @@ const (
 	readMemory   = 320 << 20 // bytes of Go's heap, which contains Pebble's blocks too
 )
 
-// forReading bounds the memory of this process and returns the settings with which a whole store is read.
+// forReading bounds the memory of this process and returns the settings for reading a whole store.
 func (c offline) forReading() config.Tuning {
 	setMemoryLimit(readMemory)
 	t := c.Tuning
@@ -175,7 +175,7 @@ func (c offline) forReading() config.Tuning {
 	return t
 }
 
-// openExistingReadOnly opens a store that is there already, to read it alone.
+// openExistingReadOnly opens an existing store for reading.
 func (c offline) openExistingReadOnly(ctx context.Context, out terminal,
 	openAnchors datadir.AnchorOpener) (*datadir.Store, error) {
 	if err := datadir.Require(ctx, c.Store); err != nil {

@@ -65,7 +65,7 @@ func TestGuardedActionsCountOnce(t *testing.T) {
 	}{
 		{[]string{"--bundle", of, "--intent", by}, 0, "as its intent " + string(intent)},
 		{[]string{"--bundle", of, "--intent", by, "--json"}, 0, `"intent": "` + string(intent)},
-		{[]string{"--bundle", of}, 2, "give the bundle of that with --intent"},
+		{[]string{"--bundle", of}, 2, "pass the bundle of the intent with --intent"},
 		{[]string{"--bundle", of, "--intent", of}, 1, "policy.intent: the record says"},
 	} {
 		got, exit := command(t, "agentledger", append([]string{"policy", "replay"}, c.args...)...)

@@ -11,17 +11,17 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// readiness is one condition of /readyz. It returns why the service as a whole
-// can't be used, in words for an operator, and "" when it can.
+// readiness is one condition of /readyz. It returns why the service as a whole can't be used, in words for an operator, or
+// "" if it can.
 type readiness func(ctx context.Context) string
 
 // readinessTime bounds all conditions of one /readyz together.
 const readinessTime = time.Second
 
-// addHealthRoutes adds the routes for orchestrators: /livez answers 200 as long as the process
-// answers, /readyz and, in JSON, /health 503 with the first reason why the service can't be used. A service
-// that is read-only is ready, because the public log is up, and says that it is. Query parameters are ignored:
-// a probe must not fail because of one.
+// addHealthRoutes adds the routes for orchestrators. /livez is 200 as long as the process responds. /readyz and, in JSON,
+// /health are 503 with the first reason why the service can't be used. A read-only service is ready, because the public
+// log is up, and the response indicates the mode. Query parameters are ignored, because a probe must not fail because of
+// one.
 func (s *service) addHealthRoutes(r *edge.Router, shared *edge.Edge) {
 	quiet := *shared
 	quiet.Quiet = true
@@ -36,7 +36,7 @@ func (s *service) addHealthRoutes(r *edge.Router, shared *edge.Edge) {
 
 func serveAlive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
-// findUnreadiness returns the first reason why the service can't be used, "" for none.
+// findUnreadiness returns the first reason why the service can't be used, or "".
 func (s *service) findUnreadiness(ctx context.Context) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, readinessTime)
 	defer cancel()
@@ -48,7 +48,7 @@ func (s *service) findUnreadiness(ctx context.Context) (reason string) {
 	return reason
 }
 
-// registerReadyMetric registers readiness as a metric. Each scrape makes the checks of /readyz.
+// registerReadyMetric registers readiness as a metric. Each scrape runs the checks of /readyz.
 func (s *service) registerReadyMetric() {
 	s.watch.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "agentledger_ready", Help: "1 if /readyz is 200, else 0.",
@@ -85,7 +85,7 @@ func (s *service) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	serveAlive(w, r)
 }
 
-// checkStore asks whether the store answers.
+// checkStore returns an error unless the store responds.
 func (s *service) checkStore(ctx context.Context) string {
 	switch err := s.probe.CheckStore(ctx, s.store.Engine); {
 	case err == nil:
@@ -96,10 +96,10 @@ func (s *service) checkStore(ctx context.Context) string {
 	return "the store can't be read"
 }
 
-// longestAppend is how long an append may be out while the service counts as ready.
+// longestAppend is how long an append may be in flight while the service counts as ready.
 const longestAppend = 5 * time.Second
 
-// checkAppends says when the store does not take appends.
+// checkAppends returns an error if the store does not complete appends.
 func (s *service) checkAppends(context.Context) string {
 	return appendDelayReason(s.ledgers.OldestAppend())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
-// initCommand makes an organization in a stopped server's store, or in a new one.
+// initCommand creates an organization in the store of a stopped server, or in a new one.
 type initCommand struct {
 	config.Store
 	config.Identity
@@ -26,21 +26,21 @@ type initCommand struct {
 	Name          string `help:"Name of the organization." required:""`
 	Slug          string `help:"Its public name: a-z, 0-9 and single dashes." required:""`
 	AdminEmail    string `help:"E-mail of its owner." required:""`
-	AdminPassword string `help:"Password of an owner who has no account yet (better by the environment). A known owner has one, and accepts by signing in." env:"AGENTLEDGER_ADMIN_PASSWORD"`
+	AdminPassword string `help:"Password of an owner without an account; prefer the environment. An owner with an account accepts by signing in." env:"AGENTLEDGER_ADMIN_PASSWORD"`
 	Plan          string `help:"Its plan." default:"enterprise"`
-	KeyFile       string `help:"New file of the agent's key. Default: SLUG-agent.key." placeholder:"FILE"`
-	Disclosure    string `help:"What public bundles show: commitment, record or full." enum:"commitment,record,full" default:"record"`
+	KeyFile       string `help:"New file for the agent's key. Default: SLUG-agent.key." placeholder:"FILE"`
+	Disclosure    string `help:"What public bundles disclose: commitment, record or full." enum:"commitment,record,full" default:"record"`
 	JSON          bool   `name:"json" help:"Machine-readable output."`
 }
 
-// madeOrganization is the output of init. Its secrets are stored nowhere.
+// madeOrganization is the output of init. Its secrets are not stored.
 type madeOrganization struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Slug           id.Slug         `json:"slug"`
 	Origin         id.Origin       `json:"origin"`
 	LogKey         string          `json:"log_key"`
 	MembershipID   string          `json:"membership_id"`
-	Account        string          `json:"account"` // created or known
+	Account        string          `json:"account"` // "created" or "known"
 	Agent          any             `json:"agent"`
 	IngestKey      madeKey         `json:"ingest_key"`
 	KeyFile        string          `json:"key_file,omitzero"`
@@ -53,7 +53,7 @@ type madeKey struct {
 	Secret string `json:"secret"`
 }
 
-// Run makes the organization and prints its credentials, once.
+// Run creates the organization and prints its credentials, which are shown only once.
 func (c initCommand) Run(ctx context.Context, out terminal) error {
 	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging,
 		Tuning: c.Tuning}

@@ -21,7 +21,7 @@ const (
 	nodeListener     = "node"
 )
 
-// certificates are those of the main listener; the zero value is plain HTTP.
+// certificates are the certificates of the main listener. The zero value means plain HTTP.
 type certificates struct {
 	source    serving.CertificateSource
 	protocols []string
@@ -52,17 +52,17 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 	}
 	watch.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "agentledger_certificate_expires_seconds",
-		Help: "When the certificate of the main listener is over, in Unix seconds; 0 before the first one.",
+		Help: "Expiry of the certificate of the main listener in Unix seconds; 0 before the first certificate.",
 	}, func() float64 { return float64(max(0, found.source.Expiry().Unix())) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_certificate_failures_total",
-			Help: "Connections to the public host that got no certificate, because the ACME server gave none.",
+			Help: "Connections to the public host that failed because the ACME server issued no certificate.",
 		}, func() float64 { return float64(failures()) }))
 	return found, nil
 }
 
 // protect makes a listener use TLS if there are certificates. Its responses then have a Strict-Transport-Security header,
-// unless the public host is this machine, where other services may use plain HTTP.
+// unless the public host is localhost, where other services may use plain HTTP.
 func (c certificates) protect(s *serving.Surface, publicURL string) {
 	s.Certificate, s.Protocols = c.source, c.protocols
 	if c.source == nil || config.IsLocalURL(publicURL) {

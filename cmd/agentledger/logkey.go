@@ -14,17 +14,17 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// rotateLogKeyCommand gives a log another key under the same origin, in two steps: first both keys sign,
-// then the new one alone. There are two steps because auditors have to learn the new key in between. The
-// running server makes each step, or this process makes it in the store of a stopped server.
+// rotateLogKeyCommand rotates the key of a log under the same origin in two steps: first both keys sign, then only the new
+// one, so that auditors can learn the new key in between. The running server performs each step, or this process in the
+// store of a stopped server.
 type rotateLogKeyCommand struct {
 	offline
 	beside
 	Slug   string `help:"The organization's slug." required:""`
-	Finish bool   `help:"End the overlap: the older key signs no more."`
+	Finish bool   `help:"End the overlap: the older key no longer signs."`
 }
 
-// Run makes one step, stated in the log itself.
+// Run performs one step, which the log itself states.
 func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
 	step := c.rotateInStore
 	if c.Server != "" {
@@ -44,11 +44,10 @@ func (c rotateLogKeyCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-// rotationTimeout is how long the server may take for a step, which waits for its
-// turn among the organization's events.
+// rotationTimeout bounds a step, which is queued with the organization's events.
 const rotationTimeout = time.Minute
 
-// rotateByServer asks the server that runs.
+// rotateByServer calls the running server.
 func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (key wire.LogKey, err error) {
 	path := "/organizations/" + url.PathEscape(c.Slug) + "/log-keys"
 	if c.Finish {
@@ -61,7 +60,7 @@ func (c rotateLogKeyCommand) rotateByServer(ctx context.Context, _ terminal) (ke
 	return key, err
 }
 
-// rotateInStore makes the step in the store of a stopped server.
+// rotateInStore performs the step in the store of a stopped server.
 func (c rotateLogKeyCommand) rotateInStore(ctx context.Context, out terminal) (key wire.LogKey, err error) {
 	err = c.changeOrganization(ctx, out, c.Slug, func(orgs *org.Orgs, t id.Tenant) error {
 		step := orgs.RotateLogKey

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// buildLogList makes the service list its logs for witnesses, if the settings have a contact. The list
-// names every organization by its id, so there is none unless the operator asks for it.
+// buildLogList makes the service list its logs for witnesses if the settings have a contact. The list names every
+// organization by its ID, so there is none unless the operator configures it.
 func (s *service) buildLogList(c config.Serve) {
 	if c.LogListContact == "" {
 		return
@@ -20,7 +20,7 @@ func (s *service) buildLogList(c config.Serve) {
 	})
 }
 
-// publicLogList is the list as the public surface sees it, nil for none.
+// publicLogList is the list for the public surface, or nil.
 func (s *service) publicLogList() publicapi.LogList {
 	if s.logList == nil {
 		return nil
@@ -28,7 +28,7 @@ func (s *service) publicLogList() publicapi.LogList {
 	return s.logList
 }
 
-// publicLogs is what the pages list of the logs.
+// publicLogs returns the logs that the pages list.
 func (s *service) publicLogs() publicLogList {
 	l := publicLogList{Listings: s.directory, Witnessed: s.logList}
 	if s.directoryName != nil {

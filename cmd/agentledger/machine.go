@@ -14,15 +14,15 @@ import (
 // machine is the clock and the volumes of the machine that the service runs on. Tests replace them.
 type machine struct {
 	clocks  clock.Source
-	volumes func(folders []string) error // why one of the folders takes no writes
-	pause   time.Duration                // between two looks at volumes that take none
+	volumes func(folders []string) error // why one of the folders is not writable
+	pause   time.Duration                // between checks of volumes that are not writable
 }
 
 func thisMachine() machine {
 	return machine{clocks: clock.Machine(), volumes: probeVolumes, pause: 5 * time.Second}
 }
 
-// serveUntilDone serves, and starts anew where it stands when volumes that took no writes take them again.
+// serveUntilDone serves, and restarts the service in place when volumes become writable again.
 func (m machine) serveUntilDone(ctx context.Context, c config.Serve, out terminal) error {
 	logger := c.Logging.NewLogger(out.stderr)
 	for {
@@ -37,7 +37,7 @@ func (m machine) serveUntilDone(ctx context.Context, c config.Serve, out termina
 	}
 }
 
-// startOrReadOnly starts the service, read-only when a volume takes no writes. reason is why.
+// startOrReadOnly starts the service, read-only if a volume is not writable. reason explains why it is read-only.
 func (m machine) startOrReadOnly(ctx context.Context, c config.Serve,
 	logger *slog.Logger) (s *server, reason, err error) {
 	if c.ReadOnly {
@@ -57,17 +57,17 @@ func (m machine) startOrReadOnly(ctx context.Context, c config.Serve,
 	if s, err = m.startServer(ctx, c, logger); err != nil {
 		return nil, nil, errors.Join(reason, fmt.Errorf("read-only: %w", err))
 	}
-	logger.Error("serving read-only: everything is shown and nothing is written, until the volume takes writes again",
+	logger.Error("serving read-only until the volume is writable again",
 		"err", reason)
 	return s, reason, nil
 }
 
-// runServer serves until ctx ends or something fails. again says that the volumes take writes
-// which did not for the given reason; nil is none.
+// runServer serves until ctx ends or something fails. again reports that the volumes which were not writable for the
+// given reason are writable again. If reason is nil, the service is not read-only because of a volume.
 func (m machine) runServer(ctx context.Context, s *server, reason error, out terminal,
 	logger *slog.Logger) (again bool, err error) {
 	if s.madeSecretFile != "" {
-		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
+		fmt.Fprintf(out.stdout, "platform secret generated in %s\n", s.madeSecretFile)
 	}
 	s.service.setup.PrintURL(ctx, out.stdout, logger, s.settings.PublicURL)
 	fmt.Fprintln(out.stdout, s.listeners.Describe())
@@ -85,7 +85,7 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 		logger.Info("stopping")
 	case err = <-s.listeners.Failed:
 	case again = <-taken:
-		logger.Info("the volume takes writes again: starting anew")
+		logger.Info("the volume is writable again: restarting")
 	}
 	end()
 	return again && ctx.Err() == nil, errors.Join(err, s.stopServer(context.WithoutCancel(ctx)))

@@ -1,28 +1,28 @@
 // Agentledger is the transparency log service for AI agents, and its operator's commands:
 //
 //	serve           run the service, on the embedded store or on PostgreSQL
-//	demo            see the main job in a few seconds
-//	init            make an organization without a running server
-//	status          say whether a server is well
-//	doctor          look at the machine and the settings of a service
-//	backup          copy the embedded store, also while the server runs
-//	restore         bring a backup back
-//	fsck            re-verify every ledger of a store, also while the server runs
-//	compact         rewrite a stopped server's store without the bytes of erased events
-//	adopt           let a ledger without an anchor take events again
-//	rotate-log-key  give a log another key under the same origin
+//	demo            show what the service does in a few seconds
+//	init            create an organization without a running server
+//	status          report the health of a server
+//	doctor          check the machine and the settings of a service
+//	backup          copy the embedded store, even while the server runs
+//	restore         restore a backup
+//	fsck            re-verify every ledger of a store, even while the server runs
+//	compact         rewrite the store of a stopped server without the bytes of erased events
+//	adopt           let a ledger without an anchor accept events again
+//	rotate-log-key  rotate the key of a log under the same origin
 //	ask-witnesses   have a server ask the witnesses of a log at once
-//	reindex         have a server make the index of a log's events anew
+//	reindex         have a server rebuild the index of a log's events
 //	clock           show the clock of a server, and accept it
-//	correct-clock   let a log go on that took events while a clock was ahead
-//	succeed         let an organization whose log is frozen go on with another one
-//	export          write organizations into a folder, for another store
-//	import          bring organizations of an export into a store
+//	correct-clock   release a log that accepted events while a clock was ahead
+//	succeed         let an organization whose log is frozen continue with another log
+//	export          export organizations to a folder, for another store
+//	import          import organizations of an export into a store
 //	policy          check, test and replay policy documents
 //	version         print the version
 //
-// Exit status: 0 when all went well, 1 when status, doctor, fsck, backup, restore, export, import, policy, clock or the demo
-// found something wrong, 3 when the store does not take this program, 2 for everything else.
+// Exit code: 0 on success, 1 if status, doctor, fsck, backup, restore, export, import, policy, clock or the demo found
+// something wrong, 3 if this program cannot use the store, 2 for every other error.
 package main
 
 import (
@@ -53,29 +53,29 @@ func main() {
 
 // commands is the command line.
 type commands struct {
-	Config kong.ConfigFlag `help:"JSON file with settings; flags and the environment win over it." placeholder:"FILE"`
+	Config kong.ConfigFlag `help:"JSON file with settings. Flags and environment variables take precedence." placeholder:"FILE"`
 
 	Serve         serveCommand         `cmd:"" help:"Run the service."`
-	Demo          demoCommand          `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
-	Init          initCommand          `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
-	Status        statusCommand        `cmd:"" help:"Say whether the server that runs is well: totals, the worst ledgers, room, backups, and what to do."`
-	Doctor        doctor.Command       `cmd:"" help:"Look at the machine and the settings of serve, before it or beside it, and say what to change."`
-	Backup        backupCommand        `cmd:"" help:"Copy the embedded store: of the server that runs (--server), or of a stopped one."`
-	Restore       restoreCommand       `cmd:"" help:"Bring a backup back into a data directory without a store."`
-	Fsck          fsckCommand          `cmd:"" help:"Re-verify every ledger from its first event: of a snapshot of the server that runs (--server), or of a stopped one's store."`
-	Compact       compactCommand       `cmd:"" help:"Rewrite a stopped server's store without erased texts."`
-	Adopt         adoptCommand         `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
-	RotateLogKey  rotateLogKeyCommand  `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
-	AskWitnesses  askWitnessesCommand  `cmd:"" help:"Have the server that runs ask the witnesses of a log at once, also those that refused it."`
-	Reindex       reindexCommand       `cmd:"" help:"Make the index of a log's events anew, in the server that runs."`
-	Clock         clockCommand         `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
-	CorrectClock  correctClockCommand  `cmd:"" help:"Let a log go on that took events while a clock was ahead: through the server that runs (--server), or in the store of a stopped one."`
-	AcceptRecords acceptRecordsCommand `cmd:"" help:"Let an organization go on that is held because its records contradict its log (server stopped). Contradictions that are left are accepted by an event of the log."`
-	Succeed       succeedCommand       `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
-	Export        exportCommand        `cmd:"" help:"Write one or all organizations into a folder, to move them to another store: of a snapshot of the server that runs (--server), or of a stopped one's store."`
-	Import        importCommand        `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
+	Demo          demoCommand          `cmd:"" help:"Show what the service does: a server, an agent's day, and an outsider who checks it."`
+	Init          initCommand          `cmd:"" help:"Create an organization, its first agent and keys, without a running server."`
+	Status        statusCommand        `cmd:"" help:"Report the health of the running server: totals, the worst ledgers, free space, backups, and what to do."`
+	Doctor        doctor.Command       `cmd:"" help:"Check the machine and the settings of serve, before or while it runs, and report what to change."`
+	Backup        backupCommand        `cmd:"" help:"Copy the embedded store of the running server (--server) or of a stopped one."`
+	Restore       restoreCommand       `cmd:"" help:"Restore a backup to a data directory without a store."`
+	Fsck          fsckCommand          `cmd:"" help:"Re-verify every ledger from its first event, in a snapshot of the running server (--server) or in the store of a stopped one."`
+	Compact       compactCommand       `cmd:"" help:"Rewrite the store of a stopped server without erased texts."`
+	Adopt         adoptCommand         `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it accepts events again. The server must be stopped."`
+	RotateLogKey  rotateLogKeyCommand  `cmd:"" help:"Rotate the key of a log under the same origin, through the running server (--server) or in the store of a stopped one."`
+	AskWitnesses  askWitnessesCommand  `cmd:"" help:"Have the running server ask the witnesses of a log at once, including those that refused it."`
+	Reindex       reindexCommand       `cmd:"" help:"Rebuild the index of a log's events, in the running server."`
+	Clock         clockCommand         `cmd:"" help:"Show the clock of the running server, or accept it (--accept)."`
+	CorrectClock  correctClockCommand  `cmd:"" help:"Release a log that accepted events while a clock was ahead, through the running server (--server) or in the store of a stopped one."`
+	AcceptRecords acceptRecordsCommand `cmd:"" help:"Release an organization that is held because its records contradict its log (server stopped). An event of the log accepts the remaining contradictions."`
+	Succeed       succeedCommand       `cmd:"" help:"Let an organization whose log is frozen continue with another log. The server must be stopped."`
+	Export        exportCommand        `cmd:"" help:"Export one or all organizations to a folder, to move them to another store, from a snapshot of the running server (--server) or from the store of a stopped one."`
+	Import        importCommand        `cmd:"" help:"Import organizations of an export into a store. Its server must be stopped."`
 	Policy        policyCommand        `cmd:"" help:"Check, test and replay policy documents, without a server."`
-	Version       versionCommand       `cmd:"" help:"Say what this is."`
+	Version       versionCommand       `cmd:"" help:"Print the version."`
 }
 
 // terminal is where a command writes.
@@ -86,12 +86,13 @@ type terminal struct {
 // printError prints the error of a command.
 func (t terminal) printError(err error) { t.printProblem("agentledger: " + err.Error()) }
 
-// printProblem prints a line that is no result. Texts from elsewhere in it can't control the terminal.
+// printProblem prints a line that is not a result. It escapes control characters, because parts of the line may come from
+// elsewhere.
 func (t terminal) printProblem(problem string) {
 	fmt.Fprintln(t.stderr, textcheck.PrintableLines(problem))
 }
 
-// errFound: the command did its work and found something wrong.
+// errFound means that the command completed and found something wrong.
 var errFound = errors.New("found something wrong")
 
 const (
@@ -99,7 +100,7 @@ const (
 	exitError = exitFailed
 )
 
-// runProgram is the program as a value, so that tests run it too.
+// runProgram runs one command line and returns the exit code.
 func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exited := -1
@@ -116,7 +117,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		return exitError
 	}
 	parsed, err := parser.Parse(args)
-	if exited >= 0 { // help was asked for and written
+	if exited >= 0 { // kong has printed the help
 		return exited
 	}
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// observation is where everything of a process is told: log, metrics, traces.
+// observation is the log, metrics and traces of a process.
 type observation struct {
 	logger   *slog.Logger
 	registry *prometheus.Registry
@@ -55,10 +55,10 @@ func (o *observation) registerRequestMetrics(b *edge.Bound) {
 	o.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_http_requests_late_total",
-			Help: "Requests that were answered for a handler that did not come back in time.",
+			Help: "Requests that were answered before their handler returned, because it exceeded the time limit.",
 		}, func() float64 { return float64(b.AnsweredLate()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_http_requests_left", Help: "Handlers that go on although their requests were answered.",
+			Name: "agentledger_http_requests_left", Help: "Handlers that are still running although their requests were answered.",
 		}, func() float64 { return float64(b.LeftBehind()) }),
 	)
 }
@@ -71,11 +71,11 @@ func (o *observation) registerConnectionMetrics(name string, l *listener.Listene
 			Name: "agentledger_connections", Help: "Open connections.", ConstLabels: labels,
 		}, func() float64 { return float64(l.Connections().Open) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_connections_evicted_total", Help: "Idle connections that were closed to make room.",
+			Name: "agentledger_connections_evicted_total", Help: "Idle connections that were closed to free capacity.",
 			ConstLabels: labels,
 		}, func() float64 { return float64(l.Connections().Evicted) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_connections_refused_total", Help: "Connections for which there was no room.",
+			Name: "agentledger_connections_refused_total", Help: "Connections rejected for lack of capacity.",
 			ConstLabels: labels,
 		}, func() float64 { return float64(l.Connections().Refused) }),
 	)

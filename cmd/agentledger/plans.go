@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-// planCatalogue returns the catalogue that the settings make: the events of each plan, and the
-// shipped bounds but for those that are named.
+// planCatalogue returns the catalogue of the settings: the events of each plan, and the default limits except where the
+// settings name others.
 func planCatalogue(c config.Limits) ([]org.Plan, error) {
 	var all []org.Plan
 	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
@@ -26,14 +26,14 @@ func planCatalogue(c config.Limits) ([]org.Plan, error) {
 		}
 		place := org.Limit(limit).Of(&all[i].Limits)
 		if place == nil {
-			return nil, fmt.Errorf("--plan-limits: %q is no limit", limit)
+			return nil, fmt.Errorf("--plan-limits: there is no limit %q", limit)
 		}
 		*place = c.PlanLimits[setting]
 	}
 	return all, nil
 }
 
-// shippedLimits returns the bounds of a plan where none are named.
+// shippedLimits returns the default limits of a plan.
 func shippedLimits(plan string) quota.Limits {
 	for _, p := range org.DefaultPlans() {
 		if p.Name == plan {

@@ -23,7 +23,7 @@ func TestPlans(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	for name, says := range map[string]string{"silver.agents": `there is no plan "silver"`, "free.seats": `"seats" is no limit`, "agents": `there is no plan "agents"`} {
+	for name, says := range map[string]string{"silver.agents": `there is no plan "silver"`, "free.seats": `there is no limit "seats"`, "agents": `there is no plan "agents"`} {
 		if _, err := planCatalogue(config.Limits{Plans: events, PlanLimits: map[string]uint64{name: 1}}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %s", name, err, says)
 		}

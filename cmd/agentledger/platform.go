@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// operator makes the calls of an operator's tool over HTTP: the platform call and, once logged in, the console's.
+// operator makes the HTTP calls of an operator's tool: the platform call and, after a sign-in, calls of the console.
 type operator struct {
 	main, identity string // base URLs
 	http           *http.Client
@@ -28,11 +28,11 @@ func newOperator(main, identity string) (*operator, error) {
 	return &operator{main: main, identity: identity, http: &http.Client{Jar: jar, Transport: transport}}, nil
 }
 
-// maxAnswer bounds an answer that is read whole.
+// maxAnswer is the maximum size of a response.
 const maxAnswer = 1 << 20
 
-// callJSON sends JSON, nothing for a nil body, and reads JSON. An answer of 400 and above is an error with
-// its status and text.
+// callJSON sends JSON, or no body if body is nil, and reads JSON. It returns a status of 400 or above as an error with the
+// text of the response.
 func (o *operator) callJSON(ctx context.Context, method, url string, header http.Header, body, answer any) error {
 	var sent []byte
 	if body != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// runningServer names a server that runs and its platform secret.
+// runningServer names a running server and its platform secret.
 type runningServer struct {
-	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret." required:"" placeholder:"URL"`
+	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret." required:"" placeholder:"URL"`
 	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
 	PlatformSecretFile string `help:"File of the platform secret. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
 }
 
-// quickCallTimeout bounds a call that the server answers at once.
+// quickCallTimeout bounds a call that involves no waiting on the server.
 const quickCallTimeout = 10 * time.Second
 
-// platformCall returns a platform call that the server answers at once.
+// platformCall returns a platform call with quickCallTimeout.
 func (r runningServer) platformCall(method, path string, body any) platformCall {
 	return platformCall{
 		server: r.Server, store: config.Store{Data: r.Data}, secretFile: r.PlatformSecretFile,
@@ -33,18 +33,18 @@ func (r runningServer) platformCall(method, path string, body any) platformCall 
 	}
 }
 
-// platformCall is one platform call to a server that runs.
+// platformCall is one platform call to a running server.
 type platformCall struct {
 	server     string       // address of its identity listener
 	store      config.Store // its data directory, for the platform secret
-	secretFile string       // of the platform secret, "" for the one in the data directory
+	secretFile string       // of the platform secret; if empty, the file in the data directory
 	method     string
-	path       string // behind /v1/id/platform
-	body       any    // nil for none
+	path       string // after /v1/id/platform
+	body       any    // or nil
 	timeout    time.Duration
 }
 
-// callServer makes the call and reads its answer.
+// callServer makes the call and decodes the response.
 func (p platformCall) callServer(ctx context.Context, answer any) error {
 	secret, err := knownPlatformSecret(config.Serve{Store: p.store,
 		Identity: config.Identity{PlatformSecretFile: p.secretFile}})
@@ -61,20 +61,19 @@ func (p platformCall) callServer(ctx context.Context, answer any) error {
 		p.body, answer)
 }
 
-// reindexCommand has the server that runs make the index of a log's events anew.
+// reindexCommand has the running server rebuild the index of a log's events.
 type reindexCommand struct {
 	Slug string `help:"The organization's slug or id." required:""`
 	runningServer
 }
 
-// Run returns when the server has begun.
+// Run returns when the server has started.
 func (c reindexCommand) Run(ctx context.Context) error {
 	path := "/organizations/" + url.PathEscape(c.Slug) + "/reindex"
 	return c.platformCall(http.MethodPost, path, nil).callServer(ctx, nil)
 }
 
-// changeOrganization opens the store of a stopped server and makes a change of one
-// organization, which states it in its log.
+// changeOrganization opens the store of a stopped server and changes one organization, whose log states the change.
 func (c offline) changeOrganization(ctx context.Context, out terminal, slug string,
 	change func(*org.Orgs, id.Tenant) error) error {
 	s, err := c.openExisting(ctx, out)
@@ -90,8 +89,7 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 	return errors.Join(err, ledgers.Close(), s.CloseEngine())
 }
 
-// openOrganizations returns the organizations of a store for a command, and the appender of the events
-// that state their changes.
+// openOrganizations returns the organizations of a store, and the appender of the events that state their changes.
 func openOrganizations(s *datadir.Store, ledgers *log.Ledgers) (*sysevent.Appender, *org.Orgs, error) {
 	var orgs *org.Orgs
 	events := &sysevent.Appender{Ledgers: ledgers, Records: s.Engine, Keyring: s.Keyring, Clock: time.Now,

@@ -18,15 +18,15 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// errPolicyFound says that the command did its work and found something wrong.
+// errPolicyFound means that the command completed and found something wrong.
 var errPolicyFound = errors.New("a document is wrong")
 
 // policyCommand groups the commands for policy documents. They need no server, only read files, and judge documents by the
 // code of the service.
 type policyCommand struct {
 	Check  checkCommand  `cmd:"" help:"Check policy documents as the service does."`
-	Test   testCommand   `cmd:"" help:"Run the tests that policy documents hold."`
-	Replay replayCommand `cmd:"" help:"Decide an event again, and compare with what was recorded."`
+	Test   testCommand   `cmd:"" help:"Run the tests that policy documents contain."`
+	Replay replayCommand `cmd:"" help:"Decide an event again and compare the decision with the recorded one."`
 }
 
 // files are documents as they are sent to the service. The version may be left out. The policy_id of a document without
@@ -35,7 +35,7 @@ type files struct {
 	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
 }
 
-// readPolicy reads a document. wrong is the reason why it is not valid, as text for people.
+// readPolicy reads a document. wrong explains to the user why it is not valid.
 func readPolicy(file string) (p policy.Policy, wrong string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -60,7 +60,7 @@ func parsePolicy(text []byte) (p policy.Policy, wrong string, err error) {
 }
 
 // stripVersionMembers removes members that the console adds to a policy version, so that a saved answer of the
-// console is a policy document. A text that is not a JSON object stays as it is.
+// console is a policy document. A text that is not a JSON object is returned unchanged.
 func stripVersionMembers(text []byte) []byte {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -76,7 +76,7 @@ func stripVersionMembers(text []byte) []byte {
 	return document
 }
 
-// compilePolicy compiles a document that may have neither id nor version.
+// compilePolicy compiles a document, which may lack ID and version.
 func compilePolicy(p policy.Policy) (*policy.Compiled, error) {
 	p.ID, p.Version = cmp.Or(p.ID, "file"), max(p.Version, 1)
 	return policy.Compile(p)

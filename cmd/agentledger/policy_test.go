@@ -220,7 +220,7 @@ func (r *refunder) replays(t *testing.T, s client.Result) {
 		{[]string{"--policy", shown, "--bundle", bundle}, 0, "same: " + string(s.EventID)},
 		{[]string{"--policy", other, "--bundle", bundle}, 1, "policy.policy_digest: the record says"},
 		{[]string{"--bundle", bundle}, 1, `policy.policy_id: the record says "spending", the documents say "none"`},
-		{[]string{"--policy", policy}, 2, "give --bundle, or --record and --envelope"},
+		{[]string{"--policy", policy}, 2, "either --bundle, or --record and --envelope are required"},
 		{[]string{"--policy", bundle + ".gone", "--bundle", bundle}, 2, "no such file"},
 		{[]string{"--policy", bundle, "--bundle", bundle}, 2, "is not a member that this server knows"},
 	} {

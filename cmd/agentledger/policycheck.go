@@ -13,10 +13,10 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// readDocuments reads record and envelope.
+// readDocuments reads the record and the envelope.
 func (c replayCommand) readDocuments() (*event.Record, *event.Envelope, error) {
 	if c.Bundle == "" && c.Record == "" {
-		return nil, nil, errors.New("give --bundle, or --record and --envelope")
+		return nil, nil, errors.New("either --bundle, or --record and --envelope are required")
 	}
 	record, envelope, err := c.readDocumentTexts()
 	if err != nil {
@@ -53,7 +53,7 @@ func (c replayCommand) readDocumentTexts() (record, envelope []byte, err error) 
 	return []byte(*b.Record), []byte(*b.Envelope), nil
 }
 
-// readPolicyDocument reads the policy, nil for none.
+// readPolicyDocument reads the policy, or returns nil if there is none.
 func (c replayCommand) readPolicyDocument() (*policy.Policy, error) {
 	if c.Policy == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func (c replayCommand) readPolicyDocument() (*policy.Policy, error) {
 // readIntent reads the documents of a result's intent.
 func (c replayCommand) readIntent(result *event.Record) (d simulate.Documents, err error) {
 	if c.Intent == "" {
-		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent",
+		return d, fmt.Errorf("%s is a result, decided by its intent %s: pass the bundle of the intent with --intent",
 			result.EventID, result.Policy.Intent)
 	}
 	text, err := os.ReadFile(c.Intent)

@@ -14,16 +14,16 @@ import (
 
 // replayCommand decides one event again.
 type replayCommand struct {
-	Policy   string `help:"The policy version that was active; none when none was." placeholder:"FILE"`
-	Bundle   string `help:"A bundle that discloses both." placeholder:"FILE" xor:"documents,with-record,with-envelope"`
+	Policy   string `help:"The policy version that was active, if one was." placeholder:"FILE"`
+	Bundle   string `help:"A bundle that discloses record and envelope." placeholder:"FILE" xor:"documents,with-record,with-envelope"`
 	Record   string `help:"The record (JSON)." placeholder:"FILE" xor:"with-record" and:"pair"`
 	Envelope string `help:"The envelope (JSON)." placeholder:"FILE" xor:"with-envelope" and:"pair"`
 	Intent   string `help:"For a result: a bundle that discloses its intent's record." placeholder:"FILE"`
-	JSON     bool   `help:"Answer as JSON."`
+	JSON     bool   `help:"Print the result as JSON."`
 }
 
-// Run tells whether the recorded decision follows from the documents, and if not which of its inputs is another one.
-// It checks no signature and no proof: aps verify does.
+// Run prints whether the recorded decision follows from the documents, and otherwise which of its inputs differ. It checks
+// no signatures and no proofs: aps verify does.
 func (c replayCommand) Run(out io.Writer) error {
 	record, envelope, err := c.readDocuments()
 	if err != nil {
@@ -42,7 +42,7 @@ func (c replayCommand) Run(out io.Writer) error {
 	return nil
 }
 
-// replayDecision decides again. A result is not judged, so its intent is looked at in place of a policy.
+// replayDecision decides again. A result is not judged by a policy but takes the decision of its intent.
 func (c replayCommand) replayDecision(event simulate.Documents) (simulate.Replayed, error) {
 	if event.Record.Policy.Intent != "" {
 		intent, err := c.readIntent(event.Record)
@@ -58,7 +58,7 @@ func (c replayCommand) replayDecision(event simulate.Documents) (simulate.Replay
 	return simulate.Replay(p, event.Record, event.Envelope)
 }
 
-// replayAnswer is the answer as JSON.
+// replayAnswer is the JSON output.
 type replayAnswer struct {
 	EventID     string                `json:"event_id"`
 	SequenceNum uint64                `json:"sequence_num"`

@@ -15,12 +15,12 @@ import (
 // progressEvery is the time between two lines of progress.
 const progressEvery = time.Second
 
-// progress tells how far a move is, a line at a time.
+// progress prints the progress of a move, one line at a time.
 type progress struct {
 	out    io.Writer
 	asJSON bool
 
-	begun  time.Time // of the present step
+	begun  time.Time // of the current step
 	last   time.Time // line
 	step   string
 	number int
@@ -31,7 +31,7 @@ func newProgressReport(out io.Writer, asJSON bool) *progress {
 	return &progress{out: out, asJSON: asJSON}
 }
 
-// progressLine is a line of progress as JSON.
+// progressLine is the JSON form of a line.
 type progressLine struct {
 	Step         string   `json:"step"`
 	Organization id.Slug  `json:"organization"`
@@ -42,7 +42,7 @@ type progressLine struct {
 	PerSecond    int      `json:"events_per_second"`
 }
 
-// printProgress prints a line when one is due, and one at the end of each step.
+// printProgress prints a line every progressEvery, and one at the end of each step.
 func (p *progress) printProgress(now transfer.Progress) {
 	t := time.Now()
 	if now.Step != p.step || now.Number != p.number {

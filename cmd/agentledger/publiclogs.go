@@ -13,13 +13,12 @@ import (
 	"github.com/agentledger/agentledger/web"
 )
 
-// publicLogList gives the public pages the logs that the operator lists for all to see. A log is listed only if the
-// directory or the list for witnesses has it. The directory comes first, because its own log proves the list. It is safe
-// for concurrent use.
+// publicLogList returns the logs that the operator lists publicly. A log is listed only if the directory or the list for
+// witnesses has it. The directory takes precedence, because its own log proves the list. It is safe for concurrent use.
 type publicLogList struct {
-	Slug      id.Slug              // of the directory's organization, "" without one
-	Listings  *directory.Directory // nil: none is kept
-	Witnessed *loglist.List        // list for witnesses; nil: none is made
+	Slug      id.Slug              // of the directory's organization, or ""
+	Listings  *directory.Directory // or nil
+	Witnessed *loglist.List        // list for witnesses, or nil
 }
 
 // Directory implements web.Logs.
@@ -54,7 +53,7 @@ func (l publicLogList) listDirectory(ctx context.Context, after string, limit in
 	return logs, next, nil
 }
 
-// listKeys returns a part of ascending vkeys, whose names are the origins of logs.
+// listKeys returns a page of ascending vkeys, whose names are the origins of logs.
 func listKeys(keys []string, after string, limit int) (logs []web.ListedLog, next string) {
 	at, found := slices.BinarySearch(keys, after)
 	if found {
@@ -72,7 +71,7 @@ func listKeys(keys []string, after string, limit int) (logs []web.ListedLog, nex
 	return logs, next
 }
 
-// publicHashes finds events by their hashes for pages. It is safe for concurrent use.
+// publicHashes finds events by hash for the pages. It is safe for concurrent use.
 type publicHashes struct {
 	Index   *index.Index
 	StandIn *index.Index // finds events of logs that other nodes own, in reads in their place; nil: there is none

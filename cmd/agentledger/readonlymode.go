@@ -20,10 +20,10 @@ func openServedStore(ctx context.Context, c config.Serve, logger *slog.Logger,
 	return datadir.OpenServed(ctx, c.Store, c.Tuning, logger, fatal)
 }
 
-// registerModeMetric makes the metric of the read-only mode.
+// registerModeMetric registers the metric of the read-only mode.
 func (s *service) registerModeMetric() {
 	mode := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "agentledger_read_only_mode", Help: "1 while the service writes nothing and answers reads alone.",
+		Name: "agentledger_read_only_mode", Help: "1 while the service is read-only.",
 	})
 	if s.store.ReadOnly {
 		mode.Set(1)

@@ -304,7 +304,7 @@ func TestVolumeComesBack(t *testing.T) {
 			full.Store(true)
 			m := machine{clocks: clock.Machine(), pause: 10 * time.Millisecond, volumes: func(folders []string) error {
 				if full.Load() {
-					return fmt.Errorf("%s takes no writes: %w", folders[0], &fs.PathError{Op: "write", Path: folders[0], Err: cause})
+					return fmt.Errorf("%s is not writable: %w", folders[0], &fs.PathError{Op: "write", Path: folders[0], Err: cause})
 				}
 				return nil
 			}}
@@ -337,7 +337,7 @@ func TestVolumeComesBack(t *testing.T) {
 func TestMayBeUnwritten(t *testing.T) {
 	want := map[error]bool{syscall.ENOSPC: false, syscall.EDQUOT: false, syscall.EROFS: true, syscall.EIO: true}
 	for _, cause := range volumeErrors {
-		if got := mayBeUnwritten(fmt.Errorf("/data takes no writes: %w", cause)); got != want[cause] {
+		if got := mayBeUnwritten(fmt.Errorf("/data is not writable: %w", cause)); got != want[cause] {
 			t.Errorf("%v: got %v, want %v", cause, got, want[cause])
 		}
 	}
@@ -399,7 +399,7 @@ func TestTryVolume(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := probeVolumes([]string{file}); err == nil || !strings.Contains(err.Error(), file+" takes no writes") {
+	if err := probeVolumes([]string{file}); err == nil || !strings.Contains(err.Error(), file+" is not writable") {
 		t.Errorf("a file in place of a folder: got %v", err)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 )
 
-// resealKeys moves all keys of the store to the newest master key, beside the serving,
-// until that is done or ctx ends.
+// resealKeys seals all keys of the store under the newest master key, while the service runs, until it is done or ctx
+// ends.
 func (s *service) resealKeys(ctx context.Context) {
 	done := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
+		Name: "agentledger_reseal_done", Help: "1 if no key is sealed under an older master key.",
 	})
 	s.watch.registry.MustRegister(done)
 	r := rekey.Rekeyer{Store: s.store.Engine, Ledgers: s.ledgers, Keyring: s.store.Keyring,
@@ -24,7 +24,7 @@ func (s *service) resealKeys(ctx context.Context) {
 			return fmt.Errorf("after %d records: %w", written, err)
 		}
 		done.Set(1)
-		s.watch.logger.Info("all keys are sealed under the newest master key: the older ones are not needed any more",
+		s.watch.logger.Info("all keys are sealed under the newest master key: the older ones are no longer needed",
 			"records", written)
 		return nil
 	})

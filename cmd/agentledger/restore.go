@@ -16,21 +16,21 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 )
 
-// restoreCommand brings a backup back into a data directory that has no store.
+// restoreCommand restores a backup to a data directory without a store.
 type restoreCommand struct {
 	offline
 	From           string `arg:"" help:"Backup: its folder or its tar file." type:"path" placeholder:"DIR|FILE.tar"`
 	Check          bool   `help:"Only re-verify the backup and compare it with the anchors."`
-	AcceptRollback bool   `help:"Restore less than was shown: logs that lost events end, and others succeed them."`
-	Reason         string `help:"Why events were lost. Everybody will read it in the logs that succeed."`
-	AdoptHeads     bool   `help:"Say that no newer heads were ever shown, where anchors are missing."`
+	AcceptRollback bool   `help:"Restore less than was shown: logs that lost events end, and successors replace them."`
+	Reason         string `help:"Why events were lost. It is public in the successor logs."`
+	AdoptHeads     bool   `help:"Confirm that no newer heads were ever shown, if anchors are missing."`
 	carried
 }
 
 // Validate implements kong's check after parsing.
 func (c restoreCommand) Validate() error {
 	if c.AcceptRollback != (c.Reason != "") {
-		return errors.New("--accept-rollback and --reason belong together")
+		return errors.New("--accept-rollback requires --reason, and --reason requires --accept-rollback")
 	}
 	if c.Storage != "" {
 		return errors.New("the ledgers are in a database: docs/storage.md says how to restore it")
@@ -38,10 +38,10 @@ func (c restoreCommand) Validate() error {
 	return nil
 }
 
-// restoring is the name behind the store's own while a backup arrives.
+// restoring is appended to the name of the store while a backup arrives.
 const restoring = ".restoring"
 
-// Run restores the backup. It returns errFound when it is damaged, or when the anchors show more than it has.
+// Run restores the backup. It returns errFound if the backup is damaged, or if the anchors show more than it contains.
 func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 	x, err := c.readBackup(ctx)
 	if errors.Is(err, backup.ErrUnauthenticated) {
@@ -65,7 +65,7 @@ func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 	return nil
 }
 
-// readBackup extracts the backup to the place where the store arrives, or looks at it where it lies.
+// readBackup extracts the backup to the folder where the store arrives, or with --check reads it in place.
 func (c restoreCommand) readBackup(ctx context.Context) (*backup.Extracted, error) {
 	keyring, err := c.keyring(c.Store)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c restoreCommand) readBackup(ctx context.Context) (*backup.Extracted, erro
 	return backup.Extract(ctx, c.From, arriving, keyring)
 }
 
-// compareExtracted checks the arriving store and prints how it differs from the anchors.
+// compareExtracted checks the extracted store and prints how it differs from the anchors.
 func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
 	x *backup.Extracted) (found backup.Difference, err error) {
 	err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error {
@@ -114,7 +114,7 @@ func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
 	return found, err
 }
 
-// finishRestore moves the store to its place, adopts heads, and makes the successors of logs that lost events.
+// finishRestore moves the store to its final path, adopts heads, and creates the successors of logs that lost events.
 func (c restoreCommand) finishRestore(ctx context.Context, out terminal, x *backup.Extracted,
 	found backup.Difference) error {
 	if err := x.MoveStore(c.DatabaseDir()); err != nil {
@@ -129,7 +129,7 @@ func (c restoreCommand) finishRestore(ctx context.Context, out terminal, x *back
 	}
 	for _, l := range found.Losses {
 		if err := c.succeedLoss(ctx, out, l); err != nil {
-			return fmt.Errorf("%w (run agentledger succeed for the organizations that are left)", err)
+			return fmt.Errorf("%w (run agentledger succeed for the remaining organizations)", err)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (c restoreCommand) adoptHeads(ctx context.Context, out terminal, unanchored
 	return errors.Join(backup.Adopt(ctx, ledgers, unanchored), ledgers.Close(), s.CloseEngine())
 }
 
-// succeedLoss makes the successor of one log.
+// succeedLoss creates the successor of one log.
 func (c restoreCommand) succeedLoss(ctx context.Context, out terminal, l backup.Loss) error {
 	s, err := c.openExisting(ctx, out)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// minSecret is the length of the shortest platform secret.
+// minSecret is the minimum length of a platform secret.
 const minSecret = 16
 
 // loadPlatformSecret returns the platform secret and, if it was generated just now, the file that contains it.

@@ -23,12 +23,12 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// serveCommand runs the service until it is told to stop.
+// serveCommand runs the service until it is stopped.
 type serveCommand struct {
 	config.Serve
 }
 
-// Run serves until ctx ends or the store breaks.
+// Run serves until ctx ends or the store fails.
 func (c serveCommand) Run(ctx context.Context, out terminal) error {
 	setLeastThreads()
 	return thisMachine().serveUntilDone(ctx, c.Serve, out)
@@ -39,9 +39,9 @@ type server struct {
 	settings       config.Serve
 	service        *service
 	platformSecret string
-	madeSecretFile string // "" when the secret was there already
+	madeSecretFile string // or "" if the secret existed already
 
-	listeners  *serving.Set // main, identity and, when asked for, metrics
+	listeners  *serving.Set // main, identity and, if configured, metrics
 	stopping   atomic.Bool
 	background sync.WaitGroup
 	cancel     context.CancelFunc
@@ -55,7 +55,7 @@ func startServer(ctx context.Context, c config.Serve, logger *slog.Logger) (*ser
 // startServer opens the store, builds the service and listens.
 func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
-	if c.Listen.Listen == "" { // as a variable that is set to nothing leaves it
+	if c.Listen.Listen == "" { // the environment variable may be set and empty
 		return nil, errors.New("--listen: the main listener needs an address")
 	}
 	bounds, err := listener.ShareOpenFiles(listener.OpenFileLimit(), c.MaxConnections, c.Storage == "")
@@ -120,7 +120,7 @@ func (s *server) startWriters(background context.Context) {
 	s.background.Go(func() { backup.RunCompaction(background, service.store.Engine, backup.CompactEvery, watch.logger) })
 }
 
-// openListeners opens the listeners. bounds are the connections that each may have open.
+// openListeners opens the listeners. bounds are the maximum open connections of each.
 func (s *server) openListeners(watch *observation, bounds listener.Shares) error {
 	c := s.settings
 	shared := watch.newEdge()
@@ -171,10 +171,10 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 	return err
 }
 
-// privateHandler returns metrics and profiles, for the operator's own tools.
+// privateHandler serves metrics and profiles.
 func privateHandler(registry *prometheus.Registry, shared *edge.Edge) http.Handler {
 	quiet := *shared
-	quiet.Quiet, quiet.Metrics, quiet.Bound = true, nil, nil // a profile takes as long as it is asked to
+	quiet.Quiet, quiet.Metrics, quiet.Bound = true, nil, nil // a profile takes as long as requested
 	r := quiet.Router()
 	for pattern, h := range map[string]http.Handler{
 		"/metrics":             promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
@@ -187,7 +187,7 @@ func privateHandler(registry *prometheus.Registry, shared *edge.Edge) http.Handl
 	return r
 }
 
-// servingLine tells the address of each listener, on one line that scripts can read.
+// servingLine returns the address of each listener in one line for scripts.
 func (s *server) servingLine() string {
 	line := "serving " + s.mainURL() + " identity " + s.identityURL()
 	if metrics := s.listeners.URL(metricsListener); metrics != "" {

@@ -67,13 +67,13 @@ type service struct {
 	watch     *observation
 	control   *admission.Control // of all surfaces of the main listener
 	store     *datadir.Store
-	node      *nodes.Node    // nil: this process serves alone
-	records   storage.Engine // as background work sees it
+	node      *nodes.Node    // nil if this process is the only one
+	records   storage.Engine // for background work
 	clock     *clock.Guard   // of everything below
 	ledgers   *log.Ledgers
 	auditor   *audit.Auditor
 	events    *sysevent.Appender // of the service itself
-	verified  *keytable.Verified // of the events that came of late
+	verified  *keytable.Verified // of recent events
 	orgs      *org.Orgs
 	agents    *agent.Agents
 	policies  *policystore.Policies
@@ -95,10 +95,10 @@ type service struct {
 	founder   *provision.Provisioner
 	setup     *provision.Setup
 
-	directory     *directory.Directory // nil without one
-	directoryName *publicapi.Directory // the same, as the public surface sees it
+	directory     *directory.Directory // or nil
+	directoryName *publicapi.Directory // the same for the public surface
 
-	logList *loglist.List // nil without one
+	logList *loglist.List // or nil
 
 	status *status.Service
 	index  *index.Index // of events
@@ -106,8 +106,7 @@ type service struct {
 	probe  status.Probe // of the store, for a check
 }
 
-// openService opens the store and builds the service on it. fatal is called
-// when the store breaks and the process has to end.
+// openService opens the store and builds the service on it. fatal is called if the store fails and the process has to end.
 func openService(ctx context.Context, c config.Serve, watch *observation, fatal func(error)) (*service, error) {
 	if _, err := provision.ParseHost(c.PublicURL); err != nil {
 		return nil, err
@@ -122,7 +121,7 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	return newService(ctx, c, st, watch, fatal)
 }
 
-// newService builds the service on a store, which it closes when it can't.
+// newService builds the service on a store. If it returns an error, it has closed the store.
 func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *observation,
 	fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.Engine.Collector())
@@ -175,7 +174,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	return s, nil
 }
 
-// buildComponents builds what works on the ledgers, each part after those that it needs.
+// buildComponents builds the components above the ledgers, each after those that it depends on.
 func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	host, err := provision.ParseHost(c.PublicURL)
 	if err != nil {
@@ -191,8 +190,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	}
 	records := s.records
 
-	// Agents and organizations. Settings are stated as events, and events are stated under the
-	// disclosure of the settings, so the appender asks for it at each event.
+	// Agents and organizations. Changes of settings are events, whose disclosure is a setting, so the appender reads it
+	// for each event.
 	s.events = &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.Keyring, Clock: s.clock.Now,
 		Processors: s.control.Processors, Disclosure: func(ctx context.Context, state *log.State) (id.Disclosure, error) {
 			return s.orgs.Disclosure(ctx, state)
@@ -228,7 +227,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.tokens = apitoken.New(apitoken.Options{Records: records, Events: s.events, Members: s.accounts,
 		Pace: bounds, Clock: s.clock.Now})
 
-	// Decisions, and what is sent about them.
+	// Decisions and notifications about them.
 	s.policies = policystore.New(policystore.Options{Records: records, Events: s.events, Quota: bounds,
 		Processors: s.control.Processors, Clock: s.clock.Now, Settings: s.orgs, Voters: s.accounts})
 	s.webhooks = webhook.New(webhook.Options{
@@ -254,7 +253,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Metrics: s.watch.registry, Approvals: s.approvals,
 	})
 
-	// What works on whole organizations.
+	// Operations on whole organizations.
 	s.erasures = erasure.New(erasure.Options{Records: records, Events: s.events, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erasure.EnvelopeEraser{Appender: s.events, Ledgers: s.ledgers}, Approvals: s.approvals,
 		Lists: s.approvals, Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
@@ -310,7 +309,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 	return r, nil
 }
 
-// identitySurface returns the surface of the operator's calls and of signing in.
+// identitySurface returns the surface of platform calls and sign-ins.
 func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Edge) (*identity.Server, error) {
 	openID, err := oidc.New(oidc.Options{Providers: c.OpenID, Sealer: s.store.Keyring, Clock: s.clock.Now,
 		Callback: identity.CallbackOf(c.PublicURL)})

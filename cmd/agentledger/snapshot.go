@@ -14,13 +14,13 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// beside names the server that runs, for commands that work beside it or in the store of a stopped one.
+// beside names the running server, for commands that call it or else work in the store of a stopped one.
 type beside struct {
-	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
+	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
 	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
 }
 
-// snapshotTimeout is how long the server may take for a snapshot, which syncs the store first.
+// snapshotTimeout bounds a snapshot, for which the server first syncs the store.
 const snapshotTimeout = time.Minute
 
 // snapshotCall returns a platform call about snapshots.
@@ -29,8 +29,8 @@ func (c offline) snapshotCall(b beside, method, path string) platformCall {
 		method: method, path: "/snapshots" + path}
 }
 
-// withSnapshot lets read use a snapshot of the store, and removes the snapshot. The server makes it, or this process
-// does for a stopped server.
+// withSnapshot calls read with a snapshot of the store, and removes the snapshot. The server makes the snapshot, or this
+// process if the server is stopped.
 func (c offline) withSnapshot(ctx context.Context, out terminal, b beside,
 	read func(s *datadir.Store, dir string) error) error {
 	if c.Storage != "" {
@@ -72,7 +72,7 @@ func (c offline) makeSnapshot(ctx context.Context, out terminal, b beside) (stri
 	return name, errors.Join(err, s.Close())
 }
 
-// removeSnapshot goes on when the command is stopped.
+// removeSnapshot runs even if the command was interrupted.
 func (c offline) removeSnapshot(ctx context.Context, b beside, dir string) error {
 	if b.Server == "" {
 		return os.RemoveAll(dir)

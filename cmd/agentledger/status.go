@@ -11,14 +11,14 @@ import (
 	"github.com/agentledger/agentledger/internal/programversion"
 )
 
-// statusCommand says whether a server that runs is well, or one organization's ledger.
+// statusCommand reports the health of a running server, or of the ledger of one organization.
 type statusCommand struct {
-	Slug string `help:"Slug or id of one organization. Default: the service with all of them."`
+	Slug string `help:"Slug or ID of one organization. Default: the whole service."`
 	JSON bool   `name:"json" help:"Machine-readable output."`
 	runningServer
 }
 
-// Run prints the report. It returns errFound when something needs attention.
+// Run prints the report. It returns errFound if something needs attention.
 func (c statusCommand) Run(ctx context.Context, out terminal) error {
 	var report status.Printed = new(status.Report)
 	path := "/status"

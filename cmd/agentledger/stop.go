@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Parts of a stop, and how long after the setting drain each is waited for at the most.
+// Time limits of the parts of a stop, in addition to the setting drain.
 const (
 	backgroundTime = 3 * time.Second
 	ledgersTime    = 6 * time.Second
@@ -15,9 +15,9 @@ const (
 	closeTime      = 10 * time.Second // for all parts together
 )
 
-// stopServer stops listening, lets open requests end, then closes ledgers and store and
-// delivers the last spans. A part that has not ended in its time, for example a store
-// that hangs, is named in the error and left, because acknowledged events are durable.
+// stopServer stops listening, waits for open requests, then closes ledgers and store and delivers the last spans. If a
+// part exceeds its time limit, for example because a store hangs, the error names it and it is abandoned: acknowledged
+// events are durable.
 func (s *server) stopServer(ctx context.Context) error {
 	began := time.Now()
 	until := func(d time.Duration) (context.Context, context.CancelFunc) {
@@ -49,7 +49,7 @@ func (s *server) stopServer(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// endsWithin returns the error of work, or that it did not end shortly after ctx.
+// endsWithin returns the error of work, or an error if work has not returned shortly after ctx ended.
 func endsWithin(ctx context.Context, name string, work func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- work(ctx) }()
@@ -66,5 +66,5 @@ func endsWithin(ctx context.Context, name string, work func(context.Context) err
 	}
 }
 
-// ownWord is how long a part of a stop may take to return its own error.
+// ownWord is how long after ctx a part of a stop may return its own error.
 const ownWord = 500 * time.Millisecond

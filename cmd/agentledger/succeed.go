@@ -10,16 +10,16 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// succeedCommand lets an organization whose ledger is frozen go on with another one.
+// succeedCommand lets an organization whose ledger is frozen continue with another ledger.
 type succeedCommand struct {
 	offline
 	Organization string `help:"Slug or id of the organization." required:"" placeholder:"SLUG|ID"`
-	Reason       string `help:"Why the log had to be given up. Everybody will read it, in the first event of the new log." required:""`
-	Checkpoint   string `help:"File with the newest signed checkpoint that anybody was shown, where it is newer than what the frozen log shows." type:"existingfile" placeholder:"FILE"`
+	Reason       string `help:"Why the log was abandoned. It is public in the first event of the new log." required:""`
+	Checkpoint   string `help:"File with the latest signed checkpoint that was shown to anyone, if it is newer than what the frozen log shows." type:"existingfile" placeholder:"FILE"`
 	JSON         bool   `name:"json" help:"Machine-readable output."`
 }
 
-// Run makes the successor, or ends a succession that an earlier run began.
+// Run creates the successor, or completes a succession that an earlier run began.
 func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	var note []byte
 	if c.Checkpoint != "" {

@@ -60,7 +60,7 @@ func newTracer(ctx context.Context, o tracerOptions) (telemetry.Tracer, func(con
 func newClient(o tracerOptions) (*traceClient, error) {
 	base, err := url.Parse(o.Endpoint)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, errors.New("the endpoint is no http or https URL")
+		return nil, errors.New("the endpoint is not an http or https URL")
 	}
 	s, err := readSettings(o.Getenv)
 	if err != nil {

@@ -136,7 +136,7 @@ func TestTracesReceiverAnswers(t *testing.T) {
 		"a warning":         {[]*http.Response{answerOf(200, "\x0a\x06\x12\x04slow", "")}, 1, 0, 0, "slow"},
 		"busy":              {[]*http.Response{answerOf(503, "", ""), answerOf(200, "", "")}, 2, time.Second / 2, time.Second, ""},
 		"busy, told":        {[]*http.Response{answerOf(429, "", "7"), answerOf(200, "", "")}, 2, 7 * time.Second, 7 * time.Second, ""},
-		"told too long":     {[]*http.Response{answerOf(429, "", "60")}, 1, 0, 0, "no time is left"},
+		"told too long":     {[]*http.Response{answerOf(429, "", "60")}, 1, 0, 0, "the deadline comes before"},
 		"busy for ever":     {[]*http.Response{answerOf(502, "", "")}, 5, 7500 * time.Millisecond, 15 * time.Second, "answered 502"},
 		"refused":           {[]*http.Response{answerOf(400, "secret", "")}, 1, 0, 0, "answered 400"},
 		"fails":             {[]*http.Response{answerOf(500, "", "1")}, 1, 0, 0, "answered 500"},
@@ -208,13 +208,13 @@ func TestTracesWrongSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []struct{ endpoint, variable, value, want string }{
-		{"127.0.0.1:4318", "", "", "the endpoint is no http or https URL"},
-		{"ftp://red.example", "", "", "the endpoint is no http or https URL"},
-		{"http://", "", "", "the endpoint is no http or https URL"},
+		{"127.0.0.1:4318", "", "", "the endpoint is not an http or https URL"},
+		{"ftp://red.example", "", "", "the endpoint is not an http or https URL"},
+		{"http://", "", "", "the endpoint is not an http or https URL"},
 		{"http://red.example", "HEADERS", "secret", "HEADERS: must be name=value"},
 		{"http://red.example", "HEADERS", "a b=secret", "HEADERS: must be name=value"},
-		{"http://red.example", "HEADERS", "a=secret%0d%0ab:c", "HEADERS: a value is no value"},
-		{"http://red.example", "HEADERS", "a=secret%zz", "HEADERS: a value is no value"},
+		{"http://red.example", "HEADERS", "a=secret%0d%0ab:c", "HEADERS: a value is not a percent-encoded"},
+		{"http://red.example", "HEADERS", "a=secret%zz", "HEADERS: a value is not a percent-encoded"},
 		{"http://red.example", "TIMEOUT", "0", "TIMEOUT: must be a number"},
 		{"http://red.example", "TIMEOUT", "10s", "TIMEOUT: must be a number"},
 		{"http://red.example", "COMPRESSION", "zstd", "COMPRESSION: must be gzip or none"},

@@ -14,19 +14,18 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// probeBytes is the size of the file that a volume has to take, durably, to count as
-// writable: more than a start and some seconds of anchors need.
+// probeBytes is the size of the file that must be written durably for a volume to count as writable: more than a start and
+// some seconds of anchors need.
 const probeBytes = 512 << 10
 
 // probeName begins the names of the files that are written for a probe.
 const probeName = "write-probe-"
 
-// probeVolumes returns why one of the folders takes no writes, nil when all do. It
-// ignores a folder that does not exist.
+// probeVolumes returns an error if one of the folders is not writable. It ignores folders that do not exist.
 func probeVolumes(folders []string) error {
 	for _, dir := range folders {
 		if err := probeVolume(dir); err != nil {
-			return fmt.Errorf("%s takes no writes: %w", dir, err)
+			return fmt.Errorf("%s is not writable: %w", dir, err)
 		}
 	}
 	return nil
@@ -57,7 +56,7 @@ func removeProbes(dir string) {
 	}
 }
 
-// writtenFolders are those that a service with these settings writes to.
+// writtenFolders are the folders that a service with these settings writes to.
 func writtenFolders(c config.Store) []string {
 	folders := []string{c.Data, c.AnchorsDir()}
 	if c.Storage == "" {
@@ -67,8 +66,8 @@ func writtenFolders(c config.Store) []string {
 	return slices.Compact(folders)
 }
 
-// volumeErrors are the errors of a volume that refuses writes of every process. Permission errors are not among them,
-// because wrong permissions are a mistake in the set-up of the service, for which the start is refused.
+// volumeErrors are the errors of a volume that rejects the writes of every process. Permission errors are not among them:
+// wrong permissions are a mistake in the configuration, and the start fails.
 var volumeErrors = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}
 
 // refusedByVolume reports whether a write failed because of the volume.
@@ -83,8 +82,8 @@ func mayBeUnwritten(reason error) bool {
 	return errors.Is(reason, syscall.EIO) || errors.Is(reason, syscall.EROFS)
 }
 
-// waitUntilWritable waits until the folders take writes, which it tries after each pause. It
-// returns false when ctx ends before.
+// waitUntilWritable waits until the folders are writable, which it checks after each pause. It returns false if ctx ends
+// first.
 func waitUntilWritable(ctx context.Context, try func() error, pause time.Duration) bool {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// witnessTimeout is how long one call of a witness may take.
+// witnessTimeout bounds one call to a witness.
 const witnessTimeout = 5 * time.Second
 
 // witnessRules reads the service's witnesses and how they are called.
@@ -37,7 +37,7 @@ func witnessRules(c config.Serve) (witness.Rules, *egress.Client, error) {
 	return rules, client, nil
 }
 
-// buildWitnesses makes the witnesses of the service. No witness is asked yet.
+// buildWitnesses creates the witnesses of the service without calling any.
 func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *egress.Client) {
 	s.witnesses = witness.New(witness.Options{
 		Store: s.records, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,
@@ -47,13 +47,13 @@ func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *eg
 	})
 }
 
-// askWitnesses has the witnesses of a log asked at once, for the operator.
+// askWitnesses asks the witnesses of a log at once, for the operator.
 func (s *service) askWitnesses(ctx context.Context, t id.Tenant) ([]string, error) {
 	return s.witnesses.AskNow(ctx, t, witness.Operator)
 }
 
-// Confirm asks the witnesses before the first event of a ledger (log.Witness). The
-// ledgers are open before there are witnesses, and take no events until then.
+// Confirm asks the witnesses before the first event of a ledger (log.Witness). The ledgers are opened before the witnesses
+// exist, and accept no events until then.
 func (s *service) Confirm(ctx context.Context, state *log.State) {
 	if s.witnesses != nil {
 		s.witnesses.Confirm(ctx, state)
