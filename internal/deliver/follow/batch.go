@@ -10,11 +10,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxPredecessors bounds how far back a position is looked for.
+// maxPredecessors bounds the search for the ledger of a position.
 const maxPredecessors = 64
 
-// findStates returns the ledger of a position and those that succeeded it, oldest first. A position of
-// a ledger that is not there any more begins at the oldest one.
+// findStates returns the ledger of a position and its successors, oldest first. If the ledger no longer exists, it
+// returns all, from the oldest one.
 func (f *Follower) findStates(ctx context.Context, t id.Tenant, origin id.Origin) ([]*log.State, error) {
 	s, err := f.Ledgers.State(ctx, t)
 	if err != nil {
@@ -34,15 +34,15 @@ func (f *Follower) findStates(ctx context.Context, t id.Tenant, origin id.Origin
 	return states, nil
 }
 
-// sizeOf returns how many events of a ledger are followed: none that nothing proves.
-func sizeOf(s *log.State) id.Index {
+// provableSize returns how many events of a ledger are followed. Events that nothing proves are not.
+func provableSize(s *log.State) id.Index {
 	if s.Detached() {
 		return min(s.Size(), s.Shown().Size)
 	}
 	return s.Size()
 }
 
-// readBatch reads the events behind a position.
+// readBatch reads the events after a position.
 func (f *Follower) readBatch(ctx context.Context, u unit, p Position) (Batch, error) {
 	if f.All != nil {
 		s, err := f.Ledgers.State(ctx, u.tenant)
@@ -59,7 +59,7 @@ func (f *Follower) readBatch(ctx context.Context, u unit, p Position) (Batch, er
 	if origin := states[0].Identity().Origin; origin != at.Origin {
 		at = Cursor{Origin: origin}
 	}
-	for len(states) > 1 && at.Next >= sizeOf(states[0]) {
+	for len(states) > 1 && at.Next >= provableSize(states[0]) {
 		states = states[1:]
 		at = Cursor{Origin: states[0].Identity().Origin}
 	}
@@ -67,13 +67,13 @@ func (f *Follower) readBatch(ctx context.Context, u unit, p Position) (Batch, er
 	if err := f.readEvents(ctx, states[0], &b); err != nil {
 		return Batch{}, err
 	}
-	b.More = b.After.Next < sizeOf(states[0]) || len(states) > 1
+	b.More = b.After.Next < provableSize(states[0]) || len(states) > 1
 	return b, nil
 }
 
 // readEvents adds the events of one ledger to a batch.
 func (f *Follower) readEvents(ctx context.Context, s *log.State, b *Batch) error {
-	end := min(b.After.Next+id.Index(f.MaxEvents), sizeOf(s))
+	end := min(b.After.Next+id.Index(f.MaxEvents), provableSize(s))
 	if b.After.Next >= end {
 		return nil
 	}

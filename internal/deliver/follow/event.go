@@ -8,14 +8,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Event is a stored event with its record and its envelope read.
+// Event is a stored event with its decoded record and envelope.
 type Event struct {
 	Index    id.Index
 	Record   event.Record
-	Envelope *event.Envelope // nil when it is erased
+	Envelope *event.Envelope // nil if it is erased
 }
 
-// ReadEvent reads the documents of a stored event.
+// ReadEvent decodes a stored event.
 func ReadEvent(e storage.Event) (Event, error) {
 	record, err := event.ParseRecord(e.Record)
 	if err != nil {

@@ -1,28 +1,29 @@
-// Package follow does work for each stored event of an organization, in their order, behind a stored
-// position. Its users send events away, make deliveries for them, or index them.
+// Package follow processes each stored event of an organization in order, at a stored position. Its users export
+// events, create webhook notices, or index events. It hides the queue of followers, retries, and the change to a
+// successor log.
 //
-// There are two kinds of followers. Named ones are begun by people (Begin). With Options.All each ledger
-// has one follower of the empty name, which needs no Begin.
+// There are two kinds of followers. Named followers are started by users (Begin). With Options.All, each ledger has one
+// follower with an empty name, which needs no Begin.
 //
 // Invariants:
 //
-//   - A position moves only after the work for the events before it is done, and with the records
-//     that the work writes. So a crash repeats work and skips none.
-//   - A position that a person moved meanwhile wins. The work that was under way then writes nothing.
-//   - As long as a named follower has a position there is a due entry (package schedule) for it, not later
-//     than Position.NextAt. The entry is for restarts and retries. With All there are no entries: a start
-//     looks at each ledger, and a failed try comes again after a pause.
-//   - A ledger that moves is looked at within a second.
-//   - A successor of a frozen ledger is followed from its first event. A named follower goes there after
-//     the last provable event of the predecessor.
-//   - Memory is bounded: of Options.Places, each with one batch, an organization has at most 4.
-//     Followers whose last try failed have at most half of the places, so they delay no others.
-//   - Followers that wait for a place get it in the order in which they came. One with more to do comes to
-//     the end after each turn.
-//   - Of processes that share a store each follows the organizations that it owns. A look ends before the
-//     next batch when the organization goes to another process. The positions are safe without that, because a
-//     position moves only from where it was read.
-//   - A ledger that is being imported, or that goes on in another store, is not followed.
+//   - A position moves only after the events before it were processed, in the write that contains the results. So a
+//     crash repeats work and never skips any.
+//   - If a user moves the position, the work in flight writes nothing.
+//   - While a named follower has a position, it has a due entry (package schedule) whose time is not later than
+//     Position.NextAt. The entry is for restarts and retries. With All there are no entries: a start looks at each
+//     ledger, and a failed attempt is repeated after a pause.
+//   - A ledger that changes is looked at within a second.
+//   - A successor of a frozen ledger is followed from its first event. A named follower continues there after the last
+//     provable event of the predecessor.
+//   - Memory is bounded: at most Options.Places looks run at a time, each with one batch, and at most 4 of one
+//     organization. Followers whose last attempt failed use at most half of the slots, so they cannot delay the others.
+//   - Waiting followers get slots in the order in which they came. A follower with more work goes to the end after each
+//     turn.
+//   - Each process that shares a store follows the organizations that it owns. A look ends before the next batch if the
+//     organization moves to another process. The positions do not depend on that, because a position moves only from
+//     where it was read.
+//   - A ledger that is being imported, or that continues in another store, is not followed.
 package follow
 
 import (
@@ -42,7 +43,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers reads ledgers and tells which moved (package log).
+// Ledgers is the part of package log that followers use.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
@@ -51,7 +52,7 @@ type Ledgers interface {
 	Relisted() *syncs.Inbox[id.Tenant]
 }
 
-// Work does the work for a batch. With an error nothing is written, and the batch comes again.
+// Work processes a batch. If it returns an error, nothing is written, and the batch is repeated.
 type Work func(ctx context.Context, b Batch) (Result, error)
 
 // Options configure New. Those without a default are required.
@@ -63,66 +64,66 @@ type Options struct {
 
 	Due       storage.Kind // of the due entries; only without All
 	MaxEvents int          // of a batch; only without All
-	MaxBytes  int          // of a batch: one more event may go beyond
+	MaxBytes  int          // of a batch, which the last event may exceed
 
-	// All makes each of these ledgers have a follower. Its work gets batches without events and reads
-	// the events behind the position by itself. Default: none.
+	// All contains the ledgers that have a follower each. Work gets batches without events then, and reads the events
+	// after the position itself. Default: none.
 	All   storage.SurveyStore
-	Least id.Index // with All: how many events behind the position are worth a look
+	Least id.Index // with All: number of new events that are worth a look
 
-	Places int              // looks at once; default 32
-	Turn   int              // batches in one look; default 16
+	Places int              // concurrent looks; default: 32
+	Turn   int              // batches in one look; default: 16
 	Clock  func() time.Time // default: time.Now
 }
 
-// Share is a record store that several processes share. Its methods are asked often, and concurrently.
+// Share is a record store that several processes share. Its methods are called often, and concurrently.
 type Share interface {
-	// Owned reports whether the process follows an organization now.
+	// Owned reports whether this process owns an organization now.
 	Owned(t id.Tenant) bool
-	// Gains returns a number that rises after organizations came to the process.
+	// Gains returns a number that increases after the process has gained organizations.
 	Gains() uint64
 }
 
-// allOwned is the share of a process that is alone.
+// allOwned is the Share of a process that owns all organizations.
 type allOwned struct{}
 
 func (allOwned) Owned(id.Tenant) bool { return true }
 func (allOwned) Gains() uint64        { return 0 }
 
-// Cursor names the next event of one log.
+// Cursor identifies the next event of a log.
 type Cursor struct {
 	Origin id.Origin `json:"origin"`
 	Next   id.Index  `json:"next"`
 }
 
-// Position is how far a follower has come.
+// Position is the progress of a follower.
 type Position struct {
 	Cursor
-	NextAt       id.Instant `json:"next_at"`                // of the next look, at the latest
+	NextAt       id.Instant `json:"next_at"`                // time of the next look; it may be earlier
 	Tries        int        `json:"tries,omitzero"`         // failures in a row
 	FailingSince id.Instant `json:"failing_since,omitzero"` // of the first failure
-	Note         string     `json:"note,omitzero"`          // what the work keeps with the position
+	Note         string     `json:"note,omitzero"`          // stored by Work
 }
 
-// Batch is the events behind a position.
+// Batch is the events after a position.
 type Batch struct {
 	Tenant   id.Tenant
 	Name     string // of the follower
 	Position Position
-	State    *log.State      // of the ledger that the organization has now
-	Events   []storage.Event // with record and envelope; none when there is no newer one, and with All
-	After    Cursor          // behind the last of Events
-	More     bool            // there are more events behind After
+	State    *log.State      // of the organization's current ledger
+	Events   []storage.Event // with record and envelope; none with All
+	After    Cursor          // after the last of Events
+	More     bool            // there are events after After
 }
 
-// Result is the result of the work for a batch.
+// Result is the result of processing a batch.
 type Result struct {
-	Next    Cursor           // Batch.After when all is done; any place before it when less is
+	Next    Cursor           // Batch.After, or a cursor before it if not all events were processed
 	Changes []storage.Change // of the organization's partition, written with the position
 	Note    string           // becomes Position.Note
-	More    bool             // there is more to do at once, also when Next is Batch.After
-	Failed  bool             // the work comes again after a pause that grows
-	Pause   time.Duration    // the shortest pause before the next look; 0: none
+	More    bool             // there is more work now, even if Next is Batch.After
+	Failed  bool             // the work is repeated after a growing pause
+	Pause   time.Duration    // minimum pause before the next look
 	End     bool             // the position is deleted
 }
 
@@ -135,19 +136,19 @@ type Follower struct {
 
 	mu      sync.Mutex
 	known   map[id.Tenant]map[string]struct{} // named followers that have a position
-	queue   queue                             // to be looked at
-	later   map[unit]id.Instant               // with All: to be looked at again after a failure
+	queue   queue                             // waits for a look
+	later   map[unit]id.Instant               // with All: time of the next look after a failure
 	failing map[unit]struct{}
 
 	begin           sync.Once
 	share           Share
-	gains           uint64 // of share, when the ledgers were listed for the last time
+	gains           uint64 // of share, when the ledgers were last listed
 	listing         atomic.Bool
 	moved, relisted *syncs.Inbox[id.Tenant]
-	ahead           *cache.Map[unit, id.Index] // with All: the size at which the next look is worth it
+	ahead           *cache.Map[unit, id.Index] // with All: the size at which the next look is worthwhile
 }
 
-// maxAhead is of how many ledgers it is in memory when the next look is worth it.
+// maxAhead bounds the ledgers in Follower.ahead.
 const maxAhead = 1 << 16
 
 // unit is one follower of one organization.

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// idlePause is when a follower without new events is looked at again, if its ledger does not move.
+	// idlePause is the time until the next look at a follower without new events, unless its ledger changes.
 	idlePause = time.Minute
-	// awayPause is the pause of a ledger that is not followed in this store.
+	// awayPause is the time until the next look at a ledger that is not followed in this store.
 	awayPause = 10 * time.Minute
 )
 
-// retryPauses is how long the tries after failures are apart; the last one repeats.
+// retryPauses returns the pauses between attempts after failures. The last one repeats.
 func retryPauses() []time.Duration {
 	return []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 		time.Hour}
 }
 
-// errAway says that the ledger is not followed in this store.
+// errAway means that the ledger is not followed in this store.
 var errAway = errors.New("the ledger is not followed here")
 
-// look is one look at a follower: because its entry was due, or because its ledger moved.
+// look is one look at a follower, because its entry is due or because its ledger changed.
 type look struct {
 	*Follower
 	unit
-	entry  *schedule.Entry // nil: the ledger moved
-	forced bool            // also in a pause after a failure
+	entry  *schedule.Entry // nil if the ledger changed
+	forced bool            // even in a pause after a failure
 }
 
-// run does the work of the follower, and settles its entry.
+// run processes the follower and settles its entry.
 func (l *look) run(ctx context.Context) error {
 	outcome, err := l.doTurn(ctx)
 	switch {
-	case errors.Is(err, storage.ErrStale): // a person moved the position
+	case errors.Is(err, storage.ErrStale): // a user moved the position
 		outcome, err = schedule.Failed(l.currentTime()), nil
 		l.Wake(l.tenant, l.name)
 	case errors.Is(err, errAway):
@@ -61,7 +61,7 @@ func (l *look) run(ctx context.Context) error {
 	return errors.Join(err, l.due.Settle(ctx, *l.entry, outcome))
 }
 
-// postpone brings the follower into the queue again after a pause.
+// postpone adds the follower to the queue after a pause.
 func (l *look) postpone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +78,8 @@ func (l *look) isEarly(ctx context.Context) (bool, error) {
 	return err == nil && s.Size() < at, err
 }
 
-// Step does the work of the next batch of a follower now, and reports whether there is more to do at once.
-// No look at this follower may be under way.
+// Step processes the next batch of a follower now and reports whether there is more work. No look at this follower may
+// be in flight.
 func (f *Follower) Step(ctx context.Context, t id.Tenant, name string) (more bool, err error) {
 	l := &look{Follower: f, unit: unit{t, name}, forced: true}
 	stored, err := l.positions.Get(ctx, t, name)
@@ -92,7 +92,7 @@ func (f *Follower) Step(ctx context.Context, t id.Tenant, name string) (more boo
 	return more, err
 }
 
-// doTurn does the work of at most Options.Turn batches.
+// doTurn processes at most Options.Turn batches.
 func (l *look) doTurn(ctx context.Context) (schedule.Outcome, error) {
 	if early, err := l.isEarly(ctx); early || err != nil {
 		return schedule.Done(), err
@@ -122,7 +122,7 @@ func (l *look) doTurn(ctx context.Context) (schedule.Outcome, error) {
 	}
 }
 
-// checkPosition reports whether there is nothing to do at a position now.
+// checkPosition reports whether a position needs no work now, and the outcome of the entry in that case.
 func (l *look) checkPosition(p records.Versioned[Position]) (outcome schedule.Outcome, over bool) {
 	switch {
 	case !p.Exists() && l.entry != nil:
@@ -137,8 +137,7 @@ func (l *look) checkPosition(p records.Versioned[Position]) (outcome schedule.Ou
 	return schedule.Done(), !l.forced && p.Value.Tries > 0 && p.Value.NextAt > l.currentTime()
 }
 
-// doBatch does the work of one batch and writes the new position. It reports whether there is more
-// to do at once.
+// doBatch processes one batch and writes the new position. It reports whether there is more work now.
 func (l *look) doBatch(ctx context.Context, stored records.Versioned[Position], last bool) (more bool, err error) {
 	b, err := l.readBatch(ctx, l.unit, stored.Value)
 	if err != nil {
@@ -168,9 +167,9 @@ func (l *look) doBatch(ctx context.Context, stored records.Versioned[Position], 
 	return more, l.writePosition(ctx, stored, p, result.Changes)
 }
 
-// advance returns the position after a batch. With goesOn the next batch follows at once, and the
-// present entry stays until then.
-func (l *look) advance(p Position, r Result, goesOn bool) Position {
+// advance returns the position after a batch. If continues is set, the next batch follows immediately, and the present
+// entry is kept until then.
+func (l *look) advance(p Position, r Result, continues bool) Position {
 	now := l.currentTime()
 	p.Cursor, p.Note = r.Next, r.Note
 	if r.Failed {
@@ -186,13 +185,13 @@ func (l *look) advance(p Position, r Result, goesOn bool) Position {
 	}
 	p.Tries, p.FailingSince = 0, 0
 	latest := now + id.Instant(cmp.Or(r.Pause, idlePause).Milliseconds())
-	if l.All == nil && !goesOn && (p.NextAt <= now || p.NextAt > latest || l.entry != nil && p.NextAt <= l.entry.At) {
+	if l.All == nil && !continues && (p.NextAt <= now || p.NextAt > latest || l.entry != nil && p.NextAt <= l.entry.At) {
 		p.NextAt = latest
 	}
 	return p
 }
 
-// writePosition writes a position with the records of the work. The due entry comes first.
+// writePosition writes a position together with the results of the work. The due entry is written first.
 func (l *look) writePosition(
 	ctx context.Context, stored records.Versioned[Position], p Position, changes []storage.Change,
 ) error {

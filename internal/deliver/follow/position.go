@@ -12,17 +12,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// End returns the cursor behind the newest event of a ledger.
+// End returns the cursor after the latest event of a ledger.
 func End(s *log.State) Cursor { return Cursor{Origin: s.Identity().Origin, Next: s.Size()} }
 
-// Position returns a position; it does not exist for an organization without such a follower.
+// Position returns a position. It does not exist if the organization has no such follower.
 func (f *Follower) Position(ctx context.Context, t id.Tenant, name string) (records.Versioned[Position], error) {
 	return f.positions.Get(ctx, t, name)
 }
 
-// Begin returns the change that makes a follower go on at a cursor at once, on the condition that its
-// position has not changed since it was read. The change MUST be written with its cause. Its due
-// entry is written now: one without its position does no harm.
+// Begin returns the change that makes a follower continue at a cursor immediately, on the condition that its position
+// has not changed since it was read. The change must be written together with its cause. Begin writes the due entry,
+// which does no harm without its position.
 func (f *Follower) Begin(
 	ctx context.Context, t id.Tenant, p records.Versioned[Position], at Cursor,
 ) (storage.Change, error) {
@@ -33,15 +33,15 @@ func (f *Follower) Begin(
 	return f.positions.Put(p)
 }
 
-// Remove returns the change that ends a follower.
+// Remove returns the change that deletes a follower.
 func (f *Follower) Remove(name string) storage.Change {
 	return storage.Change{Kind: f.Positions, Key: name, If: storage.AnyVersion}
 }
 
-// Wake makes a follower be looked at within a second, unless it is in a pause after a failure.
+// Wake causes a look at a follower within a second, unless it pauses after a failure.
 func (f *Follower) Wake(t id.Tenant, name string) { f.wake(unit{t, name}, false) }
 
-// WakeNow is Wake that ends a pause too.
+// WakeNow is Wake, but also ends a pause.
 func (f *Follower) WakeNow(t id.Tenant, name string) { f.wake(unit{t, name}, true) }
 
 func (f *Follower) wake(u unit, force bool) {
@@ -51,8 +51,8 @@ func (f *Follower) wake(u unit, force bool) {
 	f.queue.addWaiting(u, force, f.currentTime())
 }
 
-// SetNote returns the change that gives a position that was read another note, on the condition that
-// the position has not changed since. The change MUST be written with its cause.
+// SetNote returns the change that replaces the note of a position, on the condition that the position has not changed
+// since it was read. The change must be written together with its cause.
 func (f *Follower) SetNote(p records.Versioned[Position], note string) (storage.Change, error) {
 	p.Value.Note = note
 	return f.positions.Put(p)
@@ -66,7 +66,7 @@ func (f *Follower) noteDue(ctx context.Context, u unit, p Position) error {
 	return nil
 }
 
-// addKnown remembers a follower, so that it is looked at when its ledger moves. f.mu is held.
+// addKnown records a follower, so that it is woken if its ledger changes. The caller must hold f.mu.
 func (f *Follower) addKnown(u unit) {
 	if f.All != nil {
 		return
@@ -88,8 +88,8 @@ func (f *Follower) forget(u unit) {
 	f.queue.remove(u)
 }
 
-// ServiceRecords returns the due entry of an organization's record of a kind with positions, for code
-// that copies an organization. One that is not there is no damage.
+// ServiceRecords returns the due entry of a position. Code that copies an organization uses it. A missing entry does no
+// harm.
 func ServiceRecords(t id.Tenant, r storage.Record, positions, due storage.Kind) ([]storage.Record, error) {
 	if r.Kind != positions {
 		return nil, nil
@@ -104,7 +104,7 @@ func ServiceRecords(t id.Tenant, r storage.Record, positions, due storage.Kind) 
 // Lag is how far a follower is behind.
 type Lag struct {
 	Events   id.Index
-	Received id.Instant // of the oldest event that is to come; 0: none
+	Received id.Instant // time of the oldest event that is not processed; 0 if none
 }
 
 // LagOf returns how far a position is behind the organization's ledger.
@@ -118,7 +118,7 @@ func (f *Follower) LagOf(ctx context.Context, t id.Tenant, p Position) (Lag, err
 		if i > 0 || s.Identity().Origin != p.Origin {
 			next = 0
 		}
-		rest := sizeOf(s) - min(next, sizeOf(s))
+		rest := provableSize(s) - min(next, provableSize(s))
 		if lag.Events == 0 && rest > 0 {
 			for e, err := range f.Ledgers.Events(ctx, s, next, next+1, storage.FieldColumns) {
 				if err != nil {
@@ -132,8 +132,8 @@ func (f *Follower) LagOf(ctx context.Context, t id.Tenant, p Position) (Lag, err
 	return lag, nil
 }
 
-// Fence writes a position again as it is, so that the work for a batch that was read before writes nothing
-// and comes again. It does nothing for a follower without a position.
+// Fence writes a position again without a change, so that work in flight writes nothing and is repeated. It does
+// nothing for a follower without a position.
 func (f *Follower) Fence(ctx context.Context, t id.Tenant, name string) error {
 	for {
 		p, err := f.positions.Get(ctx, t, name)

@@ -6,15 +6,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// queue is the followers to look at, each once, in the order in which they came.
+// queue contains the followers that wait for a look, each once, in the order in which they came.
 type queue struct {
 	waiting map[unit]*waiter
-	order   []unit // may hold units that do not wait any more
+	order   []unit // may contain units that no longer wait
 }
 
 // waiter is a follower that waits.
 type waiter struct {
-	force bool // also in a pause after a failure
+	force bool // even in a pause after a failure
 	since id.Instant
 }
 
@@ -51,7 +51,7 @@ func (q *queue) takeEach(take func(unit, *waiter) (taken, stop bool)) {
 	q.order = q.order[seen-kept:]
 }
 
-// Waiting returns for how long the first follower has been waiting for a place, and how many wait.
+// Waiting returns how long the first follower has been waiting for a slot, and how many followers wait.
 func (f *Follower) Waiting() (longest time.Duration, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

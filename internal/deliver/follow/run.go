@@ -15,7 +15,7 @@ import (
 // maxRunningOrganization bounds the looks in flight of one organization.
 const maxRunningOrganization = 4
 
-// failurePause is how long a ledger waits after a look that failed, with Options.All.
+// failurePause is the pause of a ledger after a failed look, with Options.All.
 const failurePause = 5 * time.Second
 
 // Run follows the ledgers until ctx ends. It returns when no look is in flight.
@@ -56,7 +56,7 @@ func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// learn finds what there is to follow, at the first sweep and after organizations came to this process.
+// learn finds the followers, at the first sweep and after this process has gained organizations.
 func (f *Follower) learn(ctx context.Context, logger *slog.Logger) (err error) {
 	gains, first := f.share.Gains(), false
 	f.begin.Do(func() {
@@ -82,7 +82,7 @@ func (f *Follower) learn(ctx context.Context, logger *slog.Logger) (err error) {
 	return err
 }
 
-// learnFollowers finds the followers that have entries. Each is looked at once.
+// learnFollowers wakes each follower that has an entry.
 func (f *Follower) learnFollowers(ctx context.Context) error {
 	for e, err := range f.due.Entries(ctx) {
 		if err != nil {
@@ -95,15 +95,15 @@ func (f *Follower) learnFollowers(ctx context.Context) error {
 	return nil
 }
 
-// learnLedgers finds the ledgers of Options.All that are worth a look. Their heads are read below the
-// ledgers, so that they need not be brought into memory.
+// learnLedgers wakes the followers of the ledgers of Options.All that are worth a look. It reads heads from the store,
+// so that the ledgers are not loaded into memory.
 func (f *Follower) learnLedgers(ctx context.Context, logger *slog.Logger) {
 	for {
 		err := f.wakeLedgers(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		logger.Warn("ledgers can't be listed", "kind", f.Positions, "err", err)
+		logger.Warn("ledgers cannot be listed", "kind", f.Positions, "err", err)
 		if syncs.Sleep(ctx, failurePause) != nil {
 			return
 		}
@@ -122,7 +122,7 @@ func (f *Follower) wakeLedgers(ctx context.Context) error {
 	return nil
 }
 
-// collectMoved notes the followers of the ledgers that moved, and those whose pause is over.
+// collectMoved queues the followers of the ledgers that changed, and the followers whose pause has ended.
 func (f *Follower) collectMoved() {
 	moved, _ := f.moved.Take()
 	relisted, _ := f.relisted.Take()
@@ -166,7 +166,7 @@ const (
 )
 
 // startLook starts a look in a goroutine of its own if it has a slot. Otherwise it returns which entries must wait. The
-// look settles its entry. f.mu is held.
+// look settles its entry. The caller must hold f.mu.
 func (f *Follower) startLook(ctx context.Context, l *look, logger *slog.Logger) (o schedule.Outcome, started bool) {
 	lane := laneHealthy
 	if _, fails := f.failing[l.unit]; fails {

@@ -18,7 +18,7 @@ import (
 // maxInFlight is how many messages are sent concurrently.
 const maxInFlight = 4
 
-// retryPauses is how long the tries are apart.
+// retryPauses returns the pauses between attempts.
 func retryPauses() []time.Duration {
 	return []time.Duration{
 		10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour,
@@ -52,7 +52,7 @@ func checkSlots(inFlight schedule.Jobs, _ schedule.Job, _ string) schedule.Outco
 	return schedule.Keep()
 }
 
-// attemptMessage tries a message once, writes the result and returns the outcome of its entry.
+// attemptMessage makes one attempt at a message, writes the result and returns the outcome of its entry.
 func (o *Outbox) attemptMessage(ctx context.Context, e schedule.Entry, logger *slog.Logger) (schedule.Outcome, error) {
 	stored, err := o.stored.Get(ctx, e.Tenant, e.Name)
 	if err != nil {
@@ -65,24 +65,24 @@ func (o *Outbox) attemptMessage(ctx context.Context, e schedule.Entry, logger *s
 	if stored.Value.NextAt > e.At { // it has another entry
 		return schedule.Done(), nil
 	}
-	trouble := o.sendStored(ctx, stored, now)
+	failure := o.sendStored(ctx, stored, now)
 	if ctx.Err() != nil {
-		return schedule.Outcome{}, ctx.Err() // the process stops: it counts as no try
+		return schedule.Outcome{}, ctx.Err() // the process stops: this does not count as an attempt
 	}
 	pauses := retryPauses()
-	again := trouble != nil && !errors.Is(trouble, ErrRefused) && stored.Value.Tries < len(pauses)
+	again := failure != nil && !errors.Is(failure, ErrRefused) && stored.Value.Tries < len(pauses)
 	if !again {
-		o.reportEnd(trouble, logger)
+		o.reportEnd(failure, logger)
 		return schedule.Done(), o.removeMessage(ctx, e.Tenant, stored)
 	}
 	o.results.WithLabelValues("failed").Inc()
-	logger.Warn("mail: a message will be tried again", "err", trouble)
+	logger.Warn("mail: attempt failed; will be retried", "err", failure)
 	pause := pauses[stored.Value.Tries]
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
 	return o.retryLater(ctx, e, stored, now+id.Instant(pause/time.Millisecond))
 }
 
-// sendStored opens a message and sends it. A message without a recipient is done.
+// sendStored unseals a message and sends it. It does nothing for a message without a recipient.
 func (o *Outbox) sendStored(ctx context.Context, stored records.Versioned[storedMessage], now id.Instant) error {
 	if now >= stored.Value.Until {
 		return errLate
@@ -104,17 +104,17 @@ func (o *Outbox) sendStored(ctx context.Context, stored records.Versioned[stored
 	return o.Transport.Send(ctx, m)
 }
 
-func (o *Outbox) reportEnd(trouble error, logger *slog.Logger) {
-	if trouble == nil {
+func (o *Outbox) reportEnd(failure error, logger *slog.Logger) {
+	if failure == nil {
 		o.results.WithLabelValues("sent").Inc()
 		return
 	}
 	o.results.WithLabelValues("dead").Inc()
-	logger.Warn("mail: a message is given up", "err", trouble)
+	logger.Warn("mail: message given up", "err", failure)
 }
 
-// removeMessage deletes a message, unless another one of its name came meanwhile. A message that
-// was only sealed anew is the same one.
+// removeMessage deletes a message, unless it was replaced in the meantime. A message that was only resealed is still
+// the same one.
 func (o *Outbox) removeMessage(ctx context.Context, t id.Tenant, m records.Versioned[storedMessage]) error {
 	for {
 		err := o.Records.Write(ctx, t, []storage.Change{{Kind: kindMail, Key: m.Key, If: m.Version}})
@@ -130,7 +130,7 @@ func (o *Outbox) removeMessage(ctx context.Context, t id.Tenant, m records.Versi
 	}
 }
 
-// retryLater plans another try: first its entry, then the message.
+// retryLater schedules another attempt: first its entry, then the message.
 func (o *Outbox) retryLater(ctx context.Context, e schedule.Entry, m records.Versioned[storedMessage],
 	at id.Instant) (schedule.Outcome, error) {
 	m.Value.Tries++
@@ -142,7 +142,7 @@ func (o *Outbox) retryLater(ctx context.Context, e schedule.Entry, m records.Ver
 	if err == nil {
 		err = o.Records.Write(ctx, e.Tenant, []storage.Change{change})
 	}
-	if errors.Is(err, storage.ErrStale) { // another message of the name came
+	if errors.Is(err, storage.ErrStale) { // the message was replaced
 		err = nil
 	}
 	return schedule.Done(), err

@@ -1,18 +1,19 @@
-// Package mail sends messages to people by SMTP: a message is written with its cause and sent
-// later, with retries.
+// Package mail sends messages by SMTP: a message is written together with its cause, and sent later, with retries. It
+// hides the queue, the sealing of messages and the SMTP dialogue.
 //
 // Invariants:
 //
-//   - A message lands in the write of its cause, or neither does.
-//   - It is sent at least once, unless no try succeeds. After the last try, after its own end, and
-//     at once when the server refuses it for good, it is deleted. The log and a metric tell that.
-//   - Passwords and texts cross the network by TLS alone, unless the server is on this machine.
-//   - No text of a caller makes a header, a command or a second recipient.
-//   - Messages are sealed in the store, because they hold links that let people in. Addresses and
-//     texts are in no log line and no error.
-//   - An address that is no member gets at most one mail in 10 minutes and five a day, and an organization causes at
-//     most DailyMails of them in a day, over all nodes. Callers count such a mail before they write it (CountStranger).
-//   - At most four messages are under way, so a server that hangs holds four connections.
+//   - A message is committed in the write of its cause, or neither is.
+//   - A message is sent at least once, unless every attempt fails. It is deleted after the last attempt, when it
+//     expires, or as soon as the server rejects it permanently. The log and a metric report that.
+//   - Passwords and texts cross the network only by TLS, unless the server is on this machine.
+//   - A caller's text never becomes a header, a command or a second recipient.
+//   - Messages are sealed in the store, because they contain links that grant access. Addresses and texts are in no log
+//     line and no error.
+//   - An address that does not belong to a member gets at most one mail in 10 minutes and five a day, and an
+//     organization causes at most DailyMails such mails a day, counted over all nodes. Callers count such a mail before
+//     they write it (CountStranger).
+//   - At most four messages are in flight, so a server that hangs uses at most four connections.
 package mail
 
 import (
@@ -33,15 +34,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Message is a mail to one person.
+// Message is a mail to one recipient.
 type Message struct {
-	To      string     `json:"to"` // a bare address; "" for a message that is dropped when it is due
+	To      string     `json:"to"` // a bare address; "" for a message that is deleted when it is due
 	Subject string     `json:"subject"`
 	Text    string     `json:"text"`
-	Until   id.Instant `json:"until"` // it is of no use from then on; 0: a day after it is written
+	Until   id.Instant `json:"until"` // when it expires; 0: a day after it is written
 }
 
-// dayLong is how long messages without an end of their own are tried, in milliseconds.
+// dayLong is the lifetime of messages without Until, in milliseconds.
 const dayLong id.Instant = 24 * 3_600_000
 
 // Bounds of a message, in code points.
@@ -51,7 +52,7 @@ const (
 	maxText    = 10_000
 )
 
-// checkMessage refuses texts that could become headers or commands.
+// checkMessage rejects texts that could become headers or commands.
 func (m Message) checkMessage() error {
 	if m.To != "" {
 		parsed, err := mail.ParseAddress(m.To)
@@ -65,10 +66,9 @@ func (m Message) checkMessage() error {
 	return nil
 }
 
-// Transport gives messages to a mail server. Server is one.
+// Transport passes messages to a mail server. Server implements it.
 type Transport interface {
-	// Send gives a message to the server. The error is ErrRefused (wrapped) when no other try
-	// could help.
+	// Send passes a message to the server. It returns ErrRefused (wrapped) if a retry cannot succeed.
 	Send(ctx context.Context, m Message) error
 }
 
@@ -78,13 +78,13 @@ type Options struct {
 	Keyring *seal.Keyring
 
 	Transport Transport // nil: no mail is sent, and Enabled is false
-	// DailyMails is how many mails to strangers an organization causes in a day; 0: DefaultDailyMails.
+	// DailyMails is the number of mails to strangers that an organization may cause in a day; 0: DefaultDailyMails.
 	DailyMails int
 	Clock      func() time.Time      // default: time.Now
 	Metrics    prometheus.Registerer // default: none
 }
 
-// Outbox is the messages of a store. Its methods may be called concurrently.
+// Outbox contains the messages of a store. Its methods may be called concurrently.
 type Outbox struct {
 	Options
 	stored  records.Store[storedMessage]
@@ -96,8 +96,7 @@ type Outbox struct {
 func (o *Outbox) currentTime() id.Instant { return id.InstantOf(o.Clock()) }
 
 const (
-	// kindMail has one record for each message that is to be sent, by its name, in the partition
-	// of its cause.
+	// kindMail has one record for each message that waits, by its name, in the partition of its cause.
 	kindMail storage.Kind = "mail"
 	// kindDue has an entry (package schedule) for each message.
 	kindDue storage.Kind = "mail_due"
@@ -121,7 +120,7 @@ func New(o Options) *Outbox {
 	}
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_mails_total",
-		Help: "Tries to send a mail: sent, failed (to be tried again), dead (given up).",
+		Help: "Attempts to send a mail by result: sent, failed (will be retried), dead (given up).",
 	}, []string{"result"})
 	o.Metrics.MustRegister(results)
 	return &Outbox{
@@ -132,7 +131,7 @@ func New(o Options) *Outbox {
 	}
 }
 
-// Open is New with the server of NewServer as the transport, and without one for the address "".
+// Open calls New with the server of NewServer as the transport, or without a transport if the address is "".
 func Open(o Options, address string) (*Outbox, error) {
 	if address != "" {
 		server, err := NewServer(address)
@@ -146,23 +145,23 @@ func Open(o Options, address string) (*Outbox, error) {
 
 const unreadableMessage = "Mails can't be read"
 
-// Enabled reports whether messages are sent. Else callers hand links on by other means.
+// Enabled reports whether messages are sent. If not, callers hand out links by other means.
 func (o *Outbox) Enabled() bool { return o.Transport != nil }
 
-// Named is a message with its name, which has no white space, semicolon or slash.
+// Named is a message and its name, which contains no white space, semicolon or slash.
 type Named struct {
 	Name string
 	Message
 }
 
-// WriteMessage returns the changes that make a message happen, as WriteMessages does.
+// WriteMessage returns the changes that send a message, as WriteMessages does.
 func (o *Outbox) WriteMessage(ctx context.Context, t id.Tenant, name string, m Message) ([]storage.Change, error) {
 	return o.WriteMessages(ctx, t, Named{name, m})
 }
 
-// WriteMessages returns the changes that make messages happen. They MUST be written to the
-// partition t with their cause. A message of the same name that is not sent yet is replaced, so
-// callers bound the number of messages by their names.
+// WriteMessages returns the changes that send messages. They must be written to the partition t together with their
+// cause. A message replaces an unsent message of the same name, so callers can bound the number of messages by their
+// names.
 func (o *Outbox) WriteMessages(ctx context.Context, t id.Tenant, all ...Named) ([]storage.Change, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -201,7 +200,7 @@ func (o *Outbox) sealMessage(m Named, now id.Instant) (storage.Change, error) {
 		Value: storedMessage{Sealed: sealed, NextAt: now, Until: m.Until}})
 }
 
-// SealedMessages is where the messages that wait are.
+// SealedMessages describes the sealed texts of the messages that wait.
 func SealedMessages() seal.Texts {
 	return seal.Texts{Kind: kindMail, Reseal: func(k *seal.Keyring, name string, value []byte) ([]byte, bool, error) {
 		v, err := records.Decode[storedMessage](storage.Record{Kind: kindMail, Key: name, Value: value})
@@ -219,8 +218,8 @@ func SealedMessages() seal.Texts {
 
 func sealContext(name string) string { return "mail " + name }
 
-// ServiceRecords returns the records of the service's own partition that stand there for one of
-// an organization's records, for code that copies an organization: when a message is due.
+// ServiceRecords returns the due entry of a message in the service's own partition. Code that copies an organization
+// uses it.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindMail {
 		return nil, nil
@@ -232,7 +231,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return []storage.Record{schedule.Entry{At: v.Value.NextAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindMail: records.Check[storedMessage],

@@ -145,7 +145,7 @@ func TestOutboxTriesAgain(t *testing.T) {
 	if len(w.server.messages()) != 1 || w.count(red, "mail") != 0 {
 		t.Errorf("got %d, %d stored", len(w.server.messages()), w.count(red, "mail"))
 	}
-	if log := w.logs.String(); strings.Contains(log, "example.org") || !strings.Contains(log, "tried again") {
+	if log := w.logs.String(); strings.Contains(log, "example.org") || !strings.Contains(log, "will be retried") {
 		t.Errorf("the log: %s", log)
 	}
 }

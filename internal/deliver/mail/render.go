@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// renderMessage writes a message in the form of RFC 5322: plain text, in UTF-8.
+// renderMessage encodes a message as RFC 5322 requires, as plain text in UTF-8.
 func (s *Server) renderMessage(m Message, now time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	for _, header := range [][2]string{

@@ -21,20 +21,20 @@ import (
 
 // Reasons why a message is not sent.
 var (
-	// ErrRefused: the server refuses the message for good.
-	ErrRefused = errors.New("the mail server refuses the message")
+	// ErrRefused means that the server rejects the message permanently.
+	ErrRefused = errors.New("the mail server rejects the message")
 
-	errLate             = fmt.Errorf("%w: it came to no server before its end", ErrRefused)
+	errLate             = fmt.Errorf("%w: the message expired before a server accepted it", ErrRefused)
 	errNoServer         = errors.New("no mail server is configured")
 	errUnknownParameter = errors.New("--smtp: the parameters are from=ADDRESS and credentials=FILE, once each")
 
 	errNoTLS = errors.New("the mail server offers no STARTTLS")
 )
 
-// sendTimeout bounds one try, from the connection to the end.
+// sendTimeout bounds one attempt, including the connection.
 const sendTimeout = 30 * time.Second
 
-// Server is a mail server that takes messages for others (a submission server).
+// Server is a mail server that relays messages (a submission server).
 type Server struct {
 	host, address string
 	implicit      bool // TLS from the first byte
@@ -48,10 +48,10 @@ type Server struct {
 	Roots *x509.CertPool
 }
 
-// NewServer returns the server of a URL, smtp://HOST[:587] or smtps://HOST[:465], with a query. With
-// smtp the connection MUST become TLS by STARTTLS, unless the host is a loopback address or localhost.
-// The parameter "from" is the address of the sender. "credentials" names a file of one line
-// USER:PASSWORD; none is no sign-in.
+// NewServer returns the server with a URL of the form smtp://HOST[:587] or smtps://HOST[:465], with a query. With smtp,
+// the connection must be upgraded to TLS by STARTTLS, unless the host is a loopback address or localhost. The parameter
+// "from" is the address of the sender. "credentials" names a file of one line USER:PASSWORD; without it, the client
+// does not authenticate.
 func NewServer(address string) (*Server, error) {
 	u, from, credentialsFile, err := parseAddress(address)
 	if err != nil {
@@ -74,7 +74,7 @@ func NewServer(address string) (*Server, error) {
 	return s, s.readCredentials(credentialsFile)
 }
 
-// parseAddress takes the URL of a server apart.
+// parseAddress parses the URL of a server.
 func parseAddress(address string) (u *url.URL, from, credentialsFile string, err error) {
 	u, err = url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
@@ -131,7 +131,7 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	return s.giveMessage(client, m, text)
 }
 
-// TryConnection connects and sends nothing, with TLS where the address says so.
+// TryConnection connects, using TLS as the URL demands, and sends nothing.
 func (s *Server) TryConnection(ctx context.Context) error {
 	conn, err := s.dialServer(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{ServerName: s.host, RootCAs: s.Roots, MinVersion: tls.VersionTLS12}
 }
 
-// openDialogue greets the server, makes the connection secure and signs in.
+// openDialogue greets the server, secures the connection and authenticates.
 func (s *Server) openDialogue(conn net.Conn) (*smtp.Client, error) {
 	client, err := smtp.NewClient(conn, s.host)
 	if err != nil {
@@ -184,8 +184,7 @@ func (s *Server) openDialogue(conn net.Conn) (*smtp.Client, error) {
 	return client, client.Auth(smtp.PlainAuth("", s.user, s.password, s.host))
 }
 
-// giveMessage makes the transaction. The texts of the server are not in the errors, because they
-// repeat the address.
+// giveMessage sends a message. The errors do not contain the server's texts, because these repeat the address.
 func (s *Server) giveMessage(client *smtp.Client, m Message, text []byte) error {
 	if err := client.Mail(s.from); err != nil {
 		return judgeReply("MAIL", err)
@@ -207,7 +206,7 @@ func (s *Server) giveMessage(client *smtp.Client, m Message, text []byte) error 
 	return nil
 }
 
-// judgeReply returns ErrRefused for a reply of 500 and above.
+// judgeReply returns ErrRefused if the reply code is 500 or higher.
 func judgeReply(step string, err error) error {
 	var reply *textproto.Error
 	if errors.As(err, &reply) && reply.Code >= 500 {
@@ -216,7 +215,7 @@ func judgeReply(step string, err error) error {
 	return withoutReply(step, err)
 }
 
-// withoutReply returns an error of a step without the text that the server sent.
+// withoutReply returns an error for a step without the text that the server sent.
 func withoutReply(step string, err error) error {
 	var reply *textproto.Error
 	if errors.As(err, &reply) {
@@ -225,7 +224,7 @@ func withoutReply(step string, err error) error {
 	return fmt.Errorf("send mail: %s: %w", step, err)
 }
 
-// messageID returns a new name of a message.
+// messageID returns a new message ID.
 func messageID(from string) string {
 	_, domain, _ := strings.Cut(from, "@")
 	return "<" + strings.ToLower(rand.Text()) + "@" + domain + ">"

@@ -17,12 +17,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of mails that a caller can cause to an address that did not ask for them. They hold over the whole service,
-// on all of its nodes, and nothing resets them.
+// Bounds of mails that a caller can send to an address that did not ask for them. They apply to the whole service, over
+// all nodes, and cannot be reset.
 const (
 	strangerPause = 10 * time.Minute // between two mails to an address
 	strangerDaily = 5                // mails to an address in 24 hours
-	// DefaultDailyMails is how many such mails an organization causes in a day of UTC unless Options say otherwise.
+	// DefaultDailyMails is the number of such mails that an organization may cause in a day (UTC), unless Options.DailyMails is set.
 	DefaultDailyMails = 100
 )
 
@@ -30,21 +30,22 @@ const (
 	// kindStranger has one record in the service's own partition for each address that was mailed recently, by its purpose
 	// and the SHA-256 of the address.
 	kindStranger storage.Kind = "mail_stranger"
-	// kindDaily has one record there for each organization that caused such mails, by its number.
+	// kindDaily has one record in the service's own partition for each organization that caused such mails, by its
+	// number.
 	kindDaily storage.Kind = "mail_daily"
 )
 
-// Stranger is a mail to an address that may belong to nobody who asked for it.
+// Stranger is a mail to an address whose owner may not have asked for it.
 type Stranger struct {
 	Address string
-	// Purpose keeps mails of one purpose from using up the bound of another one. Invitations and confirmations of
-	// addresses have "".
+	// Purpose separates bounds: mails of one purpose do not count toward the bound of another one. Invitations and
+	// confirmations of addresses have "".
 	Purpose string
-	// Cause names the request. Counting the same cause again counts nothing, so that a repeated write is counted once.
+	// Cause identifies the request. A cause is counted once, even if its write is repeated.
 	Cause string
-	// Organization is the one that causes the mail; id.Service for none.
+	// Organization is the organization that causes the mail, or id.Service.
 	Organization id.Tenant
-	// Unlimited allows any number in a day. The pause holds.
+	// Unlimited means that the daily bound does not apply. The pause between two mails does.
 	Unlimited bool
 }
 
@@ -62,7 +63,7 @@ type dailyRecord struct {
 	Count int    `json:"count"`
 }
 
-// countTries bounds how often a count is tried again because another node or request counted at the same time.
+// countTries bounds the retries of a count if other nodes or requests count at the same time.
 const countTries = 16
 
 // CountStranger counts a mail to a stranger before it is written. It returns fault.RateLimited if the address or the
@@ -117,7 +118,8 @@ func (o *Outbox) tryCountStranger(ctx context.Context, s Stranger) error {
 	return err
 }
 
-// strangerKey returns the key of an address. Addresses that differ only in case or in a tag after "+" reach one person.
+// strangerKey returns the key of an address. Addresses that differ only in case or in a tag after "+" have the same
+// key, because they belong to one person.
 func strangerKey(s Stranger) string {
 	local, domain, _ := strings.Cut(strings.ToLower(s.Address), "@")
 	local, _, _ = strings.Cut(local, "+")
@@ -125,19 +127,19 @@ func strangerKey(s Stranger) string {
 	return s.Purpose + "/" + hex.EncodeToString(sum[:])
 }
 
-// newerThan returns the mails of the 24 hours before now. A time after now counts, unless it is so late that only a
-// corrected clock can have written it.
-func newerThan(all []sentMail, now time.Time) (left []sentMail) {
+// newerThan returns the mails of the 24 hours before now. A later time counts too, unless it is so late that only a
+// clock that was corrected since can have written it.
+func newerThan(all []sentMail, now time.Time) (recent []sentMail) {
 	oldest, latest := id.InstantOf(now.Add(-24*time.Hour)), id.InstantOf(now.Add(time.Hour))
 	for _, sent := range all {
 		if sent.At > oldest && sent.At < latest {
-			left = append(left, sent)
+			recent = append(recent, sent)
 		}
 	}
-	return left
+	return recent
 }
 
-// wait returns how long the next mail to the address has to wait, 0 if it can be sent now.
+// wait returns the time until the next mail to the address is allowed, or 0 if it is allowed now.
 func (r strangerRecord) wait(now id.Instant, unlimited bool) time.Duration {
 	if len(r.Sent) == 0 {
 		return 0
@@ -174,8 +176,8 @@ func (o *Outbox) countDaily(ctx context.Context, t id.Tenant, now time.Time) ([]
 	return []storage.Change{put}, err
 }
 
-// oldStrangers returns changes that remove a few records of addresses that were not mailed within a day, so that the
-// number of records does not grow.
+// oldStrangers returns changes that delete a few records of addresses without a mail in the last day, so that the number
+// of records stays bounded.
 func (o *Outbox) oldStrangers(ctx context.Context, after string, now time.Time) (changes []storage.Change, err error) {
 	const looked = 8
 	strangers := records.New[strangerRecord](o.Records, kindStranger, unreadableMessage)

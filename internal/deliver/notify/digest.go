@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxMails is how many mails one look at an organization writes.
+// maxMails bounds the mails of one turn of an organization.
 const maxMails = 50
 
 // VotersOptions configure NewVoters. All but Held are required.
@@ -32,19 +32,19 @@ type VotersOptions struct {
 	Held          func() error // returns an error while Run must write nothing; nil: never
 }
 
-// Voters writes the mails of all organizations. One Sweep runs at a time.
+// Voters writes the mails of all organizations. Sweeps must not run concurrently.
 type Voters struct {
 	VotersOptions
 	questions records.Store[questionsRecord]
-	told      records.Store[toldRecord]
+	notified  records.Store[notifiedRecord]
 	due       schedule.Index
 }
 
 // NewVoters returns the mailer of a store.
 func NewVoters(o VotersOptions) *Voters {
 	return &Voters{VotersOptions: o, questions: questionsOf(o.Records),
-		told: records.New[toldRecord](o.Records, kindTold, unreadableMessage),
-		due:  schedule.Index{Records: o.Records, Kind: kindDue}}
+		notified: records.New[notifiedRecord](o.Records, kindNotified, unreadableMessage),
+		due:      schedule.Index{Records: o.Records, Kind: kindDue}}
 }
 
 func (m *Voters) currentTime() id.Instant { return id.InstantOf(m.Clock()) }
@@ -61,7 +61,7 @@ func (m *Voters) Sweep(ctx context.Context, logger *slog.Logger) error {
 		outcome, err := m.lookAt(ctx, e)
 		if err != nil {
 			if ctx.Err() == nil {
-				logger.Warn("mails to voters: an organization's could not be written", "tenant", e.Tenant, "err", err)
+				logger.Warn("mails to voters: mails of an organization not written", "tenant", e.Tenant, "err", err)
 			}
 			return schedule.Failed(m.currentTime()), ctx.Err()
 		}
@@ -69,14 +69,14 @@ func (m *Voters) Sweep(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// lookAt writes mails of one organization. The mails come first: each is written with the note that
-// its person was told, so a repetition writes no second one.
+// lookAt writes the mails of one organization. Each mail is written together with the record that its recipient was
+// notified, so a repetition does not write it again.
 func (m *Voters) lookAt(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
 	q, err := m.questions.Get(ctx, e.Tenant, "")
 	switch {
 	case err != nil:
 		return schedule.Outcome{}, err
-	case q.Value.NextAt == 0: // all is told, or the append of a question is under way
+	case q.Value.NextAt == 0: // everybody was notified, or the append of a question is in flight
 		return schedule.Absent(e, m.currentTime()), nil
 	case q.Value.NextAt > e.At: // it has another entry
 		return schedule.Done(), nil
@@ -96,7 +96,7 @@ func (m *Voters) lookAt(ctx context.Context, e schedule.Entry) (schedule.Outcome
 	if err == nil {
 		err = m.Records.Write(ctx, e.Tenant, []storage.Change{change})
 	}
-	if errors.Is(err, storage.ErrStale) { // another question came meanwhile
+	if errors.Is(err, storage.ErrStale) { // another question was asked in the meantime
 		return schedule.Until(m.currentTime() + gatherTime), nil
 	}
 	return schedule.Done(), err
@@ -111,8 +111,8 @@ type digest struct {
 	name    string // of the organization
 	mails   []mail.Named
 	changes []storage.Change
-	later   id.Instant // when the next person is to be told, 0 for none
-	full    bool       // some people are left for another look
+	later   id.Instant // when the next voter must be notified; 0 if none
+	full    bool       // some voters wait for another turn
 }
 
 func (d *digest) writeMails(ctx context.Context) (err error) {
@@ -149,10 +149,10 @@ func (d *digest) writeMails(ctx context.Context) (err error) {
 	return d.Records.Write(ctx, d.tenant, append(d.changes, written...))
 }
 
-// addPerson adds the mail to a person who has not been told of all questions and may be told now.
+// addPerson adds the mail to a voter who has not been notified of all questions and may be notified now.
 func (d *digest) addPerson(ctx context.Context, who account.ID) error {
-	told, err := d.told.Get(ctx, d.tenant, string(who))
-	if err != nil || told.Value.Asked >= d.asked {
+	notified, err := d.notified.Get(ctx, d.tenant, string(who))
+	if err != nil || notified.Value.Asked >= d.asked {
 		return err
 	}
 	person, err := d.Accounts.ByID(ctx, who)
@@ -163,7 +163,7 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 		return err
 	}
 	now := d.currentTime()
-	if next := told.Value.At + mailPause; told.Exists() && now < next {
+	if next := notified.Value.At + mailPause; notified.Exists() && now < next {
 		if d.later == 0 || next < d.later {
 			d.later = next
 		}
@@ -181,8 +181,8 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 	if err != nil {
 		return err
 	}
-	told.Value = toldRecord{Asked: d.asked, At: now}
-	change, err := d.told.Put(told)
+	notified.Value = notifiedRecord{Asked: d.asked, At: now}
+	change, err := d.notified.Put(notified)
 	d.changes = append(d.changes, change)
 	if !may {
 		return err
@@ -191,7 +191,7 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 	return err
 }
 
-// findOpen returns the questions that a person may vote on, newest first.
+// findOpen returns the questions that a voter may vote on, latest first.
 func (d *digest) findOpen(ctx context.Context, person account.Account) ([]approval.Approval, error) {
 	obstacles, err := d.Approvals.Obstacles(ctx, d.tenant, person.ID, d.page.Approvals)
 	if err != nil {

@@ -1,22 +1,21 @@
-// Package notify writes the mails of the service to people: it has their texts and chooses the recipients. Package mail
-// sends them.
+// Package notify writes the mails of the service to its users: it contains their texts and chooses the recipients.
+// Package mail sends them.
 //
-// What always holds:
+// Invariants:
 //
-//   - A mail is part of the write of its cause. A service without a mail server writes none, and tells that to the caller
-//     by no changes.
-//   - A token is in the fragment of a link, so that no server's log has it.
-//   - Texts of callers stand in bodies only, on one line each. Payloads and the URLs of webhooks are in no mail. The name
-//     of an organization is shown only if it can't be taken for a link (OrganizationName).
-//   - A mail to an address that is not a member's, or that the member has not proved to own, is counted before it is
-//     written (mail.CountStranger).
-//   - A cause writes at most one mail for each person, and at most 50 in all.
+//   - A mail is written together with its cause. If the service has no mail server, the methods return no changes.
+//   - A token is in the fragment of a link, so that it is in no server's log.
+//   - Texts of callers are only in bodies, on one line each. Payloads and the URLs of webhooks are in no mail. The name
+//     of an organization is shown only if it cannot be taken for a link (OrganizationName).
+//   - A mail to an address that does not belong to a member, or that the member has not proved to own, is counted
+//     before it is written (mail.CountStranger).
+//   - A cause produces at most one mail for each recipient, and at most 50 in total.
 //
-// Voters tells the people who may vote that approvals wait. A question is counted in the append that asks it, which costs
-// one record; the mails follow later, at least once, also when the process ends in between. A person gets at most one mail
-// in ten minutes of an organization, which lists at most ten questions and says how many there are, each with tool, agent,
-// time and link. It goes to members who may vote on each listed question when it is written, and who have not turned these
-// mails off. A turn of an organization writes at most 50, so that others wait for no more.
+// Voters notifies approvers that approvals wait. A question is counted in the append that asks it, which costs one
+// record. The mails follow later, at least once, even if the process dies in between. A recipient gets at most one mail
+// of an organization in ten minutes. It lists at most ten questions with tool, agent, time and link, and contains the
+// total. It goes to members who may vote on each listed question when it is written, and who have not turned these
+// mails off. A turn of an organization writes at most 50 mails, so that others do not wait longer.
 package notify
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// AccountMail is the mails to the person of an account. It implements account.Mail.
+// AccountMail sends mails to the owner of an account. It implements account.Mail.
 type AccountMail struct {
 	Outbox    *mail.Outbox
 	PublicURL string
@@ -40,7 +39,7 @@ type AccountMail struct {
 // Enabled reports whether mails are sent.
 func (l AccountMail) Enabled() bool { return l.Outbox.Enabled() }
 
-// writeOne writes a mail to the service's own partition, because an account is of no organization.
+// writeOne writes a mail to the service's own partition, because an account does not belong to an organization.
 func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) ([]storage.Change, error) {
 	if !l.Outbox.Enabled() {
 		return nil, nil
@@ -48,11 +47,11 @@ func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) 
 	return l.Outbox.WriteMessages(ctx, id.Service, mail.Named{Name: name, Message: m})
 }
 
-// MayMail reports whether the person of an account may be mailed now. An address that was never proved may belong to a
-// stranger whom the holder of the account wants to annoy, so its mails are bounded as mails to a stranger, caused by an
-// organization or by id.Service. They are counted apart from invitations, so that the holder cannot use up the mails
-// by which the owner of the address takes the account over. An account whose address leads to another account gets no
-// mail.
+// MayMail reports whether the owner of an account may be mailed now. An address that was never proved may belong to a
+// stranger whom the holder of the account wants to annoy, so its mails are bounded like mails to a stranger, caused by
+// an organization or by id.Service. They are counted separately from invitations, so that the holder cannot use up the
+// mails by which the owner of the address takes the account over. An account whose address leads to another account
+// gets no mail.
 func MayMail(ctx context.Context, o *mail.Outbox, who account.Account, t id.Tenant) (bool, error) {
 	if who.Released {
 		return false, nil
@@ -67,8 +66,7 @@ func MayMail(ctx context.Context, o *mail.Outbox, who account.Account, t id.Tena
 	return err == nil, err
 }
 
-// writeOwn writes a mail to the person of an account about the account, unless too many have gone to an unproved
-// address.
+// writeOwn writes a mail about an account to its owner, unless an unproved address has got too many.
 func (l AccountMail) writeOwn(
 	ctx context.Context, who account.Account, name string, m mail.Message,
 ) ([]storage.Change, error) {
@@ -79,12 +77,12 @@ func (l AccountMail) writeOwn(
 	return l.writeOne(ctx, name+"-"+string(who.ID), m)
 }
 
-// serviceURL returns the public URL without a slash at its end.
+// serviceURL returns the public URL without a trailing slash.
 func serviceURL(publicURL string) string { return strings.TrimRight(publicURL, "/") }
 
-// ResetMail sends the link of a reset of a password. An address without an account causes a mail
-// without a recipient. It returns fault.RateLimited if a link for reset.Typed was requested in the last 10 minutes.
-// There is no bound for a day, because strangers could use it up and lock the owner of the account out.
+// ResetMail sends the link of a password reset. For an address without an account, it writes a mail without a
+// recipient. It returns fault.RateLimited if a link for reset.Typed was requested in the last 10 minutes. There is no
+// daily bound, because strangers could use it up and lock the owner of the account out.
 func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error) {
 	service := serviceURL(l.PublicURL)
 	if l.Outbox.Enabled() && reset.Typed != "" {

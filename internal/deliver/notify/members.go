@@ -14,16 +14,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxReaders is how many members are mailed for one cause: those who joined first.
+// maxReaders is the number of members who are mailed for one cause: the ones who joined first.
 const maxReaders = 50
 
-// Organizations names organizations (package org).
+// Organizations returns the names of organizations. org.Orgs implements it.
 type Organizations interface {
 	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
 }
 
-// OrganizationMail is the mails of an organization to members and invited people. It implements
-// member.Mail and webhook.Mail.
+// OrganizationMail sends mails of an organization to members and invited users. It implements member.Mail and
+// webhook.Mail.
 type OrganizationMail struct {
 	Outbox        *mail.Outbox
 	Organizations Organizations
@@ -31,7 +31,7 @@ type OrganizationMail struct {
 	PublicURL     string
 }
 
-// InvitationMail implements member.Mail. A token that is sent again replaces a mail that waits.
+// InvitationMail implements member.Mail. A new token replaces a mail that waits.
 func (l OrganizationMail) InvitationMail(
 	ctx context.Context, i member.Invitation, token, cause string,
 ) ([]storage.Change, error) {
@@ -56,7 +56,7 @@ func (l OrganizationMail) InvitationMail(
 	}})
 }
 
-// VoterKeyMail implements voterkey.Mail. To an address that was never proved only a few mails go (MayMail).
+// VoterKeyMail implements voterkey.Mail. Mails to an address that was never proved are bounded (MayMail).
 func (l OrganizationMail) VoterKeyMail(
 	ctx context.Context, t id.Tenant, who account.Account, registered bool, thumbprint string,
 ) ([]storage.Change, error) {
@@ -84,7 +84,7 @@ func (l OrganizationMail) VoterKeyMail(
 	}})
 }
 
-// EndpointMail implements webhook.Mail: the members who may change endpoints are told.
+// EndpointMail implements webhook.Mail. It notifies the members who may change endpoints.
 func (l OrganizationMail) EndpointMail(
 	ctx context.Context, t id.Tenant, e webhook.DisabledEndpoint,
 ) ([]storage.Change, error) {
@@ -117,7 +117,8 @@ func (l OrganizationMail) EndpointMail(
 	return l.Outbox.WriteMessages(ctx, t, all...)
 }
 
-// findReaders returns the accounts of effective members with a permission who may be mailed now, at most maxReaders.
+// findReaders returns the accounts of effective members with a permission who may be mailed now, but at most
+// maxReaders.
 func (l OrganizationMail) findReaders(
 	ctx context.Context, t id.Tenant, p account.Permission,
 ) ([]account.Account, error) {

@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// kindQuestions has one record in an organization's partition, under key "".
+	// kindQuestions has one record in an organization's partition, under the key "".
 	kindQuestions storage.Kind = "voter_mail"
-	// kindTold has one record for each person who was mailed, by account, there too.
-	kindTold storage.Kind = "voter_mail_told"
-	// kindDue has an entry (package schedule) for each organization with questions to tell.
+	// kindNotified has one record in an organization's partition for each recipient, by account.
+	kindNotified storage.Kind = "voter_mail_told"
+	// kindDue has an entry (package schedule) for each organization with questions to report.
 	kindDue storage.Kind = "voter_mail_due"
 )
 
 const (
-	// gatherTime is how long a first question waits for others that are asked with it.
+	// gatherTime is the time that a first question waits for others.
 	gatherTime = id.Instant(3 * time.Second / time.Millisecond)
-	// mailPause is how long the mails to a person are apart.
+	// mailPause is the minimum time between two mails to a recipient.
 	mailPause = id.Instant(10 * time.Minute / time.Millisecond)
 )
 
 // questionsRecord counts the questions of an organization.
 type questionsRecord struct {
 	Asked uint64 `json:"asked"`
-	// NextAt is when people are to be told; 0: all are. The index has an entry not later than that.
+	// NextAt is when approvers must be notified; 0 if all were. The index has an entry whose time is not later.
 	NextAt id.Instant `json:"next_at,omitzero"`
 }
 
-// toldRecord is the last mail to a person.
-type toldRecord struct {
-	Asked uint64     `json:"asked"` // questions that were counted then
+// notifiedRecord is the last mail to a recipient.
+type notifiedRecord struct {
+	Asked uint64     `json:"asked"` // number of questions at that time
 	At    id.Instant `json:"at"`
 }
 
@@ -52,8 +52,7 @@ func dueEntry(t id.Tenant, at id.Instant) schedule.Entry {
 	return schedule.Entry{At: at, Tenant: t, Name: "questions"}
 }
 
-// Counter counts questions by the notices that are written, because it stands before the webhooks of
-// package approval.
+// Counter counts questions by the notices that are written, because package approval calls it in place of the webhooks.
 type Counter struct {
 	approval.Deliveries
 	Records storage.RecordStore
@@ -77,7 +76,7 @@ func isQuestion(m webhook.Message) bool {
 	return m.URL == "" && m.Type == "approval."+string(approval.Pending)
 }
 
-// countQuestion returns the change that counts a question. Of two appends that count at once one is
+// countQuestion returns the change that counts a question. If two appends count at the same time, one of them is
 // prepared again.
 func (c *Counter) countQuestion(ctx context.Context, t id.Tenant) (storage.Change, error) {
 	store := questionsOf(c.Records)
@@ -96,8 +95,8 @@ func (c *Counter) countQuestion(ctx context.Context, t id.Tenant) (storage.Chang
 	return store.Put(q)
 }
 
-// ServiceRecords returns the records of the service's own partition that stand there for one of an
-// organization's records, for code that copies an organization: when people are to be told.
+// ServiceRecords returns the due entry of an organization's questions in the service's own partition. Code that copies
+// an organization uses it.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindQuestions {
 		return nil, nil
@@ -109,11 +108,12 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return []storage.Record{dueEntry(t, q.Value.NextAt).Record(kindDue)}, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindQuestions: records.Check[questionsRecord],
-		kindTold:      records.Check[toldRecord],
+		kindNotified:  records.Check[notifiedRecord],
 		kindDue:       records.Check[struct{}],
 	}
 }

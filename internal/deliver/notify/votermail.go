@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxLooked = 50 // newest questions that a person is asked about
+	maxLooked = 50 // latest questions that are examined for a recipient
 	maxListed = 10 // questions in a mail
 )
 
-// message is the mail to a person about questions, newest first.
+// message returns the mail about questions, latest first.
 func (d *digest) message(to string, open []approval.Approval) mail.Message {
 	console := strings.TrimRight(d.PublicURL, "/") + "/console/approvals"
 	m := mail.Message{To: to, Subject: "Approvals wait for your vote"}

@@ -215,7 +215,7 @@ func TestVotersAreTold(t *testing.T) {
 			}
 		}
 		w.Pass(time.Hour)
-		wantMailed(t, "told before", w.sweep())
+		wantMailed(t, "notified before", w.sweep())
 
 		w.member(red, account.Approver, func(m *account.StoredMembership) { m.Suspended = true })
 		w.mustAsk(red, 2, "ik_owner") // which the owner made
@@ -281,8 +281,8 @@ func TestFloodOfQuestions(t *testing.T) {
 					t.Errorf("got %q", text)
 				}
 			}
-			if told := len(got[address(account.Approver, blue)]); told != map[bool]int{true: 1}[step == 3] {
-				t.Errorf("step %d: %d mails to blue's approver", step, told)
+			if notified := len(got[address(account.Approver, blue)]); notified != map[bool]int{true: 1}[step == 3] {
+				t.Errorf("step %d: %d mails to blue's approver", step, notified)
 			}
 			w.Pass(147 * time.Second)
 		}
@@ -291,7 +291,7 @@ func TestFloodOfQuestions(t *testing.T) {
 				t.Errorf("%s got %d mails for %d questions in 20 minutes, want 2", role, got, n)
 			}
 		}
-		w.Pass(10 * time.Minute) // the rest is told when the pause is over, without another question
+		w.Pass(10 * time.Minute) // the rest is notified when the pause is over, without another question
 		got := w.sweep()
 		wantMailed(t, "the rest", got, address(account.Owner, red), address(account.Admin, red), address(account.Approver, red))
 		if text := got[address(account.Owner, red)][0].Text; !strings.Contains(text, "200 are pending in all") {

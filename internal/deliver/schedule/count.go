@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// CountDue returns how many entries are due at now, filed or not. It counts no further than limit, which is above 0.
+// CountDue returns how many entries are due at now, but at most limit, which must be positive.
 func (x *Index) CountDue(ctx context.Context, now id.Instant, limit int) (int, error) {
 	filed, err := x.Records.Scan(ctx, id.Service, x.Kind, placesBegin, placesEnd, limit)
 	if err != nil || len(filed) == limit {

@@ -10,24 +10,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Places of filed entries are of the form t/<organization>/<lane>/<time>/<name>. They
-// lie behind all waiting entries, whose keys begin with a hex digit.
+// The keys of filed entries have the form t/<organization>/<lane>/<time>/<name>. They sort after the keys of waiting
+// entries, which begin with a hex digit.
 const (
 	placesBegin = "t/"
 	placesEnd   = "t0" // '0' is the byte after '/'
 )
 
-// page is how many entries are read at once.
+// page is the number of entries per read.
 const page = 64
 
 const (
-	// filedAtOnce is how many waiting entries are read at once.
+	// filedAtOnce is the number of waiting entries per read.
 	filedAtOnce = 1024
-	// maxFilers bounds the organizations whose entries are counted; more than so many
-	// have no bound each.
+	// maxFilers bounds the organizations whose entries are counted. The entries of further organizations are not bounded.
 	maxFilers = 65_536
-	// Of one organization so many entries are filed before others have a turn: at first,
-	// then twice as many each time, and so many in the end.
+	// A pass files at most this many entries of an organization: filedFirst in the first pass of a sweep, and twice as
+	// many in each further pass, up to filedMost.
 	filedFirst = 256
 	filedMost  = 8192
 )
@@ -37,7 +36,7 @@ func (e Entry) placeKey() string {
 	return fmt.Sprintf("%s%016x/%s/%016x/%s", placesBegin, uint64(e.Tenant), e.Lane, uint64(e.At), e.encodeTail())
 }
 
-// parsePlaceKey reads the key of place; storage.ErrCorrupt (wrapped) for anything else.
+// parsePlaceKey parses the key of a filed entry. It returns storage.ErrCorrupt (wrapped) for any other key.
 func parsePlaceKey(key string) (e Entry, err error) {
 	parts := strings.SplitN(key, "/", 5)
 	if len(parts) != 5 {
@@ -50,32 +49,31 @@ func parsePlaceKey(key string) (e Entry, err error) {
 	return e, nil
 }
 
-// organizationPlaces returns the range of an organization's places.
+// organizationPlaces returns the range of the keys of an organization's filed entries.
 func organizationPlaces(t id.Tenant) (begin, end string) {
 	return fmt.Sprintf("%s%016x/", placesBegin, uint64(t)), fmt.Sprintf("%s%016x0", placesBegin, uint64(t))
 }
 
-// lanePlacesOf returns the range of the places of a lane.
-func lanePlacesOf(t id.Tenant, lane string) (begin, end string) {
+// lanePlaces returns the range of the keys of a lane's filed entries.
+func lanePlaces(t id.Tenant, lane string) (begin, end string) {
 	begin, _ = organizationPlaces(t)
 	return begin + lane + "/", begin + lane + "0"
 }
 
-// filing is one walk through the waiting entries that are due.
+// filing is one pass through the waiting entries that are due.
 type filing struct {
 	x       *Index
 	most    int // entries of one organization
 	filed   map[id.Tenant]int
-	left    bool // some were left, because their organization had enough places
+	backlog bool // entries were skipped because the pass had filed enough of their organization
 	changes []storage.Change
-	failed  error  // by entries that can't be read; they stay
-	first   string // the first entry that stays
+	failed  error  // the latest malformed entry, which is skipped
+	first   string // the first entry that was skipped
 }
 
-// fileEntries files the waiting entries that are due at now, at most so many of each
-// organization, so an organization with many does not delay the others. It reports
-// whether some are left.
-func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left bool, err error) {
+// fileEntries files the waiting entries that are due at now, but at most most of each organization, so that an organization
+// with many entries does not delay the others. backlog reports whether it skipped entries for that reason.
+func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (backlog bool, err error) {
 	f := &filing{x: x, most: most, filed: make(map[id.Tenant]int)}
 	waiting := records.Range{Begin: x.gaps.filed, End: Entry{At: now + 1}.Key()}
 	f.first = waiting.End
@@ -84,7 +82,7 @@ func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left
 			return false, wrapReadError(err)
 		}
 		f.addEntry(ctx, entry.Key)
-		if len(f.changes) < 2*filedAtOnce { // two of each entry
+		if len(f.changes) < 2*filedAtOnce { // two for each entry
 			continue
 		}
 		if err := f.writeEntries(ctx); err != nil {
@@ -95,7 +93,7 @@ func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left
 		return false, err
 	}
 	x.gaps.noteFiled(f.first, now)
-	return f.left, f.failed
+	return f.backlog, f.failed
 }
 
 // addEntry files one entry.
@@ -111,7 +109,7 @@ func (f *filing) addEntry(ctx context.Context, key string) {
 	}
 	n, known := f.filed[e.Tenant]
 	if n >= f.most {
-		f.left, f.first = true, min(f.first, key)
+		f.backlog, f.first = true, min(f.first, key)
 		return
 	}
 	if known || len(f.filed) < maxFilers {
@@ -123,16 +121,16 @@ func (f *filing) addEntry(ctx context.Context, key string) {
 	f.changes = append(f.changes, putChange(f.x.Kind, e.placeKey()), removeChange(f.x.Kind, key))
 }
 
-// writeEntries writes the changes of the entries that were filed.
+// writeEntries writes the changes that file entries.
 func (f *filing) writeEntries(ctx context.Context) error {
 	if len(f.changes) == 0 {
 		return nil
 	}
 	err := f.x.Records.Write(ctx, id.Service, f.changes)
-	f.x.gaps.notePlaced(f.changes) // also after an error, whose outcome may be unknown
+	f.x.gaps.notePlaced(f.changes) // even after an error, because the write may have succeeded
 	f.changes = f.changes[:0]
 	if err != nil {
-		return fmt.Errorf("file what is due: %w", err)
+		return fmt.Errorf("file due entries: %w", err)
 	}
 	return nil
 }

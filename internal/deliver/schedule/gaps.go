@@ -10,41 +10,39 @@ import (
 )
 
 const (
-	// gapLife is how long gaps are believed in, in milliseconds. An entry that another process filed
-	// in a gap waits that long at most.
+	// gapLife is the time in milliseconds after which gaps are forgotten. An entry that another process filed in a gap is
+	// found within this time.
 	gapLife id.Instant = 10_000
-	// sharedGapLife is the same where other processes have a part of the work, and file entries of organizations
-	// that may come here.
+	// sharedGapLife is gapLife if processes share the store: they file entries of organizations that may move here.
 	sharedGapLife id.Instant = 1_000
-	// maxGaps bounds the gaps; a forgotten one is learned again.
+	// maxGaps bounds the gaps. Forgotten gaps are learned again.
 	maxGaps = 256
 )
 
-// gap is the places [begin, end), in which the last scan found nothing. Scans do not enter it, because
-// an engine steps over the mark of each deleted entry there: of a queue with 100,000 finished entries
-// before the first one, that would be most of the work.
+// gap is a range of keys [begin, end) in which the last scan found nothing. Scans skip it, because an engine reads the
+// tombstone of each deleted entry: for a queue with 100,000 finished entries before the first pending one, that would be
+// most of the work.
 type gap struct{ begin, end string }
 
-// gaps are in ascending order, and do not touch each other. Only a Sweep uses them, one at a time.
+// gaps contains the known gaps of an Index. Only the running Sweep uses it.
 type gaps struct {
-	sorted []gap
-	filed  string     // waiting entries before this key are filed; "": that is not known
-	since  id.Instant // when all were forgotten for the last time
+	sorted []gap      // in ascending order, not adjacent
+	filed  string     // all waiting entries before this key are filed; "" if unknown
+	since  id.Instant // when all gaps were last forgotten
 }
 
-// settledAfter is for how long waiting entries may still be noted with a time that is over, in
-// milliseconds.
+// settledAfter is the time in milliseconds within which an entry with a past time may still be written.
 const settledAfter id.Instant = 5_000
 
-// noteFiled tells that all waiting entries before a key were filed at a time. Later than settledAfter
-// before that time others may come.
+// noteFiled records that all waiting entries before a key are filed. Entries whose time is less than settledAfter ago may
+// still be written.
 func (g *gaps) noteFiled(before string, now id.Instant) {
 	if now > settledAfter {
 		g.filed = min(before, Entry{At: now - settledAfter}.Key())
 	}
 }
 
-// forgetOld forgets all gaps when the oldest may be too old.
+// forgetOld forgets all gaps if the oldest may be too old.
 func (g *gaps) forgetOld(now id.Instant, shared bool) {
 	life := gapLife
 	if shared {
@@ -55,7 +53,7 @@ func (g *gaps) forgetOld(now id.Instant, shared bool) {
 	}
 }
 
-// findRange returns the first part of [begin, end) that is in no gap; from is end when there is none.
+// findRange returns the first part of [begin, end) that is in no gap. If there is none, from is end.
 func (g *gaps) findRange(begin, end string) (from, to string) {
 	for _, known := range g.sorted {
 		if begin < known.begin {
@@ -89,7 +87,7 @@ func (g *gaps) learn(found gap) {
 	}
 }
 
-// notePlaced ends each gap before the entries that were placed in it, or that may have been.
+// notePlaced ends each gap before the entries that were filed in it, or that may have been.
 func (g *gaps) notePlaced(changes []storage.Change) {
 	for _, c := range changes {
 		for i := range g.sorted {
@@ -100,8 +98,8 @@ func (g *gaps) notePlaced(changes []storage.Change) {
 	}
 }
 
-// scanPlaces reads the first entries with places in [begin, end), at most limit. Those that it did not
-// read lie in [next, end).
+// scanPlaces reads the first filed entries with keys in [begin, end), but at most limit. The remaining ones are in
+// [next, end).
 func (x *Index) scanPlaces(ctx context.Context, begin, end string, limit int) (
 	found []storage.Record, next string, err error,
 ) {

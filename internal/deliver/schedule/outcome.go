@@ -5,11 +5,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Outcome is the result of a look at an entry, for that entry and those behind it. The zero Outcome
-// is Keep.
+// Outcome is the result of examining an entry, for this entry and the entries after it. The zero Outcome is Keep.
 type Outcome struct {
 	does action
-	at   id.Instant // for put off
+	at   id.Instant // for postpone
 }
 
 type action uint8
@@ -17,45 +16,44 @@ type action uint8
 const (
 	keep action = iota
 	drop
-	putOff
+	postpone
 	laneFull
 	organizationFull
 	allFull
 )
 
-// Keep leaves an entry where it is: its work is under way, and the code that began it settles it.
-// Entries that are kept use up no turn, so they MUST be few.
+// Keep keeps an entry: its work is in flight, and the code that started the work settles the entry. Kept entries do not
+// count toward the turn of their organization, so callers must bound their number.
 func Keep() Outcome { return Outcome{} }
 
-// Done drops an entry.
+// Done deletes an entry.
 func Done() Outcome { return Outcome{does: drop} }
 
-// Until puts an entry off.
-func Until(at id.Instant) Outcome { return Outcome{does: putOff, at: at} }
+// Until postpones an entry.
+func Until(at id.Instant) Outcome { return Outcome{does: postpone, at: at} }
 
-// LaneFull leaves an entry and all behind it in its lane, for this turn.
+// LaneFull skips an entry and the rest of its lane for this turn.
 func LaneFull() Outcome { return Outcome{does: laneFull} }
 
-// OrganizationFull leaves an entry and all others of its organization, for this sweep.
-// The next turn of the organization begins at the lane of that entry.
+// OrganizationFull skips an entry and all others of its organization for this sweep. The next turn of the organization
+// starts at the lane of that entry.
 func OrganizationFull() Outcome { return Outcome{does: organizationFull} }
 
-// AllFull leaves an entry and all others, of all organizations, for this sweep. The
-// next sweep begins at the organization of that entry.
+// AllFull ends the sweep. The next sweep starts at the organization of that entry.
 func AllFull() Outcome { return Outcome{does: allFull} }
 
-// lateAfter is for how long an entry is kept whose thing is not there, in
-// milliseconds: the write of the thing may be under way until then.
+// lateAfter is the time in milliseconds after which an entry without its object is deleted. Until then, the write of the
+// object may be in flight.
 const lateAfter id.Instant = 3_600_000
 
-// Pauses before another look, in milliseconds.
+// Pauses before an entry is examined again, in milliseconds.
 const (
 	failedPause  id.Instant = 1000
 	longestPause id.Instant = 600_000
 )
 
-// Absent is the outcome for an entry whose thing is not there: it is looked for again,
-// by and by less often, and after an hour the entry is dropped.
+// Absent returns the outcome for an entry whose object is missing: it is examined again with growing pauses, and deleted
+// after an hour.
 func Absent(e Entry, now id.Instant) Outcome {
 	late := now - e.sinceTime()
 	if late >= lateAfter {
@@ -64,16 +62,15 @@ func Absent(e Entry, now id.Instant) Outcome {
 	return Until(now + min(max(late/4, failedPause), longestPause, lateAfter-late))
 }
 
-// Failed is the outcome for an entry that could not be looked at: another try after a
-// second.
+// Failed returns the outcome for an entry that could not be examined. It is retried after a second.
 func Failed(now id.Instant) Outcome { return Until(now + failedPause) }
 
-// changesOf returns the changes that an outcome makes to the record of a filed entry.
-func (x *Index) changesOf(e Entry, outcome Outcome) []storage.Change {
+// changesFor returns the changes by which an outcome is applied to the record of a filed entry.
+func (x *Index) changesFor(e Entry, outcome Outcome) []storage.Change {
 	switch outcome.does {
 	case drop:
 		return []storage.Change{removeChange(x.Kind, e.placeKey())}
-	case putOff:
+	case postpone:
 		later := Entry{At: outcome.at, Tenant: e.Tenant, Name: e.Name, Since: e.sinceTime()}
 		return []storage.Change{removeChange(x.Kind, e.placeKey()), putChange(x.Kind, later.Key())}
 	}

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// turnSize is how many entries of an organization are finished in one turn.
+	// turnSize is the number of entries of an organization that one turn finishes.
 	turnSize = 16
-	// changesAtOnce is how many changes of entries are gathered for one write.
+	// changesAtOnce is the number of changes that are written together.
 	changesAtOnce = 256
-	// maxPositions bounds Index.lanes; a forgotten organization begins at its first lane.
+	// maxPositions bounds Index.lanes. A forgotten organization starts at its first lane.
 	maxPositions = 1024
-	// maxTold bounds the errors that a sweep returns.
-	maxTold = 16
+	// maxErrors bounds the errors that a sweep returns.
+	maxErrors = 16
 )
 
-// Look returns the outcome of an entry that is due. With an error the entry is put off
-// for a second.
+// Look examines a due entry and returns its outcome. If it returns an error, the entry is retried a second later.
 type Look func(context.Context, Entry) (Outcome, error)
 
-// Sweep shows look the due entries, also those that become due meanwhile. Entries behind one that
-// look calls full are left out. Organizations take turns; in a lane the order is that of time. An
-// entry that fails, or can't be read, does not affect the others; the first errors are joined.
+// Sweep calls look for the due entries, including those that become due during the sweep, and skips entries as the outcomes
+// demand. Organizations take turns, and each lane is processed in the order of time. An entry that fails or is malformed
+// does not affect the others. Sweep returns the first errors, joined.
 func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -35,11 +34,11 @@ func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) err
 		s.now = now()
 		_, shared := x.Records.(Share)
 		x.gaps.forgetOld(s.now, shared)
-		left, err := x.fileEntries(ctx, s.now, most)
+		backlog, err := x.fileEntries(ctx, s.now, most)
 		s.reportEntry(err)
 		turns, err := s.sweepOnce(ctx)
 		s.reportEntry(err)
-		more = err == nil && (left || turns)
+		more = err == nil && (backlog || turns)
 	}
 	return errors.Join(s.failed...)
 }
@@ -49,19 +48,19 @@ type sweep struct {
 	x       *Index
 	now     id.Instant // of this pass
 	look    Look
-	changes []storage.Change // of entries that were looked at
+	changes []storage.Change // outcomes that are not written yet
 	failed  []error
-	full    bool // look wants no more
+	full    bool // look returned AllFull
 }
 
 func (s *sweep) reportEntry(err error) {
-	if err != nil && len(s.failed) < maxTold {
+	if err != nil && len(s.failed) < maxErrors {
 		s.failed = append(s.failed, err)
 	}
 }
 
-// sweepOnce gives each organization a turn, beginning where the last pass ended early. It
-// reports whether another pass is worth it.
+// sweepOnce gives each organization a turn, starting where the last pass ended early. more reports whether another pass may
+// find work.
 func (s *sweep) sweepOnce(ctx context.Context) (more bool, err error) {
 	begin := max(s.x.first, placesBegin)
 	s.x.first = ""
@@ -75,7 +74,7 @@ func (s *sweep) sweepOnce(ctx context.Context) (more bool, err error) {
 	return more && !s.full, err
 }
 
-// organizations gives a turn to each organization with a place in [begin, end).
+// organizations gives a turn to each organization with a filed entry in [begin, end).
 func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool, err error) {
 	for begin < end && !s.full && ctx.Err() == nil {
 		found, next, err := s.x.scanPlaces(ctx, begin, end, 1)
@@ -87,7 +86,7 @@ func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool
 			continue
 		}
 		e, err := parsePlaceKey(found[0].Key)
-		if err != nil { // it stays, and nothing of its organization is lost
+		if err != nil { // it is skipped, and the other entries of its organization are not
 			s.reportEntry(err)
 			begin = found[0].Key + "\x00"
 			continue
@@ -112,12 +111,12 @@ func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool
 
 func wrapReadError(err error) error {
 	if err != nil {
-		return fmt.Errorf("read what is due: %w", err)
+		return fmt.Errorf("read due entries: %w", err)
 	}
 	return nil
 }
 
-// writeChanges writes the outcomes of the entries that were looked at.
+// writeChanges writes the outcomes of the examined entries.
 func (s *sweep) writeChanges(ctx context.Context) error {
 	if len(s.changes) == 0 {
 		return nil
@@ -125,7 +124,7 @@ func (s *sweep) writeChanges(ctx context.Context) error {
 	err := s.x.Records.Write(ctx, id.Service, s.changes)
 	s.changes = s.changes[:0]
 	if err != nil {
-		return fmt.Errorf("drop what is done: %w", err)
+		return fmt.Errorf("write outcomes of due entries: %w", err)
 	}
 	return nil
 }

@@ -11,19 +11,18 @@ type turn struct {
 	*sweep
 	tenant   id.Tenant
 	finished int
-	ended    bool // the rest has to wait for another turn
-	again    bool // another turn in this sweep is worth it
+	ended    bool // the rest must wait for another turn
+	again    bool // another turn in this sweep may find work
 }
 
-// takeTurn shows look entries of an organization until enough are finished, lane after
-// lane, beginning at the lane that the last turn ended early at. It reports whether
-// another turn is worth it.
+// takeTurn examines entries of an organization until enough are finished, lane by lane, starting at the lane at which the
+// last turn ended early. again reports whether another turn may find work.
 func (s *sweep) takeTurn(ctx context.Context, t id.Tenant) (again bool, err error) {
 	o := &turn{sweep: s, tenant: t}
 	begin, end := organizationPlaces(t)
 	first := begin
 	if lane, early := s.x.lanes[t]; early {
-		first, _ = lanePlacesOf(t, lane)
+		first, _ = lanePlaces(t, lane)
 		delete(s.x.lanes, t)
 	}
 	err = o.readLanes(ctx, first, end)
@@ -33,14 +32,14 @@ func (s *sweep) takeTurn(ctx context.Context, t id.Tenant) (again bool, err erro
 	return o.again, err
 }
 
-// readLanes shows look the entries with places in [begin, end), page by page.
+// readLanes examines the filed entries in [begin, end), page by page.
 func (o *turn) readLanes(ctx context.Context, begin, end string) error {
 	for begin < end && !o.ended && ctx.Err() == nil {
 		found, next, err := o.x.scanPlaces(ctx, begin, end, page)
 		if err != nil {
 			return err
 		}
-		skip := "" // places before it are of a lane that is full
+		skip := "" // keys before it are in a full lane
 		for i := range found {
 			if o.ended || found[i].Key < skip {
 				continue
@@ -51,7 +50,7 @@ func (o *turn) readLanes(ctx context.Context, begin, end string) error {
 				continue
 			}
 			if o.handleEntry(ctx, e) {
-				_, skip = lanePlacesOf(o.tenant, e.Lane)
+				_, skip = lanePlaces(o.tenant, e.Lane)
 			}
 		}
 		begin = max(next, skip)
@@ -59,16 +58,16 @@ func (o *turn) readLanes(ctx context.Context, begin, end string) error {
 	return nil
 }
 
-// handleEntry shows look one entry and reports whether its lane is full.
+// handleEntry examines one entry and reports whether its lane is full.
 func (o *turn) handleEntry(ctx context.Context, e Entry) (full bool) {
 	outcome, err := o.look(ctx, e)
 	if err != nil {
 		o.reportEntry(err)
 		outcome = Failed(o.now)
 	}
-	o.changes = append(o.changes, o.x.changesOf(e, outcome)...)
+	o.changes = append(o.changes, o.x.changesFor(e, outcome)...)
 	switch outcome.does {
-	case drop, putOff:
+	case drop, postpone:
 		if o.finished++; o.finished >= turnSize {
 			o.ended, o.again = true, true
 		}
@@ -85,7 +84,7 @@ func (o *turn) handleEntry(ctx context.Context, e Entry) (full bool) {
 	return false
 }
 
-// continueAfter remembers the lane that the next turn of an organization begins at.
+// continueAfter stores the lane at which the next turn of an organization starts.
 func (x *Index) continueAfter(t id.Tenant, lane string) {
 	if x.lanes == nil {
 		x.lanes = make(map[id.Tenant]string)

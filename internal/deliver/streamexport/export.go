@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Export is an organization's export as it may be shown.
+// Export is the public part of an organization's export.
 type Export struct {
 	URL         string
 	HeaderNames []string
@@ -33,21 +33,21 @@ type Export struct {
 	Position follow.Position
 	Lag      follow.Lag
 
-	LagSeconds float64 // age of the oldest event that is to come
-	Sent       uint64  // events that the receiver took, repeated ones too
+	LagSeconds float64 // age of the oldest event that was not sent
+	Sent       uint64  // accepted events, including repeated ones
 	Rejected   uint64
-	Success    id.Instant // of the newest request that the receiver took; 0: none
+	Success    id.Instant // of the latest accepted request; 0 if none
 	Last       Try
 
-	TestAskedAt id.Instant // of the newest test delivery; 0: none
-	Test        Try        // of the newest test delivery that was tried
+	TestAskedAt id.Instant // when the latest test delivery was requested; 0 if none
+	Test        Try        // the latest test delivery that was sent
 }
 
 func errNoExport() error {
 	return fault.New(fault.NotFound, "The organization has no stream export")
 }
 
-// Export returns an organization's export; fault.NotFound when it has none.
+// Export returns an organization's export. It returns fault.NotFound if there is none.
 func (x *Exporter) Export(ctx context.Context, t id.Tenant, organization id.Organization) (Export, error) {
 	stored, err := x.exports.Get(ctx, t, "")
 	if err != nil {
@@ -69,7 +69,7 @@ func (x *Exporter) Export(ctx context.Context, t id.Tenant, organization id.Orga
 	return e, err
 }
 
-// addProgress adds the position of an export and the results of its tries.
+// addProgress adds the position of an export and the results of its attempts.
 func (x *Exporter) addProgress(ctx context.Context, t id.Tenant, e *Export) error {
 	position, err := x.follower.Position(ctx, t, follower)
 	if err != nil {
@@ -96,8 +96,8 @@ func (x *Exporter) addProgress(ctx context.Context, t id.Tenant, e *Export) erro
 	return err
 }
 
-// Put makes or replaces an organization's export and states it (ledger_stream_export_changed). Its
-// position stays unless the request says where to go on. A put that changes nothing does nothing.
+// Put creates or replaces an organization's export and records it (ledger_stream_export_changed). Its position is kept,
+// unless the request sets another one. A request that changes nothing has no effect.
 func (x *Exporter) Put(ctx context.Context, t id.Tenant, principal string, r Request) error {
 	if err := x.checkRequest(&r); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (x *Exporter) stateChange(
 	}, nil
 }
 
-// applyRequest changes an export and returns the names of the members that are changed.
+// applyRequest changes an export and returns the names of the members that changed.
 func (x *Exporter) applyRequest(o id.Organization, e *exportRecord, r *Request) (names []string, err error) {
 	before, _ := x.Keyring.Open(sealContext(o), e.URL) // a new export has none
 	names = []string{}
@@ -184,7 +184,7 @@ func (x *Exporter) applyRequest(o id.Organization, e *exportRecord, r *Request) 
 	return names, nil
 }
 
-// applyHeaders seals new headers. It reports whether they differ from those of before.
+// applyHeaders seals new headers. It reports whether they differ from the previous ones.
 func (x *Exporter) applyHeaders(o id.Organization, e *exportRecord, all map[string]string) (changed bool, err error) {
 	text, err := json.Marshal(all, json.Deterministic(true), json.FormatNilMapAsNull(false))
 	if err != nil {
@@ -201,8 +201,7 @@ func (x *Exporter) applyHeaders(o id.Organization, e *exportRecord, all map[stri
 	return len(before) > 0 || len(all) > 0, nil
 }
 
-// movePosition returns the change that makes the follower go on at once. at is nil when its position
-// stays.
+// movePosition returns the change that makes the follower continue immediately. at is nil if its position is kept.
 func (x *Exporter) movePosition(
 	ctx context.Context, t id.Tenant, s *log.State, from From,
 ) (move storage.Change, at *id.Index, err error) {
@@ -227,8 +226,8 @@ func (x *Exporter) movePosition(
 	return move, at, err
 }
 
-// Delete ends an organization's export and states it (ledger_stream_export_deleted); fault.NotFound
-// when it has none.
+// Delete deletes an organization's export and records it (ledger_stream_export_deleted). It returns fault.NotFound if
+// there is none.
 func (x *Exporter) Delete(ctx context.Context, t id.Tenant, principal string) error {
 	_, err := x.Events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
 		stored, err := x.exports.Get(ctx, t, "")
@@ -252,8 +251,8 @@ func (x *Exporter) Delete(ctx context.Context, t id.Tenant, principal string) er
 	return err
 }
 
-// Test asks for a test delivery: one log record that is of no event, tried once. Its result is
-// Export.Test. fault.NotFound when the organization has no export.
+// Test requests a test delivery: one log record without an event, sent once. Its result is Export.Test. It returns
+// fault.NotFound if the organization has no export.
 func (x *Exporter) Test(ctx context.Context, t id.Tenant) error {
 	stored, err := x.exports.Get(ctx, t, "")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/follow"
 )
 
-// The constants of OCSF 1.4.0, API Activity. The activity is "other", because a tool's name does not
-// tell whether it creates, reads, updates or deletes.
+// The constants of OCSF 1.4.0, API Activity. The activity is "other", because the name of a tool does not indicate
+// whether it creates, reads, updates or deletes.
 const (
 	ocsfVersion       = "1.4.0"
 	ocsfCategory      = 6 // application activity
@@ -21,7 +21,7 @@ const (
 	ocsfFailure       = 2
 )
 
-// ocsfEvent returns an event as OCSF API Activity. Members that OCSF does not have are in unmapped.
+// ocsfEvent returns an event as OCSF API Activity. Members that OCSF does not define are in unmapped.
 func (c *codec) ocsfEvent(e *follow.Event) members {
 	r := &e.Record
 	severity, status, word := int64(ocsfInformational), int64(ocsfSuccess), "Success"
@@ -67,7 +67,7 @@ func ocsfMetadata(e *follow.Event) members {
 // cloudType is the type of all events in CloudEvents.
 const cloudType = "agentledger.event.stored"
 
-// cloudEvent returns an event as CloudEvents 1.0 in the form of its JSON format.
+// cloudEvent returns an event as CloudEvents 1.0 in JSON format.
 func (c *codec) cloudEvent(e *follow.Event) members {
 	return members{}.
 		text("specversion", "1.0").text("id", string(e.Record.EventID)).text("source", cloudSource(e)).
@@ -77,7 +77,7 @@ func (c *codec) cloudEvent(e *follow.Event) members {
 		object("data", c.facts(e))
 }
 
-// cloudAttributes are the attributes that OpenTelemetry names for CloudEvents.
+// cloudAttributes returns the attributes that OpenTelemetry defines for CloudEvents.
 func cloudAttributes(e *follow.Event) members {
 	return members{}.
 		text("cloudevents.event_id", string(e.Record.EventID)).text("cloudevents.event_source", cloudSource(e)).
@@ -85,10 +85,10 @@ func cloudAttributes(e *follow.Event) members {
 		text("cloudevents.event_subject", string(e.Record.AgentID))
 }
 
-// cloudSource is the origin of the log: a reference without a scheme.
+// cloudSource returns the origin of the log as a reference without a scheme.
 func cloudSource(e *follow.Event) string { return "//" + string(e.Record.Origin) }
 
-// facts are the members of an event in both formats. A payload is its exact text, because OTLP has no
+// facts returns the members of an event that both formats contain. A payload is its exact text, because OTLP has no
 // exact numbers.
 func (c *codec) facts(e *follow.Event) members {
 	r := &e.Record

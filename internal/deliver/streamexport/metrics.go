@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/follow"
 )
 
-// metrics count the events of exports, and tell how far they are behind.
+// metrics counts the events of exports and measures how far exports are behind.
 type metrics struct {
 	events, requests *prometheus.CounterVec
 
@@ -24,11 +24,11 @@ func newMetrics(r prometheus.Registerer, now func() id.Instant) *metrics {
 	m := &metrics{
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_stream_export_events_total",
-			Help: "Events that receivers of stream exports took (sent) or rejected for good (rejected).",
+			Help: "Events that receivers of stream exports accepted (sent) or rejected permanently (rejected).",
 		}, []string{"result"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_stream_export_requests_total",
-			Help: "Requests with events to receivers of stream exports: delivered, failed (to be tried again).",
+			Help: "Requests with events to receivers of stream exports by result: delivered, failed (will be retried).",
 		}, []string{"result"}),
 		lags: make(map[id.Tenant]follow.Lag),
 	}
@@ -38,11 +38,11 @@ func newMetrics(r prometheus.Registerer, now func() id.Instant) *metrics {
 	r.MustRegister(m.events, m.requests,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_stream_export_lag_events",
-			Help: "Events that exports had not sent at their last try, of all organizations.",
+			Help: "Events that exports had not sent at their last attempt, of all organizations.",
 		}, func() float64 { events, _ := m.total(); return float64(events) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_stream_export_lag_seconds",
-			Help: "Age of the oldest event that an export has not sent, of all organizations; 0 when there is none.",
+			Help: "Age of the oldest event that an export has not sent, of all organizations; 0 if there is none.",
 		}, func() float64 {
 			_, oldest := m.total()
 			if oldest == 0 {
@@ -53,9 +53,9 @@ func newMetrics(r prometheus.Registerer, now func() id.Instant) *metrics {
 	return m
 }
 
-// note keeps how far an export is behind after a batch.
+// note records how far an export is behind after a batch.
 func (m *metrics) note(b *follow.Batch, r follow.Result) {
-	lag := lagOf(b, r)
+	lag := lagAfter(b, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if lag.Received == 0 {
@@ -71,7 +71,7 @@ func (m *metrics) forget(t id.Tenant) {
 	delete(m.lags, t)
 }
 
-// total returns the events of all exports that are behind, and when the oldest one was received.
+// total returns the number of unsent events of all exports, and when the oldest one was received.
 func (m *metrics) total() (events id.Index, oldest id.Instant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

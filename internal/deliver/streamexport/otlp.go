@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// codec writes OTLP requests and reads their answers.
+// codec encodes OTLP requests and decodes their responses.
 type codec struct {
 	format   Format
 	encoding Encoding
@@ -83,8 +83,8 @@ func (c *codec) marshal(request proto.Message) ([]byte, error) {
 	return proto.Marshal(request)
 }
 
-// rejectedRecords returns how many log records the receiver rejects in an answer of success. An answer
-// that is none of OTLP rejects none, because the status says that the request was taken.
+// rejectedRecords returns how many log records the receiver rejects in a successful response. A response that is not
+// OTLP rejects none, because its status means that the request was accepted.
 func (c *codec) rejectedRecords(body []byte) int64 {
 	read := otlp.ReadProtobuf
 	if c.encoding == EncodingJSON {
@@ -113,14 +113,14 @@ func (c *codec) logRecord(e *follow.Event) *logs.LogRecord {
 	return r
 }
 
-// members are the members of an object, in the order in which they were added.
+// members collects the members of an object in the order in which they are added.
 type members []*common.KeyValue
 
 func (m members) addMember(name string, v *common.AnyValue) members {
 	return append(m, &common.KeyValue{Key: name, Value: v})
 }
 
-// text adds a text, unless it is empty.
+// text adds a text if it is not empty.
 func (m members) text(name, s string) members {
 	if s == "" {
 		return m

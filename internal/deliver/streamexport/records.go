@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// kindExport has the export of an organization, under key "".
+	// kindExport has the export of an organization, under the key "".
 	kindExport storage.Kind = "stream_export"
-	// kindStatus has the results of the newest tries, under key "".
+	// kindStatus has the results of the latest attempts, under the key "".
 	kindStatus storage.Kind = "stream_export_status"
-	// kindTest has the newest test that was asked for, under key "".
+	// kindTest has the latest requested test, under the key "".
 	kindTest storage.Kind = "stream_export_test"
 	// kindPosition has the position (package follow), under the key follower.
 	kindPosition storage.Kind = "stream_export_position"
@@ -37,42 +37,43 @@ type exportRecord struct {
 	ChangedBy   string     `json:"changed_by"`
 }
 
-// statusRecord is the results of the newest tries.
+// statusRecord is the results of the latest attempts.
 type statusRecord struct {
-	Sent      uint64     `json:"sent"`     // events that the receiver took, repeated ones too
-	Rejected  uint64     `json:"rejected"` // events that it rejected for good
+	Sent      uint64     `json:"sent"`     // accepted events, including repeated ones
+	Rejected  uint64     `json:"rejected"` // permanently rejected events
 	SuccessAt id.Instant `json:"success_at,omitzero"`
 	Last      Try        `json:"last"`
-	Test      Try        `json:"test"` // of the newest test
+	Test      Try        `json:"test"` // the latest test
 }
 
-// Try is one request to the receiver. The zero value is none.
+// Try is one request to the receiver. The zero value means that there was none.
 type Try struct {
 	At      id.Instant `json:"at,omitzero"`
-	Status  int        `json:"status,omitzero"`  // 0: no answer
-	Trouble string     `json:"trouble,omitzero"` // "" for one that the receiver took
+	Status  int        `json:"status,omitzero"`  // 0 without a response
+	Trouble string     `json:"trouble,omitzero"` // "" if the receiver accepted it
 }
 
-// testRecord is the newest test delivery that a person asked for.
+// testRecord is the latest test delivery that a user requested.
 type testRecord struct {
 	AskedAt id.Instant `json:"asked_at"`
 }
 
 func sealContext(o id.Organization) string { return "stream-export\n" + o.String() }
 
-// SealedExport is where the address and the headers of an organization's export are.
+// SealedExport describes the record with the address and the headers of an organization's export.
 func SealedExport() seal.Record {
 	return seal.RecordOf(kindExport, "stream export", seal.ForOrganization(sealContext),
 		func(r *exportRecord) []*[]byte { return []*[]byte{&r.URL, &r.Headers} })
 }
 
-// ServiceRecords returns the records of the service's own partition that stand there for one of an
-// organization's records, for code that copies an organization: when its export is due.
+// ServiceRecords returns the due entry of an organization's export in the service's own partition. Code that copies an
+// organization uses it.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return follow.ServiceRecords(t, r, kindPosition, kindDue)
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindExport:   records.Check[exportRecord],

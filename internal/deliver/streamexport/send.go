@@ -16,13 +16,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// longestTold bounds for how long a receiver may put a try off by Retry-After.
-const longestTold = 24 * time.Hour
+// maxRetryAfter bounds how long a receiver may postpone the next request by Retry-After.
+const maxRetryAfter = 24 * time.Hour
 
-// pausedLook is how long a paused export is left alone.
+// pausedLook is the time until the next look at a paused export.
 const pausedLook = 10 * time.Minute
 
-// sendBatch sends the events behind a position (follow.Work).
+// sendBatch sends the events after a position (follow.Work).
 func (x *Exporter) sendBatch(ctx context.Context, b follow.Batch) (follow.Result, error) {
 	stored, err := x.exports.Get(ctx, b.Tenant, "")
 	if err != nil || !stored.Exists() {
@@ -48,14 +48,14 @@ func (x *Exporter) sendBatch(ctx context.Context, b follow.Batch) (follow.Result
 		}
 		x.metrics.note(&b, result)
 	} else {
-		x.metrics.forget(b.Tenant) // a pause is wanted, and no lag
+		x.metrics.forget(b.Tenant) // a pause is not a lag
 	}
 	if status.Value == before {
 		return result, nil
 	}
 	put, err := x.statuses.Put(status)
 	if err == nil {
-		put.If = storage.AnyVersion // the follower is the only writer, and a deletion ends it
+		put.If = storage.AnyVersion // the follower is the only writer, and a deletion ends the follower
 		result.Changes = append(result.Changes, put)
 	}
 	return result, err
@@ -72,7 +72,7 @@ type sending struct {
 	codec  codec
 }
 
-// openSending opens the address and the headers of an export.
+// openSending unseals the address and the headers of an export.
 func (x *Exporter) openSending(b follow.Batch, r *exportRecord, status *statusRecord) (*sending, error) {
 	sealed := sealContext(b.State.Identity().Organization)
 	address, err := x.Keyring.Open(sealed, r.URL)
@@ -99,7 +99,7 @@ func (x *Exporter) openSending(b follow.Batch, r *exportRecord, status *statusRe
 	return s, nil
 }
 
-// sendTest sends the test delivery that was asked for, if there is one.
+// sendTest sends the requested test delivery, if there is one.
 func (s *sending) sendTest(ctx context.Context) error {
 	asked, err := s.tests.Get(ctx, s.batch.Tenant, "")
 	if err != nil || asked.Value.AskedAt == 0 || asked.Value.AskedAt <= s.status.Test.At {
@@ -118,7 +118,7 @@ func (s *sending) sendTest(ctx context.Context) error {
 	return nil
 }
 
-// sendEvents sends the events of the batch, or the first ones if the receiver takes no larger request.
+// sendEvents sends the events of the batch, or only the first ones if the receiver does not accept a larger request.
 func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 	b := &s.batch
 	if len(b.Events) == 0 {
@@ -148,7 +148,7 @@ func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 	}
 }
 
-// noteTaken notes events that the receiver took or rejected for good.
+// noteTaken counts events that the receiver accepted or rejected permanently.
 func (s *sending) noteTaken(n int, try tried) {
 	rejected := min(max(try.rejected, 0), int64(n))
 	s.status.SuccessAt = try.At
@@ -162,14 +162,15 @@ func (s *sending) noteTaken(n int, try tried) {
 // tried is the result of one request.
 type tried struct {
 	Try
-	rejected int64 // log records, of a request that was taken
+	rejected int64 // log records of an accepted request
 }
 
-// noAnswer is the message for every receiver that gave no answer, for any reason: the author of
-// an address must not learn which names and addresses the operator's own network has.
+// noAnswer is the message for every receiver that did not respond, for any reason: the author of an address must not
+// learn which names and addresses exist in the operator's network.
 const noAnswer = "no answer"
 
-// post makes one request. The error is that of a context that ended: it counts as no try.
+// post sends one request. If its context has ended, it returns the context's error, and this does not count as an
+// attempt.
 func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Duration, err error) {
 	t.At = s.currentTime()
 	answer, err := s.Caller.Post(ctx, s.url, s.header, body)
@@ -183,7 +184,7 @@ func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Dur
 		return t, 0, nil
 	case !taken:
 		t.Trouble = fmt.Sprintf("answered %d", answer.Status)
-		told = min(header.RetryAfter(answer.Header, s.Clock()), longestTold)
+		told = min(header.RetryAfter(answer.Header, s.Clock()), maxRetryAfter)
 	default:
 		t.rejected = s.codec.rejectedRecords(answer.Body)
 	}
@@ -191,8 +192,8 @@ func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Dur
 	return t, told, nil
 }
 
-// lagOf returns how far an export is behind after a batch.
-func lagOf(b *follow.Batch, r follow.Result) follow.Lag {
+// lagAfter returns how far an export is behind after a batch.
+func lagAfter(b *follow.Batch, r follow.Result) follow.Lag {
 	lag := follow.Lag{}
 	if size := b.State.Size(); b.State.Identity().Origin == r.Next.Origin && size > r.Next.Next {
 		lag.Events = size - r.Next.Next

@@ -30,19 +30,18 @@ const (
 	EncodingJSON     Encoding = "json"
 )
 
-// Request is an export as a person wants it. It replaces the one before.
+// Request is the requested state of an export. It replaces the previous one.
 type Request struct {
 	URL      string
 	Format   Format
-	Encoding Encoding          // "": protobuf
-	Headers  map[string]string // nil: those of before
+	Encoding Encoding          // "" means protobuf
+	Headers  map[string]string // nil keeps the previous ones
 	Payloads bool
 	Paused   bool
 	From     From
 }
 
-// From is where an export goes on. The zero value is at its position, or at the newest event for a
-// new export.
+// From is where an export continues. The zero value means its position, or the latest event for a new export.
 type From struct {
 	Newest bool
 	Index  *id.Index
@@ -56,7 +55,7 @@ const (
 	maxHeaderValue = 4096
 )
 
-// checkRequest returns fault.Invalid for a member that no export can have.
+// checkRequest returns fault.Invalid if a member is not allowed.
 func (x *Exporter) checkRequest(r *Request) error {
 	if len(r.URL) > maxURL {
 		return fault.New(fault.Invalid, "url must be a public https address of at most 2048 bytes")
@@ -76,7 +75,7 @@ func (x *Exporter) checkRequest(r *Request) error {
 	return checkHeaders(r.Headers)
 }
 
-// ownHeaders are those that the export sets itself, or that are about the connection.
+// ownHeaders are the headers that the export sets itself or that concern the connection.
 func ownHeaders() []string {
 	return []string{"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect",
 		"Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
@@ -103,7 +102,7 @@ func checkHeaders(all map[string]string) error {
 	return nil
 }
 
-// sameHost reports whether two addresses go to the same scheme, host and port.
+// sameHost reports whether two addresses have the same scheme, host and port.
 func sameHost(a, b string) bool {
 	one, errOne := url.Parse(a)
 	other, errOther := url.Parse(b)

@@ -1,20 +1,20 @@
-// Package streamexport sends the events of an organization to one receiver of its own, as OCSF API
-// Activity or CloudEvents, by OTLP/HTTP logs.
+// Package streamexport sends the events of an organization to one receiver, as OCSF API Activity or CloudEvents, by
+// OTLP/HTTP logs. It hides the formats, the requests and the retries.
 //
 // Invariants:
 //
-//   - Events are sent in their order and at least once. The position moves after the receiver has
-//     taken a batch, so a crash between the two sends the batch again. No failure moves the position,
-//     however long it lasts: a person may move it.
-//   - Records that the receiver rejects in an answer of success (partial success) are counted and not
-//     sent again, as OTLP demands.
-//   - A batch has at most 512 events or about 1 MiB of their texts, and less after an answer 413.
-//   - Requests go out through package egress alone. Redirects are failures.
-//   - Payloads are sent only where an organization asked for them.
-//   - The address and the headers are sealed. Values of headers are never shown, and they do not
-//     follow a change of the address to another host.
-//   - A receiver without an answer is told by one word, and tests are made in the background. So the
-//     author of an address does not learn which names the operator's network has.
+//   - Events are sent in order and at least once. The position moves after the receiver has accepted a batch, so a
+//     crash between the two repeats the batch. No failure moves the position, however long it lasts: only a user can
+//     move it.
+//   - Records that the receiver rejects in a successful response (partial success) are counted and not sent again, as
+//     OTLP demands.
+//   - A batch has at most 512 events or about 1 MiB of text, and less after a response 413.
+//   - Requests are sent only by package egress. Redirects are failures.
+//   - Payloads are sent only if the organization asked for them.
+//   - The address and the headers are sealed. Values of headers are never shown, and they are not kept if the address
+//     changes to another host.
+//   - All failures without a response have the same message, and tests run in the background. So the author of an
+//     address does not learn which names the operator's network has.
 //   - A change of the export is an event of the organization's ledger.
 package streamexport
 
@@ -50,14 +50,14 @@ type Options struct {
 	Ledgers *log.Ledgers
 	Keyring *seal.Keyring
 	Caller  Caller
-	Events  *sysevent.Appender // states changes
+	Events  *sysevent.Appender // records changes
 
-	Pace    *quota.Quota          // of changes; nil: none
+	Pace    *quota.Quota          // of changes; nil: not bounded
 	Clock   func() time.Time      // default: time.Now
-	Metrics prometheus.Registerer // default: none
+	Metrics prometheus.Registerer // default: not registered
 }
 
-// Exporter is the exports of all organizations. Its methods may be called concurrently.
+// Exporter contains the exports of all organizations. Its methods may be called concurrently.
 type Exporter struct {
 	Options
 	exports  records.Store[exportRecord]
@@ -92,10 +92,10 @@ func New(o Options) *Exporter {
 	return x
 }
 
-// Run sends events until ctx ends. It returns when no request is under way any more.
+// Run sends events until ctx ends. It returns when no request is in flight.
 func (x *Exporter) Run(ctx context.Context, logger *slog.Logger) { x.follower.Run(ctx, logger) }
 
-// Sweep begins the requests that are due, as far as there is room.
+// Sweep starts the requests that are due, as far as there are slots.
 func (x *Exporter) Sweep(ctx context.Context, logger *slog.Logger) error {
 	return x.follower.Sweep(ctx, logger)
 }
@@ -105,5 +105,5 @@ func (x *Exporter) FurthestBehind(n int) []id.Tenant { return x.metrics.furthest
 
 func (x *Exporter) currentTime() id.Instant { return id.InstantOf(x.Clock()) }
 
-// unreadableMessage is the message for a client when records of exports can't be read.
+// unreadableMessage is the message for clients if records of exports cannot be read.
 const unreadableMessage = "The stream export can't be read"

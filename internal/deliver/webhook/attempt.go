@@ -13,46 +13,46 @@ import (
 )
 
 const (
-	// kindAttempt has the newest tries of each endpoint, by its id and a place in a ring: the newest
-	// one overwrites the oldest one, so that a reader meets no deleted keys.
+	// kindAttempt contains the latest attempts of each endpoint, by its ID and a position in a ring. The latest attempt
+	// overwrites the oldest one, so that readers meet no deleted keys.
 	kindAttempt storage.Kind = "webhook_attempt"
-	// kindHealth has one record for each endpoint whose last try failed, by its id.
+	// kindHealth has one record for each endpoint whose last attempt failed, by its ID.
 	kindHealth storage.Kind = "webhook_health"
 )
 
-// maxAttempts is how many tries of an endpoint are kept: the newest.
+// maxAttempts is the number of attempts of an endpoint that are kept.
 const maxAttempts = 50
 
-// longestFailure is how long tries may fail with no success between before the endpoint is disabled.
+// longestFailure is the time after which an endpoint is disabled if no attempt succeeds.
 const longestFailure = 5 * 24 * time.Hour
 
-// failureGap is the pause after which a failure begins a new series: it is longer than the longest
-// pause between two tries of one delivery.
+// failureGap is the pause after which a failure starts a new series. It is longer than the longest pause between two
+// attempts of one delivery.
 const failureGap = 2 * 24 * time.Hour
 
-// Attempt is one try to deliver to an endpoint.
+// Attempt is one attempt to deliver to an endpoint.
 type Attempt struct {
-	Number     uint64     `json:"number"` // rises with each try of the endpoint
+	Number     uint64     `json:"number"` // increases with each attempt of the endpoint
 	Delivery   ID         `json:"delivery_id"`
 	Type       string     `json:"type"`
 	At         id.Instant `json:"at"`
 	Try        int        `json:"try"`
-	Status     int        `json:"status,omitzero"`      // 0: no answer
-	DurationMS int64      `json:"duration_ms,omitzero"` // only with an answer, because a pause tells of networks
-	Trouble    string     `json:"trouble,omitzero"`     // "" for one that was delivered
+	Status     int        `json:"status,omitzero"`      // 0 without a response
+	DurationMS int64      `json:"duration_ms,omitzero"` // only with a response, because a duration reveals facts about networks
+	Trouble    string     `json:"trouble,omitzero"`     // "" if it was delivered
 }
 
 type healthRecord struct {
 	FailingSince id.Instant `json:"failing_since"`
-	FailedAt     id.Instant `json:"failed_at"` // the newest failure
+	FailedAt     id.Instant `json:"failed_at"` // the latest failure
 }
 
 func attemptsOf(name EndpointID) records.Range {
 	return records.Range{Begin: string(name) + "/", End: string(name) + "0"}
 }
 
-// Attempts returns the newest tries of an endpoint, newest first; none for an endpoint that the
-// organization does not have.
+// Attempts returns the latest attempts of an endpoint, latest first. It returns none if the organization has no such
+// endpoint.
 func (o *Sender) Attempts(ctx context.Context, t id.Tenant, name EndpointID) ([]Attempt, error) {
 	found, err := o.attempts.List(ctx, t, attemptsOf(name), maxAttempts)
 	all := make([]Attempt, len(found))
@@ -63,16 +63,16 @@ func (o *Sender) Attempts(ctx context.Context, t id.Tenant, name EndpointID) ([]
 	return all, err
 }
 
-// numbered is an endpoint whose tries are numbered.
+// numbered identifies an endpoint whose attempts are numbered.
 type numbered struct {
 	tenant   id.Tenant
 	endpoint EndpointID
 }
 
-// maxNumbered bounds Sender.numbers; a forgotten number is read again.
+// maxNumbered bounds Sender.numbers. A forgotten number is read again.
 const maxNumbered = 4096
 
-// takeNumber returns the number of an endpoint's next try.
+// takeNumber returns the number of an endpoint's next attempt.
 func (o *Sender) takeNumber(ctx context.Context, t id.Tenant, endpoint EndpointID) (uint64, error) {
 	key := numbered{t, endpoint}
 	o.mu.Lock()
@@ -97,7 +97,7 @@ func (o *Sender) takeNumber(ctx context.Context, t id.Tenant, endpoint EndpointI
 	return o.numbers[key], nil
 }
 
-// logAttempt returns the changes that log a try, and whether the endpoint has failed for too long.
+// logAttempt returns the changes that record an attempt, and whether the endpoint has failed for too long.
 func (o *Sender) logAttempt(
 	ctx context.Context, t id.Tenant, endpoint EndpointID, a Attempt,
 ) (changes []storage.Change, failed bool, err error) {
@@ -117,7 +117,7 @@ func (o *Sender) logAttempt(
 	return append(health, put), failed, err
 }
 
-// moveHealth returns the changes of an endpoint's health by one try.
+// moveHealth returns the changes of an endpoint's health after an attempt.
 func (o *Sender) moveHealth(
 	ctx context.Context, t id.Tenant, endpoint EndpointID, a Attempt,
 ) (changes []storage.Change, failed bool, err error) {

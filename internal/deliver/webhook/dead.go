@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// MaxDead is how many dead letters of an organization are kept: the newest.
+// MaxDead is the number of dead letters of an organization that are kept.
 const MaxDead = 1000
 
 // DeadLetter is a delivery that was given up.
@@ -47,8 +47,8 @@ func (o *Sender) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 	return letters, err
 }
 
-// Replay makes a delivery of a dead letter again, with all its tries;
-// fault.NotFound when there is no such letter.
+// Replay turns a dead letter into a delivery with all its attempts again. It returns fault.NotFound if there is no such
+// letter.
 func (o *Sender) Replay(ctx context.Context, t id.Tenant, name ID) error {
 	dead, err := o.dead.Get(ctx, t, string(name))
 	if err != nil {

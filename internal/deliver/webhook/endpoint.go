@@ -25,10 +25,10 @@ const (
 	maxAgentID        = 128 // bytes
 )
 
-// EndpointID names an endpoint of an organization.
+// EndpointID identifies an endpoint of an organization.
 type EndpointID string
 
-// Format is the form of the bodies that an endpoint gets.
+// Format is the form of the bodies that an endpoint receives.
 type Format string
 
 // The formats.
@@ -37,14 +37,14 @@ const (
 	FormatSlack    Format = "slack"    // one member, text
 )
 
-// Reason says why an endpoint is disabled; "" for one that is active.
+// Reason is why an endpoint is disabled, or "" if it is active.
 type Reason string
 
 // The reasons.
 const (
-	ByPerson   Reason = "person"   // a person of the organization switched it off
-	ByReceiver Reason = "gone"     // the receiver answered 410
-	ByFailures Reason = "failures" // no try got through for five days
+	ByPerson   Reason = "person"   // a user of the organization disabled it
+	ByReceiver Reason = "gone"     // the receiver responded with 410
+	ByFailures Reason = "failures" // no attempt succeeded for five days
 )
 
 // Endpoint is a receiver of an organization's notices.
@@ -62,7 +62,7 @@ type Endpoint struct {
 	Secret       string      // whsec_ and base64 of 32 bytes; set only by the calls that generate it
 	Former       []FormerKey // former keys that still sign, oldest first
 	Disabled     Reason
-	FailingSince id.Instant // the first of the tries that failed with no success since; 0: none
+	FailingSince id.Instant // the first failure since the last success; 0 if none
 	CreatedAt    id.Instant
 	CreatedBy    string
 }
@@ -74,7 +74,7 @@ type FormerKey struct {
 	Until     id.Instant `json:"until"`
 }
 
-// EndpointPatch is a new endpoint or a change of one. Members that are nil stay as they are.
+// EndpointPatch is a new endpoint or a change of one. Members that are nil stay unchanged.
 type EndpointPatch struct {
 	Name   *string
 	URL    *string
@@ -85,7 +85,7 @@ type EndpointPatch struct {
 	Active *bool
 }
 
-// noticeTypes are the types of notices that endpoints get, by family.
+// noticeTypes are the types of notices for endpoints, by family.
 func noticeTypes() map[string][]string {
 	return map[string][]string{
 		"approval": {"pending", "approved", "denied", "consumed", "expired", "cancelled", "revoked", "invalidated"},
@@ -97,7 +97,7 @@ func noticeTypes() map[string][]string {
 	}
 }
 
-// testType is the type of test deliveries. Every endpoint gets those that are made for it.
+// testType is the type of test deliveries. An endpoint always receives the ones that are created for it.
 const testType = "webhook.test"
 
 func isNoticeType(s string) bool {
@@ -106,13 +106,13 @@ func isNoticeType(s string) bool {
 	return slices.Contains(names, name) || name == "*" && len(names) > 0
 }
 
-// matches reports whether an endpoint wants a notice.
+// matches reports whether an endpoint selects a notice.
 func (r *endpointRecord) matches(m *Message) bool {
 	family, _, _ := strings.Cut(m.Type, ".")
 	if !slices.Contains(r.Events, m.Type) && !slices.Contains(r.Events, family+".*") {
 		return false
 	}
-	if family == "plan" || family == "ledger" { // of no agent and no tool
+	if family == "plan" || family == "ledger" { // without agent and tool
 		return true
 	}
 	if len(r.Agents) > 0 && !slices.Contains(r.Agents, m.Agent) {
@@ -122,7 +122,7 @@ func (r *endpointRecord) matches(m *Message) bool {
 	return len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, fits)
 }
 
-// checkPatch returns fault.Invalid for a member that no endpoint can have.
+// checkPatch returns fault.Invalid if a member is not allowed.
 func (o *Sender) checkPatch(p EndpointPatch) error {
 	if p.Name != nil && !textcheck.Name(*p.Name, 0, maxEndpointName) {
 		return fault.New(fault.Invalid, "name must have at most 100 characters and no control characters")
@@ -165,7 +165,7 @@ func (p EndpointPatch) checkFilters() error {
 	return checkEach("agents", *p.Agents, wellFormed, "is not an agent id")
 }
 
-// checkEach returns fault.Invalid for the first element that is not good, and names its place.
+// checkEach returns fault.Invalid for the first element that is not valid, with its index.
 func checkEach[T any](member string, all []T, good func(T) bool, message string) error {
 	for i, one := range all {
 		if !good(one) {
@@ -175,9 +175,9 @@ func checkEach[T any](member string, all []T, good func(T) bool, message string)
 	return nil
 }
 
-// keyIDOf names the public key of an endpoint.
-func keyIDOf(public string) string {
-	raw, _ := base64.StdEncoding.DecodeString(public) // a key that is no base64 gets a name too
+// keyIDFor returns the ID of a public key.
+func keyIDFor(public string) string {
+	raw, _ := base64.StdEncoding.DecodeString(public) // a key that is not base64 gets an ID too
 	sum := sha256.Sum256(raw)
 	return "whk_" + hex.EncodeToString(sum[:8])
 }

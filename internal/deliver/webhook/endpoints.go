@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindEndpoints has one record in an organization's partition, under key "": all its endpoints.
+// kindEndpoints has one record in an organization's partition, under the key "", with all its endpoints.
 const kindEndpoints storage.Kind = "webhook_endpoints"
 
 type endpointsRecord struct {
@@ -25,7 +25,7 @@ type endpointsRecord struct {
 type endpointRecord struct {
 	ID     EndpointID `json:"id"`
 	Name   string     `json:"name,omitzero"`
-	URL    []byte     `json:"url"`  // sealed, because an address may hold a secret
+	URL    []byte     `json:"url"`  // sealed, because an address may contain a secret
 	Lane   string     `json:"lane"` // of the receiver: receiverAddress
 	Events []string   `json:"events"`
 	Tools  []string   `json:"tools,omitempty"`
@@ -72,7 +72,7 @@ func (r *endpointsRecord) indexOf(name EndpointID) int {
 	return slices.IndexFunc(r.Endpoints, func(e endpointRecord) bool { return e.ID == name })
 }
 
-// toEndpoint returns the part of an endpoint that may be shown. Its address is opened.
+// toEndpoint returns the public part of an endpoint, with its unsealed address.
 func (o *Sender) toEndpoint(organization id.Organization, r *endpointRecord) (Endpoint, error) {
 	address, err := o.keyring.Open(endpointContext(organization), r.URL)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *Sender) toEndpoint(organization id.Organization, r *endpointRecord) (En
 	}
 	return Endpoint{
 		ID: r.ID, Name: r.Name, URL: string(address), Events: r.Events, Tools: r.Tools, Agents: r.Agents,
-		Format: r.Format, KeyID: keyIDOf(r.Public), PublicKey: publicPrefix + r.Public, HasSecret: len(r.Secret) > 0,
+		Format: r.Format, KeyID: keyIDFor(r.Public), PublicKey: publicPrefix + r.Public, HasSecret: len(r.Secret) > 0,
 		Former: describeFormer(stillSigning(r.Former, o.currentTime())), Disabled: r.Disabled,
 		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy,
 	}, nil
@@ -89,7 +89,7 @@ func (o *Sender) toEndpoint(organization id.Organization, r *endpointRecord) (En
 func describeFormer(all []formerKeys) []FormerKey {
 	shown := make([]FormerKey, len(all))
 	for i, f := range all {
-		shown[i] = FormerKey{KeyID: keyIDOf(f.Public), PublicKey: publicPrefix + f.Public, Until: f.Until}
+		shown[i] = FormerKey{KeyID: keyIDFor(f.Public), PublicKey: publicPrefix + f.Public, Until: f.Until}
 	}
 	return shown
 }
@@ -117,7 +117,7 @@ func (o *Sender) Endpoints(ctx context.Context, t id.Tenant, organization id.Org
 	return all, nil
 }
 
-// Endpoint returns one endpoint; fault.NotFound when the organization has none of that id.
+// Endpoint returns one endpoint. It returns fault.NotFound if the organization has no endpoint with this ID.
 func (o *Sender) Endpoint(
 	ctx context.Context, t id.Tenant, organization id.Organization, name EndpointID,
 ) (Endpoint, error) {
@@ -135,9 +135,8 @@ func (o *Sender) Endpoint(
 
 func errNoEndpoint() error { return fault.New(fault.NotFound, "Not found") }
 
-// CreateEndpoint makes an endpoint with its own key and secret and states it (ledger_webhook_created). The result
-// contains the secret, which is shown only this once.
-// fault.Conflict when the organization has MaxEndpoints.
+// CreateEndpoint creates an endpoint with its own key and secret and records it (ledger_webhook_created). The result
+// contains the secret, which is shown only this once. It returns fault.Conflict if the organization has MaxEndpoints.
 func (o *Sender) CreateEndpoint(
 	ctx context.Context, t id.Tenant, principal string, p EndpointPatch,
 ) (made Endpoint, err error) {
@@ -190,7 +189,7 @@ func (o *Sender) newEndpoint(
 	}, secret, nil
 }
 
-// applyPatch changes an endpoint and returns the names of the members that are changed.
+// applyPatch changes an endpoint and returns the names of the members that changed.
 func (o *Sender) applyPatch(
 	organization id.Organization, e *endpointRecord, p EndpointPatch,
 ) (names []string, err error) {
@@ -219,21 +218,21 @@ func (o *Sender) applyPatch(
 		e.Format, names = *p.Format, append(names, "format")
 	}
 	if p.Active != nil && *p.Active != (e.Disabled == "") {
-		e.Disabled, names = reasonOf(*p.Active), append(names, "active")
+		e.Disabled, names = reasonFor(*p.Active), append(names, "active")
 	}
 	return names, nil
 }
 
-// reasonOf is the reason of an endpoint that a person switched on or off.
-func reasonOf(active bool) Reason {
+// reasonFor returns the reason of an endpoint that a user enabled or disabled.
+func reasonFor(active bool) Reason {
 	if active {
 		return ""
 	}
 	return ByPerson
 }
 
-// ChangeEndpoint changes an endpoint and states it (ledger_webhook_changed). Deliveries that wait
-// go to the new address. fault.NotFound when the organization has none of that id.
+// ChangeEndpoint changes an endpoint and records it (ledger_webhook_changed). Waiting deliveries go to the new address.
+// It returns fault.NotFound if the organization has no endpoint with this ID.
 func (o *Sender) ChangeEndpoint(
 	ctx context.Context, t id.Tenant, principal string, name EndpointID, p EndpointPatch,
 ) (changed Endpoint, err error) {
@@ -256,7 +255,7 @@ func (o *Sender) ChangeEndpoint(
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(names, "active") || slices.Contains(names, "url") { // the failures so far count no more
+		if slices.Contains(names, "active") || slices.Contains(names, "url") { // previous failures no longer count
 			changes = append(changes, storage.Change{Kind: kindHealth, Key: string(name), If: storage.AnyVersion})
 		}
 		ended := len(names) == 1 && p.Active != nil && !*p.Active
@@ -269,8 +268,8 @@ func (o *Sender) ChangeEndpoint(
 	return o.Endpoint(ctx, t, organization, name)
 }
 
-// DeleteEndpoint ends an endpoint with its log and states it (ledger_webhook_deleted). Its
-// deliveries that wait are dropped when they are due.
+// DeleteEndpoint deletes an endpoint with its attempts and records it (ledger_webhook_deleted). Its waiting deliveries
+// are dropped when they are due.
 func (o *Sender) DeleteEndpoint(ctx context.Context, t id.Tenant, principal string, name EndpointID) error {
 	rest, err := o.attempts.List(ctx, t, attemptsOf(name), maxAttempts)
 	if err != nil {
@@ -292,8 +291,7 @@ func (o *Sender) DeleteEndpoint(ctx context.Context, t id.Tenant, principal stri
 	})
 }
 
-// disableEndpoint switches an active endpoint off and states it (ledger_webhook_disabled), as the
-// service's own finding.
+// disableEndpoint disables an active endpoint and records it (ledger_webhook_disabled), in the name of the service.
 func (o *Sender) disableEndpoint(ctx context.Context, t id.Tenant, name EndpointID, why Reason) error {
 	return o.changeEndpoints(ctx, t, sysevent.Operator, func(s *log.State, r *endpointsRecord) (*statement, error) {
 		at := r.indexOf(name)
@@ -311,7 +309,7 @@ func (o *Sender) disableEndpoint(ctx context.Context, t id.Tenant, name Endpoint
 	})
 }
 
-// mailDisabled returns the changes that tell people of an endpoint that is being disabled.
+// mailDisabled returns the changes that report a disabled endpoint by mail.
 func (o *Sender) mailDisabled(ctx context.Context, t id.Tenant, e *Endpoint, why Reason) ([]storage.Change, error) {
 	if o.mail == nil {
 		return nil, nil
@@ -323,16 +321,16 @@ func (o *Sender) mailDisabled(ctx context.Context, t id.Tenant, e *Endpoint, why
 	return o.mail.EndpointMail(ctx, t, DisabledEndpoint{ID: e.ID, Host: u.Host, Why: why})
 }
 
-// statement is the statement of a change of endpoints.
+// statement describes a change of endpoints.
 type statement struct {
 	kind    sysevent.Kind
 	payload map[string]any
-	paced   bool             // whether it counts for the pace of changes
+	paced   bool             // counts toward the pace of changes
 	changes []storage.Change // of other records
 }
 
-// changeEndpoints changes an organization's endpoints in the append of the statement that change
-// returns. With none, nothing changes.
+// changeEndpoints changes an organization's endpoints in the append of the statement that change returns. If it returns
+// no statement, nothing changes.
 func (o *Sender) changeEndpoints(
 	ctx context.Context, t id.Tenant, principal string,
 	change func(*log.State, *endpointsRecord) (*statement, error),
@@ -373,8 +371,8 @@ func (o *Sender) countStatement(ctx context.Context, t id.Tenant) ([]storage.Cha
 	return o.pace.CountStatement(ctx, t)
 }
 
-// TestEndpoint makes a test delivery to one endpoint, also to one that is disabled, and returns its
-// id. It is tried once.
+// TestEndpoint creates a test delivery to one endpoint, even if it is disabled, and returns its ID. It is attempted
+// once.
 func (o *Sender) TestEndpoint(
 	ctx context.Context, t id.Tenant, organization id.Organization, name EndpointID,
 ) (ID, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Gone tells what was erased.
+// Gone reports what was erased.
 type Gone interface {
 	// EventErased reports whether the envelope of an event of the organization's log is gone.
 	EventErased(ctx context.Context, t id.Tenant, at id.Index) (bool, error)
@@ -23,17 +23,17 @@ type Gone interface {
 	ApprovalErased(ctx context.Context, t id.Tenant, approval string) (bool, error)
 }
 
-// eraseTries bounds how often the erasure of one delivery is tried anew, because the delivery moved.
+// eraseTries bounds the retries of the erasure of one delivery that changes at the same time.
 const eraseTries = 8
 
-// EraseTexts takes the texts of erased envelopes and payloads out of the deliveries and dead letters of an
-// organization, and returns how many it changed. Notices that are being made meanwhile are made anew,
-// from what is there now. A request that is under way is not called back.
+// EraseTexts removes the texts of erased envelopes and payloads from the deliveries and dead letters of an
+// organization, and returns the number of changed ones. Notices that are being created at the same time are created
+// again from the current content. A request in flight is not cancelled.
 func (o *Sender) EraseTexts(ctx context.Context, t id.Tenant, gone Gone) (changed int, err error) {
 	if err := o.fencePositions(ctx, t); err != nil {
 		return 0, err
 	}
-	// A delivery may become a dead letter meanwhile, and a dead letter a delivery: so three passes.
+	// A delivery may become a dead letter in the meantime, and a dead letter a delivery, so there are three passes.
 	for _, store := range []records.Store[delivery]{o.deliveries, o.dead, o.deliveries} {
 		for d, err := range store.Scan(ctx, t, records.Range{}, records.All) {
 			if err != nil {
@@ -51,7 +51,7 @@ func (o *Sender) EraseTexts(ctx context.Context, t id.Tenant, gone Gone) (change
 	return changed, nil
 }
 
-// fencePositions makes all notices of events that are being made come again.
+// fencePositions causes all notices of events that are being created to be created again.
 func (o *Sender) fencePositions(ctx context.Context, t id.Tenant) error {
 	if o.follower == nil {
 		return nil
@@ -68,7 +68,7 @@ func (o *Sender) fencePositions(ctx context.Context, t id.Tenant) error {
 	return nil
 }
 
-// eraseFrom writes one delivery without the texts that are gone. One that moved meanwhile is read again.
+// eraseFrom writes one delivery without the erased texts. If it changed in the meantime, it is read again.
 func (o *Sender) eraseFrom(
 	ctx context.Context, store records.Store[delivery], t id.Tenant, d records.Versioned[delivery], gone Gone,
 ) (changed bool, err error) {
@@ -97,7 +97,7 @@ func (o *Sender) eraseFrom(
 	return false, errUnreadable("erase from delivery", storage.ErrStale)
 }
 
-// bodyWithout returns the body of a delivery without what is gone, nil when the body stays as it is.
+// bodyWithout returns the body of a delivery without the erased texts, or nil if the body does not change.
 func bodyWithout(ctx context.Context, t id.Tenant, name ID, d *delivery, gone Gone) (jsontext.Value, error) {
 	if at, of := indexOfNotice(name, d); of {
 		return bodyOfEvent(ctx, t, at, d, gone)
@@ -113,7 +113,7 @@ func bodyWithout(ctx context.Context, t id.Tenant, name ID, d *delivery, gone Go
 	return body, err
 }
 
-// indexOfNotice returns the log index that the id of a notice of an event ends in (addNotice).
+// indexOfNotice returns the log index at the end of the ID of an event's notice (addNotice).
 func indexOfNotice(name ID, d *delivery) (at id.Index, of bool) {
 	place, of := strings.CutSuffix(string(name), "_"+strings.ReplaceAll(d.Type, ".", "_"))
 	switch d.Type {
@@ -128,8 +128,8 @@ func indexOfNotice(name ID, d *delivery) (at id.Index, of bool) {
 	return id.Index(n), err == nil
 }
 
-// bodyOfEvent is bodyWithout of a notice of an event. The principal is all that it has of the envelope
-// alone. A notice of a predecessor's event of that index loses the principal too.
+// bodyOfEvent is bodyWithout for a notice of an event. The principal is the only text that it contains of the envelope.
+// A notice of a predecessor's event at that index loses the principal too.
 func bodyOfEvent(ctx context.Context, t id.Tenant, at id.Index, d *delivery, gone Gone) (jsontext.Value, error) {
 	if !bytes.Contains(d.Body, []byte(`"actor_principal":"`)) {
 		return nil, nil
@@ -149,8 +149,8 @@ func bodyOfEvent(ctx context.Context, t id.Tenant, at id.Index, d *delivery, gon
 	return json.Marshal(body)
 }
 
-// cutDetail cuts the detail out of a Slack message (slackBody) about an approval. shows is false for other
-// bodies. Backquotes of the detail are escaped, so its end is the first mark behind its begin.
+// cutDetail removes the detail from a Slack message (slackBody) about an approval. shows is false for other bodies.
+// Backquotes in the detail are escaped, so it ends at the first mark after its start.
 func cutDetail(body []byte) (before, approval, after string, shows bool) {
 	var message struct {
 		Text string `json:"text"`

@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// kindPosition has the position (package follow) of each endpoint that wants notices of events, of
-	// the plan or of the ledger, by its id.
+	// kindPosition has the position (package follow) of each endpoint that selects notices of events, the plan or the
+	// ledger, by its ID.
 	kindPosition storage.Kind = "webhook_position"
 	// kindPositionDue has the due entries of the positions, in the service's own partition.
 	kindPositionDue storage.Kind = "webhook_position_due"
-	// kindTold has the notices of plan and ledger that an endpoint got, by its id.
-	kindTold storage.Kind = "webhook_told"
+	// kindNotified has the notices of plan and ledger that an endpoint has received, by its ID.
+	kindNotified storage.Kind = "webhook_told"
 )
 
-// The types of notices that are made behind a position.
+// The types of notices that are created at a position.
 const (
 	typeStored    = "event.stored"
 	typeDenied    = "decision.denied"
@@ -41,10 +41,10 @@ const (
 	typeFault     = "ledger.fault"
 )
 
-// maxWaiting bounds the notices of events that wait for one endpoint. Beyond it the position waits.
+// maxWaiting bounds the notices of events that wait for one endpoint. If it is reached, the position waits.
 const maxWaiting = 1000
 
-// The pauses of a position whose endpoint has too many notices that wait, and of one that is disabled.
+// The pauses of a position whose endpoint has too many waiting notices, and of a position whose endpoint is disabled.
 const (
 	fullPause     = 10 * time.Second
 	disabledPause = 10 * time.Minute
@@ -56,7 +56,7 @@ const (
 	maxBatchBytes  = 1 << 20
 )
 
-// followsEvents reports whether an endpoint wants notices that are made behind a position.
+// followsEvents reports whether an endpoint selects notices that are created at a position.
 func (r *endpointRecord) followsEvents() bool {
 	return slices.ContainsFunc(r.Events, func(name string) bool {
 		family, _, _ := strings.Cut(name, ".")
@@ -64,8 +64,8 @@ func (r *endpointRecord) followsEvents() bool {
 	})
 }
 
-// followChanges returns the changes of an endpoint's position that a change of the endpoint makes. A
-// new position, and that of an endpoint that is switched on again, is behind the newest event.
+// followChanges returns the changes of an endpoint's position for a change of the endpoint. A new position, and the
+// position of an endpoint that is enabled again, is after the latest event.
 func (o *Sender) followChanges(
 	ctx context.Context, t id.Tenant, s *log.State, e *endpointRecord, restart bool,
 ) ([]storage.Change, error) {
@@ -86,16 +86,16 @@ func (o *Sender) followChanges(
 	return nil, nil
 }
 
-// unfollowChanges returns the changes that end an endpoint's position.
+// unfollowChanges returns the changes that delete an endpoint's position.
 func (o *Sender) unfollowChanges(name EndpointID) []storage.Change {
 	if o.follower == nil {
 		return nil
 	}
-	told := storage.Change{Kind: kindTold, Key: string(name), If: storage.AnyVersion}
-	return []storage.Change{o.follower.Remove(string(name)), told}
+	notified := storage.Change{Kind: kindNotified, Key: string(name), If: storage.AnyVersion}
+	return []storage.Change{o.follower.Remove(string(name)), notified}
 }
 
-// writeNotices makes the deliveries of one endpoint for the events behind its position (follow.Work).
+// writeNotices creates the deliveries of one endpoint for the events after its position (follow.Work).
 func (o *Sender) writeNotices(ctx context.Context, b follow.Batch) (follow.Result, error) {
 	stored, err := o.endpoints.Get(ctx, b.Tenant, "")
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *Sender) writeNotices(ctx context.Context, b follow.Batch) (follow.Resul
 	if e.Disabled != "" {
 		return follow.Result{Next: b.Position.Cursor, Pause: disabledPause}, nil
 	}
-	room, err := o.roomFor(ctx, b.Tenant, e.ID)
+	room, err := o.capacityFor(ctx, b.Tenant, e.ID)
 	if err != nil {
 		return follow.Result{}, err
 	}
@@ -130,11 +130,11 @@ func (o *Sender) writeNotices(ctx context.Context, b follow.Batch) (follow.Resul
 	return result, err
 }
 
-// noticePrefix begins the ids of an endpoint's notices that are made behind its position.
+// noticePrefix is the prefix of the IDs of notices that are created at a position.
 func noticePrefix(name EndpointID) string { return string(name) + "_" }
 
-// roomFor returns how many more notices of events may wait for an endpoint.
-func (o *Sender) roomFor(ctx context.Context, t id.Tenant, name EndpointID) (int, error) {
+// capacityFor returns how many more notices of events may wait for an endpoint.
+func (o *Sender) capacityFor(ctx context.Context, t id.Tenant, name EndpointID) (int, error) {
 	begin := noticePrefix(name)
 	waiting, err := o.records.Scan(ctx, t, kindDelivery, begin, begin[:len(begin)-1]+"`", maxWaiting)
 	if err != nil {
@@ -143,24 +143,24 @@ func (o *Sender) roomFor(ctx context.Context, t id.Tenant, name EndpointID) (int
 	return maxWaiting - len(waiting), nil
 }
 
-// notices gathers the deliveries of one endpoint for one batch.
+// notices collects the deliveries of one endpoint for one batch.
 type notices struct {
 	*Sender
 	batch    *follow.Batch
 	endpoint *endpointRecord
-	next     follow.Cursor // behind the last event whose notices are made
+	next     follow.Cursor // after the last event whose notices are created
 	changes  []storage.Change
 	entries  []schedule.Entry
 }
 
-// addEvents adds the notices of the batch's events, as far as there is room.
+// addEvents adds the notices of the batch's events, as far as the capacity allows.
 func (n *notices) addEvents(room int) error {
 	for _, stored := range n.batch.Events {
 		e, err := follow.ReadEvent(stored)
 		if err != nil {
 			return err
 		}
-		all, err := messagesOf(&e)
+		all, err := messagesFor(&e)
 		if err != nil {
 			return err
 		}
@@ -179,8 +179,7 @@ func (n *notices) addEvents(room int) error {
 	return nil
 }
 
-// addNotice adds a delivery whose id follows from its place. So work that comes again makes no other
-// one.
+// addNotice adds a delivery whose ID is derived from its position, so that repeated work does not create another one.
 func (n *notices) addNotice(origin id.Origin, place string, m *Message) error {
 	organization := n.batch.State.Identity().Organization
 	_, d, err := n.newNotice(organization, m, n.endpoint)
@@ -197,7 +196,7 @@ func (n *notices) addNotice(origin id.Origin, place string, m *Message) error {
 	return err
 }
 
-// eventData is the data of a notice of an event: no payload.
+// eventData is the data of an event's notice, without the payload.
 type eventData struct {
 	Event      id.Event     `json:"event_id"`
 	Index      id.Index     `json:"log_index"`
@@ -214,8 +213,8 @@ type eventData struct {
 	Rule       wire.Text    `json:"rule_id"`
 }
 
-// messagesOf returns the notices of an event.
-func messagesOf(e *follow.Event) ([]Message, error) {
+// messagesFor returns the notices of an event.
+func messagesFor(e *follow.Event) ([]Message, error) {
 	r := &e.Record
 	d := eventData{Event: r.EventID, Index: e.Index, ReceivedAt: r.ReceivedAt, Agent: r.AgentID, Signer: r.Signer,
 		Declared: r.Policy.Declared, Effective: r.Policy.Effective, Policy: wire.Text(r.Policy.PolicyID),

@@ -14,8 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindKey has one record in an organization's partition, under key "", from its
-// first delivery on.
+// kindKey has one record in an organization's partition, under the key "", since its first delivery.
 const kindKey storage.Kind = "webhook_key"
 
 type keyRecord struct {
@@ -26,21 +25,21 @@ type keyRecord struct {
 
 func sealContext(o id.Organization) string { return "webhook-key\n" + o.String() }
 
-// SealedKey is where the keys that sign an organization's callbacks are.
+// SealedKey describes the record with the keys that sign an organization's callbacks.
 func SealedKey() seal.Record {
 	return seal.RecordOf(kindKey, "webhook key", seal.ForOrganization(sealContext),
 		func(r *keyRecord) []*[]byte { return append([]*[]byte{&r.Sealed}, sealedFormer(r.Former)...) })
 }
 
-// publicPrefix is how Standard Webhooks writes public keys.
+// publicPrefix is the prefix of public keys in Standard Webhooks.
 const publicPrefix = "whpk_"
 
-// CallbackKey is the key that signs an organization's callbacks. The zero value is none: the key is generated with the
-// first callback or by a rotation.
+// CallbackKey is the key that signs an organization's callbacks. The zero value means that there is none: the key is
+// generated for the first callback or by a rotation.
 type CallbackKey struct {
 	KeyID     string
 	PublicKey string      // whpk_ and base64 of 32 bytes
-	Former    []FormerKey // that still sign, oldest first
+	Former    []FormerKey // still sign, oldest first
 }
 
 // CallbackKey returns the key that signs an organization's callbacks.
@@ -53,14 +52,14 @@ func (o *Sender) CallbackKey(ctx context.Context, t id.Tenant) (CallbackKey, err
 }
 
 func (o *Sender) describeKey(r *keyRecord) CallbackKey {
-	return CallbackKey{KeyID: keyIDOf(r.Public), PublicKey: publicPrefix + r.Public,
+	return CallbackKey{KeyID: keyIDFor(r.Public), PublicKey: publicPrefix + r.Public,
 		Former: describeFormer(stillSigning(r.Former, o.currentTime()))}
 }
 
-// current returns the key that signs after the former ones have ended.
+// current returns the only key that signs after the former keys have expired.
 func (r *keyRecord) current() signingKeys { return signingKeys{Public: r.Public, Key: r.Sealed} }
 
-// readKey returns nil when there is none yet.
+// readKey returns nil if there is no key yet.
 func (o *Sender) readKey(ctx context.Context, t id.Tenant) (*keyRecord, error) {
 	r, err := o.keys.Get(ctx, t, "")
 	if err != nil || !r.Exists() {
@@ -69,8 +68,7 @@ func (o *Sender) readKey(ctx context.Context, t id.Tenant) (*keyRecord, error) {
 	return &r.Value, nil
 }
 
-// loadOrMakeKey returns the record that makes the organization's key, nothing when it
-// has one.
+// loadOrMakeKey returns the change that creates the organization's key, or none if the key exists.
 func (o *Sender) loadOrMakeKey(
 	ctx context.Context, t id.Tenant, organization id.Organization,
 ) ([]storage.Change, error) {
@@ -85,7 +83,7 @@ func (o *Sender) loadOrMakeKey(
 	return []storage.Change{change}, err
 }
 
-// callbackTarget returns where a callback goes.
+// callbackTarget returns the target of a callback.
 func (o *Sender) callbackTarget(ctx context.Context, t id.Tenant, d *delivery) (target, error) {
 	r, err := o.readKey(ctx, t)
 	if err != nil {
@@ -95,10 +93,11 @@ func (o *Sender) callbackTarget(ctx context.Context, t id.Tenant, d *delivery) (
 		return target{}, errUnreadable("read webhook key", storage.ErrNotFound)
 	}
 	return target{url: d.URL, keys: signersAt(r.current(), r.Former, o.currentTime()),
-		context: sealContext(d.Organization), keyID: keyIDOf(r.Public)}, nil
+		context: sealContext(d.Organization), keyID: keyIDFor(r.Public)}, nil
 }
 
-// signatureHeader signs one try of a delivery. A receiver accepts the delivery if it knows the key of one signature.
+// signatureHeader signs one attempt of a delivery. A receiver accepts the delivery if it knows the key of one
+// signature.
 func (o *Sender) signatureHeader(to target, name ID, d *delivery, now time.Time) (http.Header, error) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	text := fmt.Appendf(nil, "%s.%s.%s", name, timestamp, d.Body)

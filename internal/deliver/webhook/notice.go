@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// noticesOf returns the deliveries of a message that is for the organization's endpoints.
-func (o *Sender) noticesOf(
+// noticesFor returns the deliveries of a message to the organization's endpoints.
+func (o *Sender) noticesFor(
 	organization id.Organization, m *Message, all *endpointsRecord,
 ) (names []ID, notices []*delivery, err error) {
 	for i := range all.Endpoints {
@@ -29,7 +29,7 @@ func (o *Sender) noticesOf(
 	return names, notices, nil
 }
 
-// newNotice makes a delivery to one endpoint.
+// newNotice returns a delivery to one endpoint.
 func (o *Sender) newNotice(organization id.Organization, m *Message, to *endpointRecord) (ID, *delivery, error) {
 	name, d, err := o.newDelivery(organization, *m)
 	if err != nil {
@@ -45,9 +45,8 @@ func (o *Sender) newNotice(organization id.Organization, m *Message, to *endpoin
 // maxDetail bounds the detail in a Slack message, in code points.
 const maxDetail = 1500
 
-// slackBody is a message for Slack and for programs that take its incoming webhooks. Texts are
-// escaped, so that they mention no one and make no link. The detail is shown as it was sent: no
-// number in it is read.
+// slackBody returns a message for Slack and for programs that accept its incoming webhooks. Texts are escaped, so that
+// they mention nobody and contain no link. The detail is shown as it was sent: its numbers are not interpreted.
 func (o *Sender) slackBody(m *Message) ([]byte, error) {
 	var text strings.Builder
 	text.WriteString(escapeSlack(m.Title))
@@ -64,8 +63,8 @@ func (o *Sender) slackBody(m *Message) ([]byte, error) {
 	return body, nil
 }
 
-// escapeSlack replaces the characters by which Slack knows mentions, links and code, and those that
-// turn the order of a line around.
+// escapeSlack replaces the characters that mark mentions, links and code in Slack, and the characters that reverse the
+// direction of text.
 func escapeSlack(s string) string {
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ").Replace(s)
 	return strings.Map(func(r rune) rune {
@@ -76,7 +75,7 @@ func escapeSlack(s string) string {
 	}, escaped)
 }
 
-// cutText shortens a text to so many code points, and says so.
+// cutText shortens a text to a number of code points and marks the cut.
 func cutText(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
@@ -84,21 +83,21 @@ func cutText(s string, most int) string {
 	return string([]rune(s)[:most]) + " …"
 }
 
-// target is where one try goes and which key signs it.
+// target is where an attempt is sent and which keys sign it.
 type target struct {
 	url     string
-	keys    []signingKeys // that sign it, newest first
+	keys    []signingKeys // that sign, latest first
 	context string        // of their seals
-	keyID   string        // of the newest
+	keyID   string        // of the latest
 }
 
-// The faults of deliveries whose endpoint takes none.
+// The failure reasons of deliveries whose endpoint accepts none.
 const (
 	endpointDisabled = "the endpoint is disabled"
 	endpointDeleted  = "the endpoint is deleted"
 )
 
-// findTarget returns where a delivery goes now, or why it goes nowhere.
+// findTarget returns the current target of a delivery, or why there is none.
 func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to target, trouble string, err error) {
 	if d.Endpoint == "" {
 		to, err = o.callbackTarget(ctx, t, d)
@@ -121,5 +120,5 @@ func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to t
 	if err != nil {
 		return target{}, "", fmt.Errorf("open endpoint: %w", err)
 	}
-	return target{string(address), signersAt(e.signingKeys, e.Former, o.currentTime()), context, keyIDOf(e.Public)}, "", nil
+	return target{string(address), signersAt(e.signingKeys, e.Former, o.currentTime()), context, keyIDFor(e.Public)}, "", nil
 }

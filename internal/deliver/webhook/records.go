@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	// kindDelivery has one record for each delivery that is to be made, by its id,
-	// in the organization's partition.
+	// kindDelivery has one record for each delivery that is pending, by its ID, in the organization's partition.
 	kindDelivery storage.Kind = "outbox"
-	// kindDead has those that are given up.
+	// kindDead has the deliveries that were given up.
 	kindDead storage.Kind = "outbox_dead"
-	// kindDue has an entry (package due) for each delivery, of when it is to be tried.
+	// kindDue has an entry (package schedule) for the next attempt of each delivery.
 	kindDue storage.Kind = "outbox_due"
 )
 
@@ -29,15 +28,15 @@ type delivery struct {
 	Type         string          `json:"type"`
 	Body         jsontext.Value  `json:"body"`
 	CreatedAt    id.Instant      `json:"created_at"`
-	NextAt       id.Instant      `json:"next_at"` // when it is to be tried, or when it was given up
+	NextAt       id.Instant      `json:"next_at"` // time of the next attempt, or when it was given up
 	Tries        int             `json:"tries"`
-	Trouble      string          `json:"trouble,omitzero"` // of the last try, in our words
+	Trouble      string          `json:"trouble,omitzero"` // of the last attempt, in the words of this program
 
 	Endpoint EndpointID `json:"endpoint_id,omitzero"` // "" for a callback
-	Lane     string     `json:"lane,omitzero"`        // of a delivery to an endpoint, which has no URL of its own
+	Lane     string     `json:"lane,omitzero"`        // only if Endpoint is set; otherwise it follows from URL
 }
 
-// laneName is the receiver that a delivery goes to.
+// laneName returns the lane of the delivery's receiver.
 func (d *delivery) laneName() string {
 	if d.Endpoint != "" {
 		return d.Lane
@@ -52,7 +51,7 @@ type stores struct {
 	endpoints        records.Store[endpointsRecord]
 	attempts         records.Store[Attempt]
 	health           records.Store[healthRecord]
-	told             records.Store[toldRecord]
+	notified         records.Store[notifiedRecord]
 }
 
 func newStores(r storage.RecordStore) stores {
@@ -63,16 +62,16 @@ func newStores(r storage.RecordStore) stores {
 		endpoints:  records.New[endpointsRecord](r, kindEndpoints, unreadableMessage),
 		attempts:   records.New[Attempt](r, kindAttempt, unreadableMessage),
 		health:     records.New[healthRecord](r, kindHealth, unreadableMessage),
-		told:       records.New[toldRecord](r, kindTold, unreadableMessage),
+		notified:   records.New[notifiedRecord](r, kindNotified, unreadableMessage),
 	}
 }
 
-// dueEntry returns the entry of when a delivery is due.
+// dueEntry returns the due entry of a delivery.
 func (d *delivery) dueEntry(t id.Tenant, name ID) schedule.Entry {
 	return schedule.Entry{At: d.NextAt, Tenant: t, Name: formatEntryName(name, d)}
 }
 
-// noteDue notes when deliveries are due, before they are written.
+// noteDue writes the due entries of deliveries before the deliveries are written.
 func (o *Sender) noteDue(ctx context.Context, entries ...schedule.Entry) error {
 	if err := o.due.NoteEntries(ctx, entries...); err != nil {
 		return errUnreadable("note when a delivery is due", err)
@@ -80,7 +79,8 @@ func (o *Sender) noteDue(ctx context.Context, entries ...schedule.Entry) error {
 	return nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindDelivery:    records.Check[delivery],
@@ -89,7 +89,7 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 		kindEndpoints:   records.Check[endpointsRecord],
 		kindAttempt:     records.Check[Attempt],
 		kindHealth:      records.Check[healthRecord],
-		kindTold:        records.Check[toldRecord],
+		kindNotified:    records.Check[notifiedRecord],
 		kindPosition:    records.Check[follow.Position],
 		kindDue:         records.Check[struct{}],
 		kindPositionDue: records.Check[struct{}],

@@ -105,11 +105,11 @@ func (o *Sender) RotateKeys(
 	return rotated, err
 }
 
-// RotateCallbackKey generates a new key that signs an organization's callbacks and states it (ledger_webhook_changed).
-// The previous key signs in addition to it for overlap. Without an overlap all former keys end at once.
+// RotateCallbackKey generates a new key that signs an organization's callbacks and records it (ledger_webhook_changed).
+// The previous key signs too for the duration of overlap. If overlap is 0, all former keys end at once.
 //
-// Errors: fault.Invalid for an overlap that is negative or longer than MaxOverlap, fault.RateLimited for changes that
-// come too fast.
+// It returns fault.Invalid if overlap is negative or longer than MaxOverlap, and fault.RateLimited if changes follow
+// each other too fast.
 func (o *Sender) RotateCallbackKey(
 	ctx context.Context, t id.Tenant, principal string, overlap time.Duration,
 ) (rotated CallbackKey, err error) {

@@ -8,9 +8,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the records of the service's own partition that stand
-// there for one of an organization's records, for code that copies an organization: when
-// a delivery or a position is due. One that is not there is no damage.
+// ServiceRecords returns the due entry of a delivery or a position in the service's own partition. Code that copies an
+// organization uses it. A missing entry does no harm.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindDelivery {
 		return follow.ServiceRecords(t, r, kindPosition, kindPositionDue)

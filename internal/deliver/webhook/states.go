@@ -11,23 +11,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Plans tells how much of its plan an organization has used (package org).
+// Plans reports how much of its plan an organization has used. org.Orgs implements it.
 type Plans interface {
-	// MonthlyEvents returns the counted events of the present month, YYYY-MM, and their limit; 0:
+	// MonthlyEvents returns the number of events of the current month, YYYY-MM, and their limit, which is 0 if there is
 	// none.
 	MonthlyEvents(ctx context.Context, t id.Tenant) (used, limit uint64, month string, err error)
 }
 
-// toldRecord is the notices of plan and ledger that an endpoint got.
-type toldRecord struct {
+// notifiedRecord contains the notices of plan and ledger that an endpoint has received.
+type notifiedRecord struct {
 	Month   string    `json:"month,omitzero"`
 	Percent uint64    `json:"percent,omitzero"` // of the plan in that month
 	Fault   log.Level `json:"fault,omitzero"`
 }
 
-// addStates adds the notices of the plan and of the ledger that the endpoint has not got.
+// addStates adds the notices of the plan and of the ledger that the endpoint has not received.
 func (n *notices) addStates(ctx context.Context) error {
-	stored, err := n.told.Get(ctx, n.batch.Tenant, string(n.endpoint.ID))
+	stored, err := n.notified.Get(ctx, n.batch.Tenant, string(n.endpoint.ID))
 	if err != nil {
 		return err
 	}
@@ -42,13 +42,13 @@ func (n *notices) addStates(ctx context.Context) error {
 		return nil
 	}
 	stored.Version = storage.AnyVersion
-	change, err := n.told.Put(stored)
+	change, err := n.notified.Put(stored)
 	n.changes = append(n.changes, change)
 	return err
 }
 
 // addPlan adds a notice for each threshold of the plan that was reached this month.
-func (n *notices) addPlan(ctx context.Context, told *toldRecord) error {
+func (n *notices) addPlan(ctx context.Context, notified *notifiedRecord) error {
 	if n.plans == nil || !n.endpoint.matches(&Message{Type: typePlan}) {
 		return nil
 	}
@@ -56,14 +56,14 @@ func (n *notices) addPlan(ctx context.Context, told *toldRecord) error {
 	if err != nil || limit == 0 {
 		return err
 	}
-	if told.Month != month {
-		told.Month, told.Percent = month, 0
+	if notified.Month != month {
+		notified.Month, notified.Percent = month, 0
 	}
 	for _, percent := range []uint64{80, 100} {
-		if told.Percent >= percent || used*100 < limit*percent {
+		if notified.Percent >= percent || used*100 < limit*percent {
 			continue
 		}
-		told.Percent = percent
+		notified.Percent = percent
 		data, err := json.Marshal(map[string]any{"percent": percent, "used": used, "limit": limit, "month": month},
 			json.Deterministic(true))
 		if err != nil {
@@ -79,17 +79,17 @@ func (n *notices) addPlan(ctx context.Context, told *toldRecord) error {
 	return nil
 }
 
-// addFault adds a notice of a fault of the ledger that is new or worse.
-func (n *notices) addFault(told *toldRecord) error {
+// addFault adds a notice of a new or worse fault of the ledger.
+func (n *notices) addFault(notified *notifiedRecord) error {
 	f := n.batch.State.Fault()
 	if f.Level == log.Healthy {
-		told.Fault = "" // so that the next fault is told, of whatever level
+		notified.Fault = "" // so that the next fault is reported, whatever its level
 		return nil
 	}
-	if f.Level == told.Fault || !n.endpoint.matches(&Message{Type: typeFault}) {
+	if f.Level == notified.Fault || !n.endpoint.matches(&Message{Type: typeFault}) {
 		return nil
 	}
-	told.Fault = f.Level
+	notified.Fault = f.Level
 	data, err := json.Marshal(map[string]any{"level": f.Level, "at": f.At, "origin": n.batch.State.Identity().Origin},
 		json.Deterministic(true))
 	if err != nil {
@@ -97,6 +97,6 @@ func (n *notices) addFault(told *toldRecord) error {
 	}
 	m := Message{Type: typeFault, Data: data,
 		Title: fmt.Sprintf("The ledger has a fault (%s): ask the operator of the service", f.Level)}
-	place := fmt.Sprintf("fault_%s_%d", f.Level, f.At) // the time keeps it apart from an earlier fault
+	place := fmt.Sprintf("fault_%s_%d", f.Level, f.At) // the time distinguishes it from an earlier fault
 	return n.addNotice(n.batch.State.Identity().Origin, place, &m)
 }

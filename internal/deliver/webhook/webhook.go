@@ -1,30 +1,28 @@
-// Package webhook sends notices of events to receivers outside: a delivery is written with its cause
-// and sent later, with retries.
+// Package webhook sends notices of events to receivers outside of the service: a delivery is written together with its
+// cause, and sent later, with retries. It hides the queue, endpoints with their keys, and the selection of notices.
 //
 // Invariants:
 //
-//   - A delivery lands in the append of its event, or neither does.
-//   - It is sent at least once and signed each time anew; webhook-id stays the same, so a receiver
-//     can tell a repetition. After the last try, and at once where no further try could help, it
-//     becomes a dead letter, which people see and may send again.
-//   - A receiver that says when to come again (Retry-After) is left alone until then, for a day at
-//     most.
-//   - Requests go out through package egress alone.
-//   - A receiver that is slow or gone delays its own deliveries only. Of 256 places an
-//     organization has 16 at most and one of its receivers 8 at most. The last places of each
-//     bound are for organizations and receivers with the fewest. However many deliveries of one
-//     are due, the turns of the others come as if there were none.
-//   - An organization's endpoints get the notices of its approvals and runs, and behind a position of
-//     their own (package follow) those of events, decisions, plan and ledger. At most 1,000 of these
-//     wait for one endpoint: then its position waits, and no event is skipped. Each has its own key.
-//     Its address is sealed, because an address may hold a secret. A change of endpoints is an event.
-//   - A receiver that answers 410, or fails for five days, is called no more: its endpoint is
-//     disabled, by an event. The deliveries that wait become dead letters.
+//   - A delivery is committed in the append of its event, or neither is.
+//   - A delivery is sent at least once. Each attempt is signed anew and has the same webhook-id, so that a receiver can
+//     detect repetitions. After the last attempt, or as soon as no retry can succeed, the delivery becomes a dead
+//     letter, which users can list and send again.
+//   - A receiver that sends Retry-After is not called again before that time, but at most a day.
+//   - Requests are sent only by package egress.
+//   - A slow or unreachable receiver delays only its own deliveries. Of 256 slots, an organization gets at most 16, and
+//     one of its receivers at most 8. The last slots of each bound are reserved for organizations and receivers that
+//     use few. A backlog of one organization does not delay the turns of the others.
+//   - An organization's endpoints get the notices of its approvals and runs. Notices of events, decisions, plan and
+//     ledger are created at an endpoint's position in the log (package follow). At most 1,000 of these wait for one
+//     endpoint: then its position waits, and no event is skipped. Each endpoint has its own key. Its address is sealed,
+//     because it may contain a secret. A change of endpoints is an event.
+//   - A receiver that responds with 410 or fails for five days is no longer called: its endpoint is disabled, by an
+//     event. The waiting deliveries become dead letters.
 //   - Bodies, addresses and keys are in no log line and no error.
 //
-// Messages are those of Standard Webhooks (https://www.standardwebhooks.com). Those to endpoints are signed with the
-// endpoint's secret (v1, HMAC-SHA256) and with its key (v1a, Ed25519), callbacks only with the organization's key. For
-// a while after a rotation, the previous secret and key sign too. Each signature is of
+// Messages follow Standard Webhooks (https://www.standardwebhooks.com). Messages to endpoints are signed with the
+// endpoint's secret (v1, HMAC-SHA256) and with its key (v1a, Ed25519), callbacks only with the organization's key.
+// After a rotation, the previous secret and key sign too for some time. Each signature is over
 //
 //	webhook-id . webhook-timestamp . body
 package webhook
@@ -68,33 +66,32 @@ type Options struct {
 	Caller  Caller
 
 	// For endpoints.
-	Events    *sysevent.Appender // states changes of endpoints
-	Pace      *quota.Quota       // of changes; nil: none
+	Events    *sysevent.Appender // records changes of endpoints
+	Pace      *quota.Quota       // of changes; nil: not bounded
 	PublicURL string             // of the service, for links
-	Mail      Mail               // told of endpoints that were disabled; nil: none
-	Ledgers   *log.Ledgers       // whose events endpoints are told of; nil: none
-	Plans     Plans              // whose thresholds endpoints are told of; nil: none
+	Mail      Mail               // reports disabled endpoints; may be nil
+	Ledgers   *log.Ledgers       // source of the events of notices; may be nil
+	Plans     Plans              // source of the notices of plans; may be nil
 
 	Clock   func() time.Time      // default: time.Now
-	Metrics prometheus.Registerer // default: none
+	Metrics prometheus.Registerer // default: not registered
 }
 
-// Mail writes to the people who look after an organization's endpoints.
+// Mail sends mails to the users who manage an organization's endpoints.
 type Mail interface {
-	// EndpointMail returns the changes by which they are told that an endpoint was disabled, once
-	// these are written to the organization's partition: none while the service has no mail.
+	// EndpointMail returns the changes that report a disabled endpoint. They take effect when they are written to the
+	// organization's partition. It returns none if the service sends no mail.
 	EndpointMail(ctx context.Context, t id.Tenant, e DisabledEndpoint) ([]storage.Change, error)
 }
 
-// DisabledEndpoint is an endpoint that is called no more.
+// DisabledEndpoint is an endpoint that is no longer called.
 type DisabledEndpoint struct {
 	ID   EndpointID
 	Host string // of its URL, whose path may be a secret
 	Why  Reason
 }
 
-// Sender is the deliveries of all organizations. Its methods may be called
-// concurrently.
+// Sender contains the deliveries of all organizations. Its methods may be called concurrently.
 type Sender struct {
 	stores
 	records   storage.RecordStore
@@ -116,7 +113,7 @@ type Sender struct {
 	numbers map[numbered]uint64 // of the latest attempts
 }
 
-// New returns the outbox of a store.
+// New returns the deliveries of a store.
 func New(o Options) *Sender {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -126,7 +123,7 @@ func New(o Options) *Sender {
 	}
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_webhook_deliveries_total",
-		Help: "Tries to deliver a webhook: delivered, failed (to be tried again), dead.",
+		Help: "Attempts to deliver a webhook by result: delivered, failed (will be retried), dead (given up).",
 	}, []string{"result"})
 	o.Metrics.MustRegister(results)
 	box := &Sender{
@@ -145,29 +142,29 @@ func New(o Options) *Sender {
 	return box
 }
 
-// ID names a delivery: the webhook-id. Ids rise with the time they were made.
+// ID is the webhook-id of a delivery. IDs increase with their time of creation.
 type ID string
 
 func newDeliveryID(now id.Instant) ID { return ID(id.Rising("msg_", now)) }
 
 // Message is the content of a delivery.
 type Message struct {
-	URL  string         // CheckAddress has passed; "": for each endpoint that wants it
+	URL  string         // accepted by CheckAddress; "": to each endpoint that selects the message
 	Type string         // such as approval.approved
 	Data jsontext.Value // JSON object
 
 	// For endpoints.
 	Agent  id.Agent
 	Tool   id.Tool
-	Title  string // a sentence, for people
-	Detail string // is shown as it is; "" for none
-	Path   string // of the subject under the service's URL; "" for none
+	Title  string // a sentence
+	Detail string // shown unchanged; "" if none
+	Path   string // of the subject under the service's URL; "" if none
 }
 
-// maxURL is the length in bytes of the longest address.
+// maxURL bounds the length of an address in bytes.
 const maxURL = 2048
 
-// CheckAddress reports whether an address could be told something: fault.Invalid.
+// CheckAddress returns fault.Invalid if an address cannot be a receiver.
 func (o *Sender) CheckAddress(address string) error {
 	if err := o.checkReceiver(address); err != nil {
 		return fault.Wrap(fault.Invalid, "callback_url must be a public https address of at most 2048 bytes", err)
@@ -182,10 +179,9 @@ func (o *Sender) checkReceiver(address string) error {
 	return o.caller.CheckURL(address)
 }
 
-// WriteDelivery returns the records that make deliveries happen: one for each message with an
-// address, and for each other message one for each endpoint that wants it. They MUST be written to
-// the organization's partition with their cause. The due records in the service's partition come
-// first: one without its delivery does no harm.
+// WriteDelivery returns the records of deliveries: for each message with an address one, and for each other message one
+// for every endpoint that selects it. They must be written to the organization's partition together with their cause.
+// The due entries in the service's partition are written first: an entry without its delivery does no harm.
 func (o *Sender) WriteDelivery(
 	ctx context.Context, t id.Tenant, organization id.Organization, messages ...Message,
 ) ([]storage.Change, error) {
@@ -201,13 +197,13 @@ func (o *Sender) WriteDelivery(
 	return w.changes, o.noteDue(ctx, w.entries...)
 }
 
-// writing gathers the deliveries of one change.
+// writing collects the deliveries of one change.
 type writing struct {
 	sender       *Sender
 	tenant       id.Tenant
 	organization id.Organization
-	keyed        bool             // whether the key of callbacks is there, or among the changes
-	endpoints    *endpointsRecord // nil before they are read
+	keyed        bool             // the key of callbacks exists or is among the changes
+	endpoints    *endpointsRecord // nil until they are read
 	changes      []storage.Change
 	entries      []schedule.Entry
 }
@@ -238,7 +234,7 @@ func (w *writing) addNotices(ctx context.Context, m *Message) error {
 		}
 		w.endpoints = &stored.Value
 	}
-	names, notices, err := w.sender.noticesOf(w.organization, m, w.endpoints)
+	names, notices, err := w.sender.noticesFor(w.organization, m, w.endpoints)
 	for i := range names {
 		if err == nil {
 			err = w.addDelivery(names[i], notices[i])
@@ -278,7 +274,7 @@ func (o *Sender) newDelivery(organization id.Organization, m Message) (ID, *deli
 
 func (o *Sender) currentTime() id.Instant { return id.InstantOf(o.clock()) }
 
-// unreadableMessage is the message for a client when records of deliveries can't be read.
+// unreadableMessage is the message for clients if records of deliveries cannot be read.
 const unreadableMessage = "Deliveries can't be read"
 
 func errUnreadable(step string, err error) error {
