@@ -45,7 +45,7 @@ type eventList struct {
 	Next *string `json:"next"`
 }
 
-// twoPeople is ann, owner of red, and bob, owner of blue, each with a session.
+// twoPeople returns ann, the owner of red, and bob, the owner of blue, each with a session.
 func twoPeople(t *testing.T) (w *world, ann, bob string) {
 	w = newWorld(t)
 	w.organization("red")
@@ -191,8 +191,7 @@ func TestAccountCallsAreOutrun(t *testing.T) {
 	}
 }
 
-// Every call of an account needs a session, and those that change something refuse pages of
-// other origins.
+// Every call about an account needs a session, and those that change something refuse pages of other origins.
 func TestAccountCallsAreGuarded(t *testing.T) {
 	w, ann, _ := twoPeople(t)
 	for _, route := range [][3]string{

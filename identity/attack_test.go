@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A session that a stranger planted in a browser does not become the person's by a sign-in.
+// A sign-in does not continue a session that an attacker planted in the browser.
 func TestFixedSession(t *testing.T) {
 	w, _, bob := twoPeople(t)
 	body := `{"email":"` + email + `","password":"` + password + `"}`
@@ -24,7 +24,7 @@ func TestFixedSession(t *testing.T) {
 	answers(t, "made up", w.as("__Host-agentledger=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "GET", me, ""), 401, refusal("Not signed in"))
 }
 
-// A copy of a session that was stolen before a step-up proves nothing after it, and ends nothing.
+// A copy of a session stolen before a step-up proves nothing after it and ends nothing.
 func TestSessionStolenBeforeStepUp(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red", "admin")
@@ -42,8 +42,8 @@ func TestSessionStolenBeforeStepUp(t *testing.T) {
 	red.must(200, "ann", "PATCH", red.member("ann"), `{"role":"owner"}`)
 }
 
-// A session of a member who lost the role, was suspended or removed loses the right with the very
-// next request; in the other organization nothing changes.
+// The session of a member who lost the role, was suspended or was removed loses its rights with the next request. In
+// the other organization nothing changes.
 func TestSessionAfterRoleLoss(t *testing.T) {
 	for name, lose := range map[string]struct {
 		change  func(red *team)
@@ -69,7 +69,7 @@ func TestSessionAfterRoleLoss(t *testing.T) {
 	}
 }
 
-// Texts of people make no header and no second recipient of a mail.
+// Texts that people enter cannot add a header or a second recipient to a mail.
 func TestMailInjection(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red")

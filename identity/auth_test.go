@@ -57,7 +57,7 @@ func (w *world) signedIn(email, password string) signedIn {
 	return s
 }
 
-// cookie returns the Cookie header for what an answer sets.
+// cookie returns the Cookie header for the cookies that an answer sets.
 func (w *world) cookie(answer *httptest.ResponseRecorder) string {
 	w.t.Helper()
 	cookies := answer.Result().Cookies()
@@ -122,7 +122,7 @@ func TestLoginIntoAnOrganization(t *testing.T) {
 		if got.Organization.Slug != m.Slug || got.User.MembershipID != m.MembershipID {
 			t.Errorf("got %+v, want %s", got, m.Slug)
 		}
-		// The session is of that organization and of no other.
+		// The session belongs to that organization only.
 		session, err := w.accounts.Session(t.Context(), strings.TrimPrefix(w.cookie(answer), "__Host-agentledger="))
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestLoginIsRateLimited(t *testing.T) {
 	w.signedIn(email, password)
 }
 
-// Behind a proxy attempts are counted by the address that it names.
+// Behind a proxy, attempts are counted by the address that the proxy reports.
 func TestAddress(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) {
 		o.Address = func(r *http.Request) netip.Addr { return netip.MustParseAddr(r.Header.Get("X-Real-Ip")) }
@@ -246,8 +246,7 @@ func TestMeRefuses(t *testing.T) {
 	answers(t, "over", w.call("GET", me, "", "Cookie", cookie), 401, refusal("Not signed in"))
 }
 
-// A page of another origin has no browser sign in or out; the service's own
-// pages, and programs, may.
+// A page of another origin can neither sign a browser in nor out. The service's own pages and programs can.
 func TestOrigins(t *testing.T) {
 	w := newWorld(t)
 	w.organization("red")
@@ -283,7 +282,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is called, no secret comes into the log.
+// No call writes a secret to the log.
 func TestLogHoldsNoSecret(t *testing.T) {
 	w := newWorld(t)
 	m := w.organization("red")

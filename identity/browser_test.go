@@ -11,7 +11,7 @@ import (
 
 const tooManySignIns = `{"error":"Too many sign-in attempts, try again later","code":"rate_limited"}`
 
-// browserCookie returns the cookie by which a browser is known after a sign-in, "" without one.
+// browserCookie returns the cookie that identifies a browser after a sign-in, or "" if there is none.
 func browserCookie(answer *httptest.ResponseRecorder) string {
 	for _, c := range answer.Result().Cookies() {
 		if c.Name == "__Host-agentledger_browser" {
@@ -21,7 +21,7 @@ func browserCookie(answer *httptest.ResponseRecorder) string {
 	return ""
 }
 
-// guess signs in from an address, in a browser with a cookie or "".
+// guess signs in from an address, in a browser that has a cookie or none ("").
 func (w *world) guess(from, email, password, cookie string) *httptest.ResponseRecorder {
 	return w.callFrom(from, "POST", login, `{"email":"`+email+`","password":"`+password+`"}`, "Cookie", cookie)
 }
@@ -46,8 +46,7 @@ func TestBrowserCookie(t *testing.T) {
 	answers(t, "no session", w.as(browserCookie(answer), "GET", me, ""), 401, refusal("Not signed in"))
 }
 
-// A stranger behind the same address, or many strangers, don't lock a person out of a browser that
-// signed in before.
+// Attackers, whether behind the same address or many, do not lock a person out of a browser that signed in before.
 func TestStrangersLockNobodyOut(t *testing.T) {
 	w, ann, _ := twoPeople(t)
 	known := browserCookie(w.signIn(email, password))
@@ -63,7 +62,7 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 	w.decode(w.guess("198.51.100.1", email, password, ""), 200, &signedIn{})
 	w.decode(w.guess("192.0.2.1", "bob@example.com", password, ""), 200, &signedIn{})
 
-	for i := range 90 { // with the ten before: as many as all networks have together
+	for i := range 90 { // together with the ten before, the limit of all networks
 		answers(t, "guess", w.guess(fmt.Sprintf("203.0.113.%d", i), email, "wrong password", ""), 401, refusal("Invalid e-mail address or password"))
 	}
 	answers(t, "from anywhere", w.guess("198.51.100.1", email, password, ""), 429, tooManySignIns)
@@ -79,7 +78,7 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 	w.decode(w.guess("192.0.2.1", email, password, known), 200, &signedIn{})
 }
 
-// One network that guesses at many addresses is bounded, and others sign in.
+// A network that guesses at many addresses is limited, while others can sign in.
 func TestGuessesOverAddresses(t *testing.T) {
 	w, _, _ := twoPeople(t)
 	for i := range 100 {
@@ -92,7 +91,7 @@ func TestGuessesOverAddresses(t *testing.T) {
 	}
 }
 
-// Guessed tokens of invitations are bounded by network; right ones elsewhere go on.
+// Guesses of invitation tokens are limited by network. Correct tokens from elsewhere still work.
 func TestGuessedInvitations(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red")

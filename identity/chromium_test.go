@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/chromium"
 )
 
-// page calls the service as a console would.
+// page calls the service from a browser, as the console would.
 const page = `<!doctype html><title>passkeys</title><script>
 async function call(method, path, body) {
 	const headers = body === undefined ? {} : {'Content-Type': 'application/json'};
@@ -45,7 +45,7 @@ type pageAnswer struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-// run runs a script that returns the answer of one call.
+// run runs a script that returns the answer to one call.
 func (b tab) run(script string, args ...any) (a pageAnswer) {
 	b.t.Helper()
 	if err := b.Run(script, &a, args...); err != nil {
@@ -54,7 +54,7 @@ func (b tab) run(script string, args ...any) (a pageAnswer) {
 	return a
 }
 
-// wants checks the answer of a script.
+// wants runs a script and checks the answer.
 func (b tab) wants(name string, status int, body, script string, args ...any) pageAnswer {
 	b.t.Helper()
 	a := b.run(script, args...)
@@ -64,7 +64,7 @@ func (b tab) wants(name string, status int, body, script string, args ...any) pa
 	return a
 }
 
-// sameJSON compares texts whose members may have another order.
+// sameJSON compares JSON texts regardless of the order of their members.
 func sameJSON(t testing.TB, got, want string) bool {
 	t.Helper()
 	var a, b any
@@ -98,7 +98,7 @@ func serve(t *testing.T, l net.Listener, calls func() http.Handler) {
 	t.Cleanup(server.Close)
 }
 
-// listen returns a listener and its URL by name: passkeys are of names and not of addresses.
+// listen returns a listener and its URL with a host name: passkeys belong to names, not to addresses.
 func listen(t *testing.T) (net.Listener, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -112,13 +112,13 @@ func listen(t *testing.T) (net.Listener, string) {
 	return l, "http://localhost:" + port
 }
 
-// A person's passkeys in a real Chromium with virtual authenticators.
+// A person uses passkeys in a real Chromium with virtual authenticators.
 func TestPasskeysInChromium(t *testing.T) {
 	listener, address := listen(t)
 	evil, evilAddress := listen(t)
 	w := newWorld(t, func(o *identity.Options) { o.PublicURL = address })
 	serve(t, listener, func() http.Handler { return w.handler })
-	serve(t, evil, func() http.Handler { return w.handler }) // a page of another origin that hands all on
+	serve(t, evil, func() http.Handler { return w.handler }) // a site of another origin that forwards everything
 	w.organization("red")
 	b := tab{chromium.New(t), t}
 	b.Open(address + "/")

@@ -57,8 +57,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A ledger that was ahead of the clock comes back by the operator's call, by the
-// organization's id or slug.
+// The operator's call corrects a ledger that was ahead of the clock, by the organization's id or slug.
 func TestCorrectClock(t *testing.T) {
 	for _, by := range []string{"id", "slug"} {
 		w := newWorld(t)

@@ -21,7 +21,7 @@ const (
 	lostFactor = "/v1/id/platform/accounts"
 )
 
-// makeCodes returns new recovery codes.
+// makeCodes makes and returns new recovery codes.
 func (b *browser) makeCodes() []string {
 	b.t.Helper()
 	var made struct {
@@ -31,7 +31,7 @@ func (b *browser) makeCodes() []string {
 	return made.Codes
 }
 
-// begin signs in by the password and expects second factors.
+// begin signs in by password and checks that second factors are required.
 func (b *browser) begin(email, want string) {
 	b.t.Helper()
 	answers(b.t, "password", b.ask("POST", login, `{"email":"`+email+`","password":"`+password+`"}`), 200, `{"second_factor":[`+want+`]}`)
@@ -43,7 +43,7 @@ func (b *browser) code(code string) (int, string) {
 	return answer.Code, answer.Body.String()
 }
 
-// With recovery codes a password alone signs nobody in. Each code works once.
+// If an account has recovery codes, its password alone does not sign in. Each code works once.
 func TestRecoveryCodes(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	other := w.signedInBrowser(3, email)
@@ -100,7 +100,7 @@ func TestRecoveryCodes(t *testing.T) {
 	answers(t, "bob has his", bob.ask("GET", passkeysPath, ""), 200, `{"passkeys":[],"recovery_codes_left":10,"next":null}`)
 }
 
-// The cookie of a sign-in that lacks its second factor opens nothing.
+// The cookie of a sign-in that still needs its second factor authenticates no call.
 func TestPendingSignInIsNoSession(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	ann.makeCodes()
@@ -116,8 +116,8 @@ func TestPendingSignInIsNoSession(t *testing.T) {
 	}
 }
 
-// Wrong codes are bounded as passwords are. Another account, another network and a browser in which the person signed in
-// before have budgets of their own. The right code is accepted whatever others have tried, and only once.
+// Wrong codes are limited as passwords are. Another account, another network and a browser in which the person signed
+// in before have limits of their own. The correct code is accepted whatever others have tried, and only once.
 func TestRecoveryCodesBruteForce(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	codes := ann.makeCodes()
@@ -149,7 +149,7 @@ func TestRecoveryCodesBruteForce(t *testing.T) {
 	answers(t, "later", again.ask("POST", recoveryCode, guess), 401, wrongCode)
 }
 
-// A wish for an organization outlives the second factor. A wrong one is refused and uses no code up.
+// A requested organization is remembered over the second factor. A request that is refused does not use up a code.
 func TestSecondFactorAndOrganization(t *testing.T) {
 	w := newWorld(t)
 	red := w.organization("red")
@@ -185,7 +185,7 @@ func TestSecondFactorAndOrganization(t *testing.T) {
 		`{"error":"The account has a second factor: sign in first, or send a passkey","code":"second_factor"}`)
 }
 
-// The operator finds an account and takes its second factors away.
+// The operator finds an account and removes its second factors.
 func TestOperatorRemovesSecondFactors(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	key := ann.register("laptop")

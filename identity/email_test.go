@@ -21,7 +21,7 @@ const (
 
 var confirmLink = regexp.MustCompile(`\n` + regexp.QuoteMeta(publicURL) + `/confirm-email#token=([A-Za-z0-9_-]{43})\n`)
 
-// changeToken asks for another address and returns the token that was mailed there.
+// changeToken requests a change to another address and returns the token that was mailed to it.
 func (w *world) changeToken(cookie, email string) string {
 	w.t.Helper()
 	answers(w.t, "ask", w.as(cookie, "POST", emailPath, `{"email":"`+email+`"}`), 204, "")
@@ -67,7 +67,7 @@ func TestChangeEmail(t *testing.T) {
 	answers(t, "a reset of before", w.reset(reset, newPassword), 422, resetOver)
 	answers(t, "the address before", w.signIn(email, password), 401, refusal("Invalid e-mail address or password"))
 	w.decode(w.signIn(newEmail, password), 200, &signedIn{})
-	w.Pass(time.Minute) // the proof of a factor did not get younger by the confirmation
+	w.Pass(time.Minute) // the confirmation did not renew the proof of a factor
 	answers(t, "step-up", w.as(again, "POST", emailPath, `{"email":"x@example.com"}`), 401, `{"error":"Confirm your identity again: step up","code":"step_up"}`)
 	if _, made, err := w.accounts.Ensure(t.Context(), email, ""); err != nil || !made {
 		t.Errorf("the address before is not free: %v", err)
@@ -79,8 +79,8 @@ func TestChangeEmail(t *testing.T) {
 	}
 }
 
-// An account keeps the addresses that it had, because a person may not vote on a question that was
-// asked under one of them. So it may change its address 32 times.
+// An account keeps its former addresses, because a person may not vote on an approval requested under one of them. So
+// it can change its address only 32 times.
 func TestFormerAddresses(t *testing.T) {
 	const full = `{"error":"The account has already had 32 other addresses, so it keeps this one","code":"addresses_full"}`
 	w, _, _ := twoPeople(t)
@@ -107,7 +107,7 @@ func TestFormerAddresses(t *testing.T) {
 	}
 }
 
-// An address that an account takes again is no former one.
+// An address that an account takes again is not a former address any more.
 func TestAddressTakenAgain(t *testing.T) {
 	w, ann, _ := twoPeople(t)
 	ann = w.cookie(w.as(ann, "POST", confirmPath, tokenBody(w.changeToken(ann, newEmail))))
@@ -119,11 +119,11 @@ func TestAddressTakenAgain(t *testing.T) {
 	}
 }
 
-// A token ends with the next one, with another password and after an hour.
+// A token is invalid after the next one was mailed, after a change of the password, and after an hour.
 func TestChangeEmailEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, ann, token string) (cookie, spoiled string){
 		"later one": func(w *world, ann, token string) (string, string) {
-			w.Pass(10 * time.Minute) // the bound of mails to an address
+			w.Pass(10 * time.Minute) // the limit on mails to an address
 			w.changeToken(ann, newEmail)
 			return ann, token
 		},
@@ -142,8 +142,8 @@ func TestChangeEmailEnds(t *testing.T) {
 	}
 }
 
-// The address of another account causes the same answer and the same mail. Only a reader of that
-// mailbox, who confirms it, is told that it is known.
+// The address of another account causes the same answer and the same mail. Only a reader of that mailbox who confirms
+// it learns that the address is taken.
 func TestChangeEmailToAKnownAddress(t *testing.T) {
 	w, ann, bob := twoPeople(t)
 	token := w.changeToken(ann, "bob@example.com")
@@ -159,12 +159,12 @@ func TestChangeEmailToAKnownAddress(t *testing.T) {
 	w.decode(w.signIn(email, password), 200, &signedIn{})
 }
 
-// Of several calls with one token one changes the address, and of two accounts one gets it.
+// Of several concurrent calls with one token, one changes the address; of two accounts, one gets it.
 func TestChangeEmailRaced(t *testing.T) {
 	w, ann, bob := twoPeople(t)
 	cookies := []string{ann, bob}
 	tokens := []string{w.changeToken(ann, newEmail), ""}
-	w.Pass(10 * time.Minute) // the bound of mails to an address
+	w.Pass(10 * time.Minute) // the limit on mails to an address
 	tokens[1] = w.changeToken(bob, newEmail)
 	codes := make([]int, 8)
 	var group sync.WaitGroup
@@ -213,7 +213,7 @@ func TestChangeEmailRefuses(t *testing.T) {
 	}
 }
 
-// Without a mail server no address can be confirmed, and a password changes without a mail.
+// Without a mail server, no address can be confirmed, and a change of the password sends no mail.
 func TestAccountWithoutMail(t *testing.T) {
 	w, ann, _ := twoPeople(t)
 	w.mail.Transport = nil
@@ -222,8 +222,8 @@ func TestAccountWithoutMail(t *testing.T) {
 	w.decode(w.as(ann, "POST", accountPassword, `{"current":"`+password+`","new":"`+newPassword+`"}`), 200, &signedIn{})
 }
 
-// Invitations go out by mail with their append, and by a resend; nobody but the invited person has
-// the token. Without a mail server the inviter has the link.
+// An invitation is mailed when it is made and when it is sent again. Only the invited person gets the token. Without a
+// mail server, the inviter gets the link.
 func TestInvitationsAreMailed(t *testing.T) {
 	w := newWorld(t)
 	w.members.Mail = notify.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
@@ -250,7 +250,7 @@ func TestInvitationsAreMailed(t *testing.T) {
 	}
 	sent := red.must(201, "ann", "POST", red.path+"/invitations", `{"email":"bob@example.com","role":"approver"}`)
 	first := tokenOf(sent)
-	w.Pass(10 * time.Minute) // the bound of mails to an address
+	w.Pass(10 * time.Minute) // the limit on mails to an address
 	second := tokenOf(red.must(200, "ann", "POST", red.path+"/invitations/"+sent["invitation_id"].(string)+"/resend", ""))
 	red.refuses("", "POST", accept, `{"token":"`+first+`","password":"`+password+`"}`, 404, "", noInvitation)
 	red.must(200, "", "POST", accept, `{"token":"`+second+`","password":"`+password+`"}`)
@@ -266,7 +266,7 @@ func TestInvitationsAreMailed(t *testing.T) {
 	}
 }
 
-// Each change of a password is mailed to its person, by which way it came.
+// Every change of a password is mailed to the person, with the way it was changed.
 func TestPasswordChangesAreMailed(t *testing.T) {
 	for name, change := range map[string]func(w *world, ann string){
 		"by the person": func(w *world, ann string) {

@@ -42,7 +42,7 @@ const (
 	password       = "correct horse battery"
 )
 
-// world is the surface over a whole service without organizations.
+// world is the API over a complete service without organizations.
 type world struct {
 	*ledgertest.Service
 	t        testing.TB
@@ -51,16 +51,16 @@ type world struct {
 	factors  *factor.Factors
 	options  identity.Options
 	members  *member.Members
-	quota    *quota.Quota // the pace of changes of members
+	quota    *quota.Quota // limits the rate of member changes
 	setup    *provision.Setup
 	mail     *mail.Outbox
 	sent     postbox
 	handler  http.Handler
-	routed   []edge.Listed // the routes of the surface
+	routed   []edge.Listed // the routes of the API
 	log      lockedBuffer
 }
 
-// lockedBuffer is a log that may be written to from several goroutines.
+// lockedBuffer is a log that several goroutines may write to.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -128,7 +128,7 @@ func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Op
 	return w
 }
 
-// serveWith serves with changed options.
+// serveWith serves with modified options.
 func (w *world) serveWith(change func(*identity.Options)) {
 	w.t.Helper()
 	change(&w.options)
@@ -149,7 +149,7 @@ func (w *world) serveAccounts(records storage.RecordStore) {
 	w.serveWith(func(o *identity.Options) { o.Accounts = accounts })
 }
 
-// call is one request; header is name, value, name, value.
+// call sends a request; header is name, value, name, value.
 func (w *world) call(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -160,7 +160,7 @@ func (w *world) call(method, path, body string, header ...string) *httptest.Resp
 	return answer
 }
 
-// callFrom is call from another network address than all others.
+// callFrom is call from a network address that no other call uses.
 func (w *world) callFrom(address, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.RemoteAddr = address + ":1234"
@@ -172,14 +172,14 @@ func (w *world) callFrom(address, method, path, body string, header ...string) *
 	return answer
 }
 
-// platform is a call with the platform secret.
+// platform sends a call with the platform secret.
 func (w *world) platform(method, path, body string) *httptest.ResponseRecorder {
 	return w.call(method, path, body, "X-Platform-Secret", platformSecret)
 }
 
 const organizations = "/v1/id/platform/organizations"
 
-// made is the answer to a new organization.
+// made is the answer to the creation of an organization.
 type made struct {
 	OrganizationID string `json:"organization_id"`
 	Slug           string `json:"slug"`
@@ -199,8 +199,7 @@ type made struct {
 	} `json:"ingest_key"`
 }
 
-// organization makes one whose owner is ann: from the second one on she accepts it by
-// signing in.
+// organization creates an organization whose owner is ann. From the second one on, she accepts it by signing in.
 func (w *world) organization(slug string) made {
 	w.t.Helper()
 	given := `,"admin_password":"` + password + `"`
@@ -216,13 +215,13 @@ func (w *world) organization(slug string) made {
 	return m
 }
 
-// prove stores a proof of the address of an account, without a take-over.
+// prove stores a proof for the address of an account, without a takeover.
 func (w *world) prove(email string) {
 	w.t.Helper()
 	w.changeStored(email, func(members map[string]any) { members["proof"] = map[string]string{"by": "mail"} })
 }
 
-// changeStored changes the stored record of the account of an address.
+// changeStored changes the stored record of the account with an address.
 func (w *world) changeStored(email string, change func(members map[string]any)) {
 	w.t.Helper()
 	who, err := w.accounts.Find(w.t.Context(), email)
@@ -247,8 +246,7 @@ func (w *world) changeStored(email string, change func(members map[string]any)) 
 	}
 }
 
-// decode reads an answer, which must have that status and no other members
-// than v has.
+// decode decodes an answer into v. The answer must have the given status and no members that v lacks.
 func (w *world) decode(answer *httptest.ResponseRecorder, status int, v any) {
 	w.t.Helper()
 	if answer.Code != status {
@@ -261,7 +259,7 @@ func (w *world) decode(answer *httptest.ResponseRecorder, status int, v any) {
 	}
 }
 
-// answers fails the test unless an answer has that status and body.
+// answers checks the status and the body of an answer.
 func answers(t testing.TB, name string, answer *httptest.ResponseRecorder, status int, body string) {
 	t.Helper()
 	if answer.Code != status || answer.Body.String() != body {

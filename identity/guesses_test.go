@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// platformRoutes are all calls of the operator, as openapi.json has them.
+// platformRoutes are all calls of the operator in openapi.json.
 func platformRoutes(t *testing.T, organization string) (routes [][2]string) {
 	t.Helper()
 	var document struct {
@@ -41,18 +41,18 @@ func platformRoutes(t *testing.T, organization string) (routes [][2]string) {
 
 const tooManyGuesses = "Too many wrong platform secrets, try again later"
 
-// Each of three nodes judges its share of the wrong secrets.
+// Each of three nodes allows its share of the wrong secrets.
 func TestGuessesAreSharedByNodes(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.Nodes = func() int { return 3 } })
-	for i, want := range []int{401, 401, 401, 401, 429} { // 10 by three nodes
+	for i, want := range []int{401, 401, 401, 401, 429} { // 10 divided by three nodes
 		if a := w.call("GET", "/v1/id/platform/clock", "", "X-Platform-Secret", "a wrong secret of some length"); a.Code != want {
 			t.Errorf("guess %d: got %d, want %d", i, a.Code, want)
 		}
 	}
 }
 
-// Ten wrong secrets of a network are judged, then one each half minute. Whoever is
-// elsewhere, with the right one, does not notice.
+// A network may try ten wrong secrets, then one every half minute. A caller with the correct secret elsewhere is not
+// affected.
 func TestGuessedPlatformSecretsAreSlowedDown(t *testing.T) {
 	registry, now := prometheus.NewRegistry(), time.Unix(1_800_000_000, 0)
 	w := newWorld(t, func(o *identity.Options) { o.Metrics, o.Now = registry, func() time.Time { return now } })
@@ -120,7 +120,7 @@ func TestGuessedPlatformSecretsAreSlowedDown(t *testing.T) {
 	}
 }
 
-// Right secrets cost nothing, however many there are.
+// Correct secrets do not count as attempts.
 func TestRightPlatformSecretsAreNotCounted(t *testing.T) {
 	w := newWorld(t)
 	for range 50 {

@@ -65,7 +65,7 @@ func TestInvitations(t *testing.T) {
 		t.Errorf("after the acceptance: got %v", got)
 	}
 
-	// A known account accepts by its session, from another organization.
+	// A known account accepts with its session, from another organization.
 	w.prove("bob@example.com")
 	other, token := blue.invite("bob@example.com", "auditor")
 	blue.people["bob"] = &person{cookie: w.cookie(answer)}
@@ -77,11 +77,11 @@ func TestInvitations(t *testing.T) {
 	if entered["organization"].(map[string]any)["slug"] != "blue" || len(entered["organizations"].([]any)) != 2 {
 		t.Errorf("got %v", entered)
 	}
-	blue.refuses("bob", "GET", me, "", 401, "", "Not signed in") // by the older token
+	blue.refuses("bob", "GET", me, "", 401, "", "Not signed in") // with the older token
 }
 
-// A token that was used, revoked, replaced or is over, one that was changed, and one of a sender who
-// may not send it any more have one answer, in the preview too, and change nothing.
+// A token that was used, revoked, replaced, changed or is expired, and one whose sender may not invite any more, get
+// the same answer, also in the preview, and change nothing.
 func TestTokensThatAreOfNoUse(t *testing.T) {
 	for name, spoil := range map[string]func(t *team, invitation, token string) string{
 		"used": func(t *team, _, token string) string {
@@ -142,8 +142,8 @@ func TestTokensThatAreOfNoUse(t *testing.T) {
 	}
 }
 
-// An invitation is for its address: another account, a wrong password and a session of another
-// person are refused, and the invitation stays good.
+// An invitation is for its address: another account, a wrong password and the session of another person are refused,
+// and the invitation remains valid.
 func TestInvitationOfAnotherAddress(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.team("red"), w.team("blue")
@@ -153,7 +153,7 @@ func TestInvitationOfAnotherAddress(t *testing.T) {
 	_, token := red.invite(address("bob"), "admin")
 	body := `{"token":"` + token + `"}`
 	blue.refuses("eve", "POST", accept, body, 403, "", "The invitation is for another address")
-	blue.must(200, "eve", "GET", me, "") // her session is as it was
+	blue.must(200, "eve", "GET", me, "") // her session still works
 	blue.refuses("", "POST", accept, `{"token":"`+token+`","password":"`+password+`x"}`, 401, "", "Invalid e-mail address or password")
 	blue.refuses("eve", "POST", accept, `{"token":"`+token+`","password":"`+password+`x"}`, 401, "", "Invalid e-mail address or password")
 	if g := w.call("POST", accept, body, "Cookie", blue.people["bob"].cookie, "Origin", "https://evil.example"); g.Code != 403 {
@@ -183,7 +183,7 @@ func TestInvitationsOfAnotherOrganization(t *testing.T) {
 	red.must(200, "", "POST", accept, `{"token":"`+token+`","password":"`+password+`"}`)
 }
 
-// Of two acceptances at once one makes a member.
+// Of two concurrent acceptances, one makes a member.
 func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 	red := newWorld(t).team("red")
 	_, token := red.invite("bob@example.com", "member")
@@ -204,21 +204,20 @@ func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The end of a person's membership ends what the person had: the same address is invited anew, and
-// an older session stays over.
+// When a membership ends, its rights end: if the same address is invited again, an older session still does not work.
 func TestPersonWhoComesBack(t *testing.T) {
 	red := newWorld(t).team("red")
 	before := red.join("bob", "approver").cookie
 	red.must(204, "bob", "DELETE", red.member("bob"), "")
 	red.refuses("", "POST", login, `{"email":"bob@example.com","password":"`+password+`"}`, 403, "", "Not a member of the organization")
-	red.join("bob", "member") // by the password, because the account is in no organization
+	red.join("bob", "member") // with the password, because the account is in no organization
 	answers(t, "older session", red.call("GET", me, "", "Cookie", before), 401, refusal("Not signed in"))
 	if role := red.must(200, "bob", "GET", me, "")["user"].(map[string]any)["role"]; role != "member" {
 		t.Errorf("got %v", role)
 	}
 }
 
-// A person who became a member in another way accepts nothing, and guesses of passwords are counted.
+// A person who became a member in another way cannot accept, and guesses of passwords are counted.
 func TestAcceptanceOfAMemberAndGuesses(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.team("red"), w.team("blue")

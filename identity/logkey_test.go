@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// changedKey is a key of a log as the steps of a rotation tell it.
+// changedKey is a log key in the answer to a step of a rotation.
 type changedKey struct {
 	VerifierKey string `json:"vkey"`
 	Use         string `json:"use"`
@@ -16,7 +16,7 @@ type changedKey struct {
 	ToSize      *int   `json:"to_size"`
 }
 
-// A log gets another key while it is served, by the organization's id or slug.
+// A log's key is rotated while the log is served, by the organization's id or slug.
 func TestRotateLogKey(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.organization("red"), w.organization("blue")

@@ -21,12 +21,12 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-// person is signed in to an organization.
+// person is a person who is signed in to an organization.
 type person struct {
 	email, membership, account, cookie string
 }
 
-// team is an organization with its members by name; ann is its owner.
+// team is an organization with its members by name; ann is the owner.
 type team struct {
 	*world
 	made
@@ -45,7 +45,7 @@ func (w *world) team(slug string, roles ...string) *team {
 	return t
 }
 
-// address is that of the member of a name.
+// address returns the email address of a member.
 func address(name string) string { return name + "@example.com" }
 
 // enter signs a member in.
@@ -59,7 +59,7 @@ func (t *team) enter(name, email string) *person {
 	return p
 }
 
-// as is a call of a member; "" is for a call without a session.
+// as sends a call with the session of a member, or without a session for "".
 func (t *team) as(name, method, path, body string, header ...string) (int, map[string]any) {
 	t.t.Helper()
 	if p := t.people[name]; p != nil {
@@ -75,7 +75,7 @@ func (t *team) as(name, method, path, body string, header ...string) (int, map[s
 	return answer.Code, members
 }
 
-// must is as with a status that has to be.
+// must is as that requires a status.
 func (t *team) must(status int, name, method, path, body string) map[string]any {
 	t.t.Helper()
 	code, members := t.as(name, method, path, body)
@@ -85,7 +85,7 @@ func (t *team) must(status int, name, method, path, body string) map[string]any 
 	return members
 }
 
-// refuses checks the whole refusal of a call.
+// refuses checks the complete refusal of a call.
 func (t *team) refuses(name, method, path, body string, status int, code, message string) {
 	t.t.Helper()
 	got, members := t.as(name, method, path, body)
@@ -98,7 +98,7 @@ func (t *team) refuses(name, method, path, body string, status int, code, messag
 	}
 }
 
-// invite invites an address as ann, and returns the token of the link.
+// invite invites an address as ann and returns the token in the link.
 func (t *team) invite(email, role string) (invitation, token string) {
 	t.t.Helper()
 	sent := t.must(201, "ann", "POST", t.path+"/invitations", `{"email":"`+email+`","role":"`+role+`"}`)
@@ -109,7 +109,7 @@ func (t *team) invite(email, role string) (invitation, token string) {
 	return sent["invitation_id"].(string), token
 }
 
-// join makes a member by an invitation.
+// join makes a person a member by an invitation.
 func (t *team) join(name, role string) *person {
 	t.t.Helper()
 	_, token := t.invite(address(name), role)
@@ -117,7 +117,7 @@ func (t *team) join(name, role string) *person {
 	return t.enter(name, address(name))
 }
 
-// member is the path of the membership of a name.
+// member returns the path of a person's membership.
 func (t *team) member(name string) string { return t.path + "/members/" + t.people[name].membership }
 
 const (
@@ -128,7 +128,7 @@ const (
 	noOwner  = "The organization needs an owner: make another member one first"
 )
 
-// kinds returns the statements about members, and by whom.
+// kinds returns the statements about members and their principals.
 func (t *team) kinds() (kinds []string) {
 	t.t.Helper()
 	names := map[string]string{}
@@ -220,7 +220,7 @@ func TestMembersAreListedChangedAndRemoved(t *testing.T) {
 	}
 }
 
-// Statements name accounts. A ledger is never erased, so no address is in it.
+// Statements name accounts, not addresses, because ledgers are never erased.
 func TestNoAddressIsInTheLedger(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red")
@@ -263,7 +263,7 @@ func TestOwnersAreTouchedByOwnersAlone(t *testing.T) {
 	red.refuses("admin", "DELETE", red.member("admin"), "", 409, "last_owner", noOwner)
 }
 
-// The end of an access does not wait for the operator; new people do.
+// An access can be ended without the operator, while an inactive organization cannot gain members.
 func TestMembersOfAnInactiveOrganization(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red", "approver")
@@ -308,10 +308,10 @@ func TestSwitchOrganization(t *testing.T) {
 	if g := w.call("POST", path, body, "Cookie", bob.cookie, "Sec-Fetch-Site", "cross-site"); g.Code != 403 {
 		t.Errorf("another site: got %d %s", g.Code, g.Body)
 	}
-	blue.must(200, "bob", "GET", me, "") // the session is as it was
+	blue.must(200, "bob", "GET", me, "") // the session still works
 }
 
-// memberPermissions names the permission of each route below an organization.
+// memberPermissions maps each route below an organization to its permission.
 func memberPermissions() map[string]account.Permission {
 	return map[string]account.Permission{
 		"GET /members":                          account.Read,
@@ -324,8 +324,8 @@ func memberPermissions() map[string]account.Permission {
 	}
 }
 
-// Every route with the permission of a role is asked with every role and every other credential, and
-// the answers are compared with the table of permissions. All other routes are asked without one.
+// Every route with a permission of a role is called with every role and every other credential, and the answers are
+// compared with the table of permissions. All other routes are called without a role.
 func TestEveryRouteWithEveryRole(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red", "owner", "admin", "policy_editor", "approver", "auditor", "member")
@@ -368,8 +368,8 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 	}
 }
 
-// checkOtherRoute asks a route that no role has a permission for: routes of the platform by the best
-// session, routes of sessions without one, and the others, which must not fail for lack of one.
+// checkOtherRoute calls a route that requires no permission of a role: the platform's routes with the strongest
+// session, routes for sessions without one, and the others, which must not fail for lack of a session.
 func (w *world) checkOtherRoute(t *testing.T, red *team, method, pattern, credential string, hasBody bool) {
 	t.Helper()
 	path := strings.NewReplacer("{", "", "}", "").Replace(pattern)
@@ -382,7 +382,7 @@ func (w *world) checkOtherRoute(t *testing.T, red *team, method, pattern, creden
 		for _, cookie := range []string{"", red.people["owner"].cookie} {
 			header := []string{"Authorization", "Bearer " + red.IngestKey.Secret}
 			if path == logout || cookie != "" && path == "/v1/id/orgs/switch" {
-				continue // ends the session
+				continue // it ends the session
 			}
 			if g := w.call(method, path, body, append(header, "Cookie", cookie)...); g.Code >= 500 || g.Code == http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: got %d %s", method, path, g.Code, g.Body)
@@ -400,7 +400,7 @@ func (w *world) checkOtherRoute(t *testing.T, red *team, method, pattern, creden
 	}
 }
 
-// A body has the bounds of all bodies, and a list has those of all lists.
+// Bodies and lists have the same limits as everywhere.
 func TestBodiesAndListsOfMembers(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.Signup = true })
 	red := w.team("red")
@@ -428,7 +428,7 @@ func TestBodiesAndListsOfMembers(t *testing.T) {
 	}
 }
 
-// Changes come at the pace of the plan. An end of an access never waits.
+// Changes are limited by the rate of the plan. Ending an access is never limited.
 func TestPaceOfMembers(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.team("red", "approver", "auditor"), w.team("blue")
@@ -448,14 +448,14 @@ func TestPaceOfMembers(t *testing.T) {
 	red.must(200, "ann", "POST", red.path+"/invitations/"+invitation+"/resend", "")
 }
 
-// onePerMinute is a plan with one change in a minute.
+// onePerMinute is a plan that allows one change per minute.
 type onePerMinute struct{}
 
 func (onePerMinute) Limits(context.Context, id.Tenant) (quota.Limits, error) {
 	return quota.Limits{StatementsPerMinute: 1}, nil
 }
 
-// What only an owner may do asks for a factor of the last 15 minutes, and nothing else does.
+// What only an owner may do requires a factor proved in the last 15 minutes; nothing else does.
 func TestChangesOfOwnersAskForAFactor(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red", "owner", "approver", "auditor")
@@ -470,7 +470,7 @@ func TestChangesOfOwnersAskForAFactor(t *testing.T) {
 	red.must(204, "ann", "DELETE", red.member("auditor"), "")
 	red.invite("x@example.com", "admin")
 
-	w.organization("blue") // ann is in both
+	w.organization("blue") // ann is a member of both
 	answer := w.call("POST", "/v1/id/orgs/switch", `{"organization_id":"`+red.OrganizationID+`"}`, "Cookie", red.people["ann"].cookie)
 	red.people["ann"].cookie = w.cookie(answer)
 	red.refuses("ann", "DELETE", red.member("owner"), "", 401, "step_up", message) // a switch proves nothing

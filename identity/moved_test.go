@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// newMovingTeam is a team whose organization moves, with a neighbour.
+// newMovingTeam returns a team whose organization moves, with a second organization beside it.
 func newMovingTeam(t *testing.T) (*team, *ledgertest.Move, *team) {
 	t.Helper()
 	m := new(ledgertest.Move)
@@ -28,7 +28,7 @@ func newMovingTeam(t *testing.T) (*team, *ledgertest.Move, *team) {
 
 func (t *team) size() id.Index { return t.State(t.t, t.tenant()).Size() }
 
-// moving is a call that changes an organization, and makes its objects.
+// moving is a call that changes an organization, with the function that creates what it needs.
 type moving func(t *team) (who, method, path, body string)
 
 func movingCalls() map[string]moving {
@@ -68,14 +68,14 @@ func movingCalls() map[string]moving {
 	}
 }
 
-// An organization goes to another node at each moment of a call that changes it. The call is passed on, and is done once.
+// An organization moves to another node at each point of a call that changes it. The call is passed on and done once.
 func TestChangesWhileTheOrganizationMoves(t *testing.T) {
 	for name, call := range movingCalls() {
 		t.Run(name, func(t *testing.T) { moveDuring(t, call) })
 	}
 }
 
-// maxLooks bounds the looks for an owner during one call.
+// maxLooks is the largest number of owner checks during one call.
 const maxLooks = 40
 
 func moveDuring(t *testing.T, call moving) {

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/passkeytest"
 )
 
-// Each change of the passkeys and recovery codes is mailed to the person of the account, and to nobody else.
+// Each change of passkeys and recovery codes is mailed to the account's person and to nobody else.
 func TestFactorChangesAreMailed(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	w.deliver()
@@ -51,7 +51,7 @@ func TestFactorChangesAreMailed(t *testing.T) {
 	w.decode(bob.ask("GET", me, ""), 200, &signedIn{})
 }
 
-// A change and its mail are one write: many changes within a minute each cause a mail of their own.
+// A change and its mail are written together: each of many changes within a minute sends a mail of its own.
 func TestAddedAndRemovedAreBothMailed(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	w.deliver()

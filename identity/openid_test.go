@@ -15,7 +15,7 @@ import (
 
 const oidcPath = "/v1/id/auth/oidc"
 
-// openIDWorld is a service with one provider and one organization, whose owner is ann.
+// openIDWorld is a service with one provider and one organization, owned by ann.
 type openIDWorld struct {
 	*world
 	provider *openidtest.Provider
@@ -46,7 +46,7 @@ func newOpenIDWorldOn(t testing.TB, p *openidtest.Provider) *openIDWorld {
 	return w
 }
 
-// begin starts a sign-in and returns the cookie of the browser and the provider's answer.
+// begin starts a sign-in and returns the browser's cookie and the provider's answer.
 func (w *openIDWorld) begin(query string) (cookie string, answer url.Values) {
 	w.t.Helper()
 	started := w.call("GET", oidcPath+"/company/start"+query, "")
@@ -56,7 +56,7 @@ func (w *openIDWorld) begin(query string) (cookie string, answer url.Values) {
 	return w.flowCookie(started), w.provider.Authorize(started.Header().Get("Location"))
 }
 
-// flowCookie returns the cookie of a sign-in under way, "" when an answer ends it.
+// flowCookie returns the cookie of a pending sign-in, or "" if an answer deletes it.
 func (w *openIDWorld) flowCookie(answer *httptest.ResponseRecorder) string {
 	w.t.Helper()
 	for _, c := range answer.Result().Cookies() {
@@ -75,7 +75,7 @@ func (w *openIDWorld) flowCookie(answer *httptest.ResponseRecorder) string {
 	return ""
 }
 
-// session returns the cookie of the session that an answer begins.
+// session returns the cookie of the session that an answer opens.
 func (w *openIDWorld) session(answer *httptest.ResponseRecorder) string {
 	w.t.Helper()
 	for _, c := range answer.Result().Cookies() {
@@ -91,7 +91,7 @@ func (w *openIDWorld) finish(cookie string, query url.Values) *httptest.Response
 	return w.call("GET", oidcPath+"/company/callback?"+query.Encode(), "", "Cookie", cookie)
 }
 
-// link connects ann with the provider's person: by a sign-in there, and then by the password.
+// link links ann with the provider's person: she signs in there, and then with the password.
 func (w *openIDWorld) link() {
 	w.t.Helper()
 	before := w.provider.Claims
@@ -129,7 +129,7 @@ func TestOpenID(t *testing.T) {
 	if who.Account.Email != email || who.Organization.Slug != "red" || who.User.Role != "owner" {
 		t.Errorf("got %+v", who)
 	}
-	// The link counts from now on: the address may change or be another member's.
+	// From now on the link counts: the address may change or belong to another member.
 	w.provider.Claims = func(c map[string]any) { c["email"], c["email_verified"] = "other@example.com", false }
 	cookie, query = w.begin("")
 	ended = w.finish(cookie, query)
@@ -144,8 +144,8 @@ func TestOpenID(t *testing.T) {
 	}
 }
 
-// A session is as fresh as the provider says, and is not when it says nothing. Such a session, or one with an
-// old proof, is stepped up by a fresh sign-in.
+// A session is as fresh as the provider says, and not fresh if it says nothing. A fresh sign-in steps up such a
+// session, or one with an old proof.
 func TestOpenIDFactor(t *testing.T) {
 	w := newOpenIDWorld(t)
 	w.link()
@@ -218,7 +218,7 @@ func TestOpenIDRefusals(t *testing.T) {
 	}
 }
 
-// A browser comes to the page for signing in with the reason, and a program gets the refusal.
+// A browser is redirected to the sign-in page with the reason; a program gets the refusal.
 func TestOpenIDRefusalsOfBrowsers(t *testing.T) {
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 	w := newOpenIDWorld(t)
@@ -256,7 +256,7 @@ func claim(name string, value any) func(*openIDWorld, *string, url.Values) {
 	}
 }
 
-// A session without a proof gets none by a change of the account's address or organization.
+// A session without a proof gets none when the account's address or organization changes.
 func TestOpenIDWithoutProof(t *testing.T) {
 	w := newOpenIDWorld(t)
 	w.link()
@@ -272,8 +272,7 @@ func TestOpenIDWithoutProof(t *testing.T) {
 	b.register("laptop")
 }
 
-// Failed sign-ins of one network are bounded, those of another one are not, and good ones
-// are never used up.
+// Failed sign-ins from one network are limited, those from another are not, and successful ones do not count.
 func TestOpenIDAttempts(t *testing.T) {
 	w := newOpenIDWorld(t)
 	w.link()
@@ -300,7 +299,7 @@ func TestOpenIDAttempts(t *testing.T) {
 	}
 }
 
-// Without configuration there is no provider.
+// Without configuration there are no providers.
 func TestWithoutOpenID(t *testing.T) {
 	w := newWorld(t)
 	answers(t, "providers", w.call("GET", oidcPath, ""), 200, `{"providers":[]}`)

@@ -68,7 +68,7 @@ func TestListOrganizations(t *testing.T) {
 	}
 }
 
-// The operator reads one organization by its id or slug, with its own limits and settings.
+// The operator reads one organization by id or slug, with its own limits and settings.
 func TestReadOrganization(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.organization("red"), w.organization("blue")

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/passkeytest"
 )
 
-// A person registers a passkey and signs in by it. The other person's account is as it was.
+// A person registers a passkey and signs in with it. The other person's account is unchanged.
 func TestPasskey(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	other, before := w.signedInBrowser(3, email), ann.jar["__Host-agentledger"]
@@ -53,7 +53,7 @@ func TestPasskey(t *testing.T) {
 		key.Use(fresh.options(passkeyBegin, ""))+`}`), 403, refusal("Not a member of the organization"))
 }
 
-// Each part of an answer that is another one is refused, with one text, and leaves the passkey good.
+// If any part of an answer is wrong, it is refused with the same text, and the passkey remains valid.
 func TestPasskeyRefused(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	key, bobs := ann.register("laptop"), bob.register("phone")
@@ -91,8 +91,8 @@ func TestPasskeyRefused(t *testing.T) {
 	w.decode(w.browser(160).use(key), 200, &signedIn{})
 }
 
-// A provider may begin to sync a passkey: the backup-eligible flag turns on and the passkey still signs in. The
-// flag is stored, so an answer without it is refused from then on.
+// A provider may start to sync a passkey: the backup-eligible flag turns on, and the passkey still signs in. The flag
+// is stored, so an answer without it is refused from then on.
 func TestPasskeyBackupFlags(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	key, bobs := ann.register("laptop"), bob.register("phone")
@@ -122,7 +122,7 @@ func TestPasskeyBackupFlags(t *testing.T) {
 	w.decode(w.browser(7).use(bobs), 200, &signedIn{})
 }
 
-// The log contains the reason of each refusal, and no answer does.
+// The log contains the reason for each refusal; the answer does not.
 func TestPasskeyRefusalsAreLogged(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	key := ann.register("laptop")
@@ -150,7 +150,7 @@ func TestPasskeyRefusalsAreLogged(t *testing.T) {
 	}
 }
 
-// A counter that does not rise is the sign of a copy. The person sees it.
+// A counter that does not increase indicates a copy. The person sees it.
 func TestPasskeyCopied(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	key := ann.register("laptop")
@@ -172,7 +172,7 @@ func TestPasskeyCopied(t *testing.T) {
 	}
 }
 
-// A challenge is of one browser, of one purpose, for five minutes and for one answer.
+// A challenge belongs to one browser and one purpose, for five minutes and one answer.
 func TestPasskeyChallenge(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	key := ann.register("laptop")
@@ -206,7 +206,7 @@ func TestPasskeyChallenge(t *testing.T) {
 		401, passkeyRefused)
 }
 
-// Each part of a new passkey that is another one is refused.
+// If any part of a new passkey is wrong, it is refused.
 func TestNewPasskeyRefused(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	for name, change := range map[string]func(*passkeytest.Authenticator){
@@ -248,7 +248,7 @@ func TestNewPasskeyRefused(t *testing.T) {
 	}
 }
 
-// An account has at most 20 passkeys. The browser is told those that it has.
+// An account has at most 20 passkeys. The browser gets a list of them.
 func TestPasskeysAreBounded(t *testing.T) {
 	_, ann, bob := twoBrowsers(t)
 	late := passkeytest.New(t, origin)
@@ -273,7 +273,7 @@ func TestPasskeysAreBounded(t *testing.T) {
 	ann.register("k")
 }
 
-// Removing a passkey ends it and all other sessions. The last way in stays.
+// Removing a passkey ends all other sessions. The last way to sign in cannot be removed.
 func TestRemovePasskey(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	first := ann.register("laptop")
@@ -296,13 +296,13 @@ func TestRemovePasskey(t *testing.T) {
 	answers(t, "the second", ann.ask("DELETE", passkeysPath+"/"+list[1].ID, ""), 204, "")
 	w.decode(w.browser(23).ask("POST", login, `{"email":"`+email+`","password":"`+password+`"}`), 200, &signedIn{})
 	w.decode(bob.ask("POST", stepUp, `{"password":"`+password+`"}`), 200, &signedIn{})
-	bob.finish("again", first.Create(bob.options(passkeysPath+"/begin", ""))) // its credential id is free again
+	bob.finish("again", first.Create(bob.options(passkeysPath+"/begin", ""))) // its credential id can be used again
 	if n := len(bob.passkeys().Passkeys); n != 1 {
 		t.Errorf("bob has %d", n)
 	}
 }
 
-// A step-up takes a passkey of the session's account alone, and gives the session a new token.
+// A step-up accepts only a passkey of the session's account, and gives the session a new token.
 func TestStepUpByPasskey(t *testing.T) {
 	w, ann, bob := twoBrowsers(t)
 	key, bobs := ann.register("laptop"), bob.register("phone")
@@ -319,7 +319,7 @@ func TestStepUpByPasskey(t *testing.T) {
 	answers(t, "the token before", w.as("__Host-agentledger="+stolen, "GET", me, ""), 401, refusal("Not signed in"))
 }
 
-// The first owner and an invited person begin with a passkey and no password.
+// The first owner and an invited person can start with a passkey and no password.
 func TestFirstPasskey(t *testing.T) {
 	w := newWorld(t)
 	token := w.beginSetup()
@@ -367,7 +367,7 @@ func TestFirstPasskey(t *testing.T) {
 	}
 	w.decode(w.browser(43).use(bobs), 200, &signedIn{})
 
-	// A known account accepts by its passkey, also when it is in no organization.
+	// A known account accepts with its passkey, even if it is in no organization.
 	answers(t, "bob leaves", bob.ask("DELETE", "/v1/id/orgs/"+red.Organization.OrganizationID+"/members/"+got.User.MembershipID, ""), 204, "")
 	answers(t, "and can't sign in", w.browser(44).use(bobs), 403, refusal("Not a member of the organization"))
 	token = invite("bob@example.com")
@@ -381,7 +381,7 @@ func TestFirstPasskey(t *testing.T) {
 	w.decode(back.ask("POST", accept, acceptance(back, bobs.Use(back.options(passkeyBegin, "")))), 200, &signedIn{})
 }
 
-// A service with an IP address as its name has no passkeys: browsers know none for addresses.
+// A service whose name is an IP address has no passkeys: browsers do not support them for addresses.
 func TestNoPasskeysForAnAddress(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.PublicURL = "http://127.0.0.1:8080" })
 	w.organization("red")
@@ -396,7 +396,7 @@ func TestNoPasskeysForAnAddress(t *testing.T) {
 	}
 }
 
-// Wrong passkeys are bounded by network.
+// Wrong passkeys are limited by network.
 func TestPasskeysBruteForce(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	key := ann.register("laptop")
@@ -411,7 +411,7 @@ func TestPasskeysBruteForce(t *testing.T) {
 	w.decode(w.browser(61).use(key), 200, &signedIn{})
 }
 
-// Bodies of passkeys and codes have the bounds of all bodies, and pages of other sites are refused.
+// Bodies with passkeys and codes have the same limits as everywhere, and pages of other sites are refused.
 func TestBodiesOfPasskeys(t *testing.T) {
 	w, ann, _ := twoBrowsers(t)
 	ann.register("k")

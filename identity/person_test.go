@@ -24,7 +24,7 @@ const (
 	stepUpDue         = `{"error":"Confirm your identity again: step up","code":"step_up"}`
 )
 
-// browser keeps the cookies of one person, who comes from an address of his own.
+// browser holds the cookies of one person, who has a network address of their own.
 type browser struct {
 	*world
 	address string
@@ -37,7 +37,7 @@ func (w *world) browser(number int) *browser {
 	return &browser{world: w, address: fmt.Sprintf("198.51.%d.%d", number/250, 1+number%250), jar: map[string]string{}}
 }
 
-// signedInBrowser is the browser of a person who signed in by a password.
+// signedInBrowser returns the browser of a person who signed in with a password.
 func (w *world) signedInBrowser(number int, email string) *browser {
 	w.t.Helper()
 	b := w.browser(number)
@@ -91,7 +91,7 @@ func (b *browser) register(name string) *passkeytest.Authenticator {
 	return key
 }
 
-// use signs in by a passkey.
+// use signs in with a passkey.
 func (b *browser) use(key *passkeytest.Authenticator) *httptest.ResponseRecorder {
 	b.t.Helper()
 	return b.ask("POST", passkeyFinish, `{"credential":`+key.Use(b.options(passkeyBegin, ""))+`}`)
@@ -118,7 +118,7 @@ func (b *browser) passkeys() (list passkeyList) {
 	return list
 }
 
-// kindsOfLogin returns the login events of the account, the newest first.
+// kindsOfLogin returns the kinds of the account's login events, newest first.
 func (b *browser) kindsOfLogin() (kinds []string) {
 	b.t.Helper()
 	var events eventList
@@ -129,7 +129,7 @@ func (b *browser) kindsOfLogin() (kinds []string) {
 	return kinds
 }
 
-// twoBrowsers is ann, owner of red, and bob, owner of blue.
+// twoBrowsers returns the browsers of ann, the owner of red, and of bob, the owner of blue.
 func twoBrowsers(t *testing.T) (w *world, ann, bob *browser) {
 	t.Helper()
 	w, _, _ = twoPeople(t)

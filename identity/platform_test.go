@@ -82,7 +82,7 @@ func TestPlatformSecret(t *testing.T) {
 		"bearer": {"Authorization", "Bearer " + platformSecret},
 	} {
 		for _, route := range [][2]string{{"POST", organizations}, {"PATCH", organizations + "/" + m.OrganizationID}, {"POST", "/v1/id/platform/accounts/password"}} {
-			now = now.Add(time.Minute) // what was guessed before is forgiven
+			now = now.Add(time.Minute) // the earlier guesses do not count any more
 			answer := w.call(route[0], route[1], `not even JSON`, header...)
 			answers(t, name, answer, 401, refusal("Invalid platform secret"))
 			if got := answer.Header().Get("WWW-Authenticate"); got != "" {
@@ -154,14 +154,14 @@ func TestCreateOrganizationRefuses(t *testing.T) {
 	}
 }
 
-// A known address belongs to who named it first. A password for it is refused, and without
-// one the organization is offered: nothing of it is the person's before she signs in to it.
+// A known address belongs to whoever uses it. A password for it is refused; without one, the organization is offered,
+// and the person has no access to it before signing in to it.
 func TestKnownAdmin(t *testing.T) {
 	w := newWorld(t)
 	if red := w.organization("red"); red.Account != "created" {
 		t.Errorf("got account %q, want created", red.Account)
 	}
-	for _, given := range []string{"another password", password} { // the right one too: whoever sends it may have guessed
+	for _, given := range []string{"another password", password} { // even the correct one: the caller may have guessed it
 		answers(t, "with a password", w.platform("POST", organizations, `{"name":"X","slug":"blue","admin_email":"ANN@example.com","admin_password":"`+given+`"}`), 409,
 			`{"error":"The account already exists: omit admin_password, and the person accepts by signing in","code":"account_known"}`)
 	}
@@ -179,7 +179,7 @@ func TestKnownAdmin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.accounts.Membership(t.Context(), tenant, who.ID); !fault.Is(err, fault.NotFound) { // what votes and sessions ask for
+	if _, err := w.accounts.Membership(t.Context(), tenant, who.ID); !fault.Is(err, fault.NotFound) { // the lookup of votes and sessions
 		t.Errorf("a membership that was not accepted: got %v", err)
 	}
 	before := w.signedIn(email, password)
@@ -202,8 +202,7 @@ func TestKnownAdmin(t *testing.T) {
 	answers(t, "a stranger's", w.call("POST", login, `{"email":"bob@example.com","password":"`+password+`","organization_id":"`+blue.OrganizationID+`"}`), 403, refusal("Not a member of the organization"))
 }
 
-// The same call again, after one that failed, is not refused for what that one left behind,
-// and a call of somebody else is.
+// A repeated call is not refused because of what the failed call left behind. A call by another person is.
 func TestAccountOfAFailedCall(t *testing.T) {
 	w := newWorld(t)
 	const body = `{"name":"X","slug":"red","admin_email":"ann@example.com","admin_password":"` + password + `"}`
@@ -252,7 +251,7 @@ func TestAdminWithoutAPassword(t *testing.T) {
 		refusal("The password must have at least 10 characters and at most 1024 bytes"))
 }
 
-// Each of the person's organizations counts, and no neighbour's.
+// A password is checked against the names of all of the person's organizations, but of no others.
 func TestSetPasswordRefusesNames(t *testing.T) {
 	w := newWorld(t)
 	for slug, admin := range map[string]string{"red-harbour": email, "blue-harbour": email, "green-harbour": "bob@example.com"} {
@@ -295,7 +294,7 @@ func TestOneOfManyCallsForASlugWins(t *testing.T) {
 	}
 }
 
-// The store fails between the claims and the ledger; the same call works later.
+// The store fails between the claims and the ledger; the repeated call succeeds.
 func TestRepeatedAfterAFailure(t *testing.T) {
 	for failure, want := range map[storagetest.Failure]string{
 		storagetest.Refused:     "unavailable",
@@ -396,7 +395,7 @@ func TestChangeOrganizationRefuses(t *testing.T) {
 	}
 }
 
-// Members of an inactive organization sign in and read on.
+// Members of an inactive organization can still sign in and read.
 func TestSignInToAnInactiveOrganization(t *testing.T) {
 	w := newWorld(t)
 	m := w.organization("red")

@@ -21,8 +21,8 @@ const addressUnproved = "The address of the account is not proved: confirm it by
 
 const ceo, squatted = "ceo@victim.example", "the squatter knows this"
 
-// squat is a service on which the owner of green has accepted the invitation of a stranger's address, with a password, a
-// passkey and recovery codes. The squatter is signed in.
+// squat is a service on which the owner of green accepted an invitation for another person's address, with a
+// password, a passkey and recovery codes. The squatter is signed in.
 func squat(t *testing.T, w *world) (red *team, squatter *browser, key *passkeytest.Authenticator, codes []string) {
 	t.Helper()
 	red = w.team("green")
@@ -33,7 +33,7 @@ func squat(t *testing.T, w *world) (red *team, squatter *browser, key *passkeyte
 	return red, squatter, key, squatter.makeCodes()
 }
 
-// gone checks that nothing of the squatter lets anybody in.
+// gone checks that no factor of the squatter signs in any more.
 func (w *world) gone(t *testing.T, step string, squatter *browser, key *passkeytest.Authenticator) {
 	t.Helper()
 	answers(t, step+": session", squatter.ask("GET", me, ""), 401, refusal("Not signed in"))
@@ -59,7 +59,7 @@ func (w *world) summary(t *testing.T, email string) (a struct {
 	return a
 }
 
-// An account whose address nobody has proved exists in the organization that invited it, and nowhere else.
+// An account whose address is unproved exists only in the organization that invited it.
 func TestUnprovedAccount(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.Signup = true })
 	red, squatter, _, _ := squat(t, w)
@@ -88,7 +88,7 @@ func TestUnprovedAccount(t *testing.T) {
 	}
 	w.decode(squatter.ask("GET", red.path+"/members", ""), 200, &map[string]any{})
 
-	// It may leave its organization and come back.
+	// It can leave its organization and come back.
 	answers(t, "leaves", squatter.ask("DELETE", red.path+"/members/"+who.User.MembershipID, ""), 204, "")
 	_, token = red.invite("other@example.com", "member")
 	eve := w.browser(64)
@@ -100,7 +100,7 @@ func TestUnprovedAccount(t *testing.T) {
 	answers(t, "blue, by the password", w.browser(66).ask("POST", accept, `{"token":"`+token+`","password":"`+password+`"}`), 403, unproved)
 }
 
-// The operator who founds an organization for an address takes it over.
+// If the operator creates an organization for an address, the organization's owner takes the account over.
 func TestFoundingTakesOver(t *testing.T) {
 	for name, given := range map[string]string{"without a password": "", "with a password": "the operator's choice"} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestFoundingTakesOver(t *testing.T) {
 	}
 }
 
-// A password that the operator sets is the first proof of an address, and leaves other factors of a proved account.
+// A password set by the operator is the first proof of an address. It leaves the other factors of a proved account.
 func TestOperatorsPasswordTakesOver(t *testing.T) {
 	w := newWorld(t)
 	_, squatter, key, codes := squat(t, w)
@@ -162,7 +162,7 @@ func TestOperatorsPasswordTakesOver(t *testing.T) {
 	}
 }
 
-// The link of a forgotten password is a proof by mail.
+// The link for a forgotten password is a proof by mail.
 func TestResetTakesOver(t *testing.T) {
 	w := newWorld(t)
 	_, squatter, key, _ := squat(t, w)
@@ -179,7 +179,7 @@ func TestResetTakesOver(t *testing.T) {
 	}
 	codes := b.makeCodes()
 	w.deliver()
-	w.Pass(10 * time.Minute) // a mail to an address in that time
+	w.Pass(10 * time.Minute) // one mail to an address in that time
 	answers(t, "a second reset", w.reset(w.resetToken(ceo), "chosen once more here"), 204, "")
 	if a := w.summary(t, ceo); a.CodesLeft != len(codes) {
 		t.Errorf("a proved account lost its codes: %+v", a)
@@ -188,8 +188,8 @@ func TestResetTakesOver(t *testing.T) {
 
 const newPasswordNeeded = `{"error":"The address of the account has not been proved: choose a new password","code":"new_password"}`
 
-// An invitation that was mailed to the address alone proves it: the person takes over what somebody else had made,
-// by a new password or passkey, with or without a session of the account.
+// An invitation that was only mailed proves the address: the person takes over the account that somebody else had made,
+// with a new password or passkey, with or without a session of the account.
 func TestMailedInvitationTakesOver(t *testing.T) {
 	ways := map[string]func(b *browser, token string) *httptest.ResponseRecorder{
 		"password": func(b *browser, token string) *httptest.ResponseRecorder {
@@ -258,7 +258,7 @@ func (w *world) withInvitationMail() {
 	w.serveWith(func(o *identity.Options) { o.Members = w.members })
 }
 
-// A new account that accepts a mailed invitation is proved, and one that accepts a link from the inviter is not.
+// A new account that accepts a mailed invitation is proved. One that accepts a link from the inviter is not.
 func TestInvitationProves(t *testing.T) {
 	w := newWorld(t)
 	red := w.team("red")
@@ -271,7 +271,7 @@ func TestInvitationProves(t *testing.T) {
 	}
 }
 
-// A person of a provider takes over the account that somebody else had made for the address.
+// A person of a provider takes over the account that somebody else made for the address.
 func TestProviderTakesOver(t *testing.T) {
 	w := newOpenIDWorld(t)
 	red, squatter, key, _ := squat(t, w.world)
@@ -294,7 +294,7 @@ func TestProviderTakesOver(t *testing.T) {
 	red.must(200, "ann", "GET", me, "")
 }
 
-// A proved account is linked with a provider after one of its own factors was proved, once.
+// A proved account is linked with a provider, once, after one of its own factors was proved.
 func TestLinkAsksForAFactor(t *testing.T) {
 	w := newOpenIDWorld(t)
 	w.provider.Claims = func(c map[string]any) { c["email"] = email }
@@ -306,13 +306,13 @@ func TestLinkAsksForAFactor(t *testing.T) {
 	begin(b)
 	answers(t, "no session yet", b.ask("GET", me, ""), 401, refusal("Not signed in"))
 
-	// Another account's sign-in links nothing, and so does a sign-in in another browser.
+	// A sign-in to another account or in another browser links nothing.
 	w.decode(w.platform("POST", organizations, `{"name":"Blue","slug":"blue","admin_email":"bob@example.com","admin_password":"`+password+`"}`), 201, &made{})
 	w.decode(b.ask("POST", login, `{"email":"bob@example.com","password":"`+password+`"}`), 200, &signedIn{})
 	w.decode(w.browser(81).ask("POST", login, `{"email":"`+email+`","password":"`+password+`"}`), 200, &signedIn{})
 	begin(w.browser(82))
 
-	// Neither does a wrong password; a password alone does not for an account with a second factor.
+	// Neither does a wrong password, nor a password alone if the account has a second factor.
 	ann := w.signedInBrowser(83, email)
 	codes := ann.makeCodes()
 	c := w.browser(84)
@@ -334,7 +334,7 @@ func TestLinkAsksForAFactor(t *testing.T) {
 	}
 }
 
-// The session of the account in the same browser proves the factor, while the person was there lately.
+// A session of the account in the same browser proves the factor if the person has recently proved one.
 func TestLinkBySession(t *testing.T) {
 	w := newOpenIDWorld(t)
 	w.provider.Claims = func(c map[string]any) { c["email"] = email }
@@ -348,7 +348,7 @@ func TestLinkBySession(t *testing.T) {
 	}
 }
 
-// follow signs in at the provider; refusal is the expected answer, "" for a session.
+// follow signs in at the provider. refusal is the expected error, or "" for a session.
 func (b *browser) follow(w *openIDWorld, refusal string) {
 	b.t.Helper()
 	started := b.ask("GET", oidcPath+"/company/start", "")
@@ -360,7 +360,7 @@ func (b *browser) follow(w *openIDWorld, refusal string) {
 	answers(b.t, "sign-in at the provider", answer, 401, refusal)
 }
 
-// An account that changes to an address takes it from an unproved account, which then has no way in.
+// An account that changes to an address takes it from an unproved account, which then cannot sign in.
 func TestChangeTakesAddress(t *testing.T) {
 	w := newWorld(t)
 	_, squatter, key, _ := squat(t, w)
@@ -381,7 +381,8 @@ func TestChangeTakesAddress(t *testing.T) {
 	w.decode(w.browser(93).ask("POST", login, `{"email":"`+ceo+`","password":"`+password+`"}`), 200, &signedIn{})
 }
 
-// The first address that an account confirms by mail is its first proof, so the account is taken over with a new password.
+// The first address that an account confirms by mail is its first proof, so the account is taken over with a new
+// password.
 func TestConfirmedAddressTakesOver(t *testing.T) {
 	for name, address := range map[string]string{"its own": ceo, "another one": "ceo@new.example"} {
 		t.Run(name, func(t *testing.T) {
@@ -424,7 +425,7 @@ func TestConfirmedAddressTakesOver(t *testing.T) {
 	}
 }
 
-// An offer that an older program made to an unproved account is not shown and not accepted.
+// An offer that an older program made to an unproved account is neither shown nor accepted.
 func TestOldOfferToUnprovedAccount(t *testing.T) {
 	w := newWorld(t)
 	_, squatter, _, _ := squat(t, w)
@@ -450,7 +451,7 @@ func TestOldOfferToUnprovedAccount(t *testing.T) {
 	w.decode(squatter.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 200, &shown)
 }
 
-// Accounts that an older program stored have no proof. What its data shows counts.
+// Accounts stored by an older program have no proof. It is derived from their data.
 func TestProofOfOlderAccounts(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.Signup = true })
 	red := w.team("red")
@@ -482,7 +483,7 @@ func TestProofOfOlderAccounts(t *testing.T) {
 			t.Errorf("%s again: got %s, want %s", who, got, want)
 		}
 	}
-	w.decode(ann.ask("GET", me, ""), 200, &signedIn{}) // nothing ends by that
+	w.decode(ann.ask("GET", me, ""), 200, &signedIn{}) // this ends nothing
 	w.decode(own.ask("GET", me, ""), 200, &signedIn{})
 }
 

@@ -16,14 +16,14 @@ import (
 
 const setPassword = "/v1/id/platform/accounts/password"
 
-// What is wrong with a body is told in the same way by all calls that have one.
+// All calls with a body report errors in it in the same way.
 func TestBodies(t *testing.T) {
 	w := newWorld(t)
 	change := organizations + "/" + w.organization("red").OrganizationID
 	cookie := w.cookie(w.signIn(email, password))
 	for _, route := range [][2]string{{"POST", organizations}, {"PATCH", change}, {"POST", setPassword}, {"POST", "/v1/id/platform/clock"}, {"POST", change + "/clock"}, {"POST", login}, {"POST", setupPath}, {"POST", forgotPath}, {"POST", resetPath}, {"POST", stepUp}, {"PATCH", accountPath}, {"POST", accountPassword}, {"POST", emailPath}, {"POST", confirmPath}} {
 		for _, c := range []struct {
-			body, name, value string // of a header
+			body, name, value string // of an additional header
 			status            int
 			message           string
 		}{
@@ -80,7 +80,7 @@ func TestFailures(t *testing.T) {
 		`{"error":"Internal error","request_id":"`+answer.Header().Get("X-Request-Id")+`"}`)
 }
 
-// A call that looks something up by a member or a header names it if it is missing or empty.
+// A call that needs a member or a header to look something up names it if it is missing or empty.
 func TestRequiredNames(t *testing.T) {
 	w, ann, _ := twoPeople(t)
 	for _, body := range []string{`{}`, `{"token":""}`} {

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/identity"
 )
 
-// The operator has the index of one organization made anew, by its slug or id.
+// The operator can rebuild the index of one organization, by slug or id.
 func TestReindex(t *testing.T) {
 	var asked []id.Tenant
 	var refused error

@@ -23,7 +23,7 @@ const (
 	resetPath  = "/v1/id/auth/reset-password"
 )
 
-// postbox keeps the messages that the outbox sends.
+// postbox collects the messages that the outbox sends.
 type postbox struct {
 	mu       sync.Mutex
 	messages []mail.Message
@@ -36,7 +36,7 @@ func (p *postbox) Send(_ context.Context, m mail.Message) error {
 	return nil
 }
 
-// deliver sends the mails that wait, and returns all that were sent since the last time.
+// deliver sends the waiting mails and returns all that were sent since the last call.
 func (w *world) deliver() []mail.Message {
 	w.t.Helper()
 	ledgertest.RunUntilDone(w.t, w.Store, "mail_due", w.Clock, w.mail.Run)
@@ -57,7 +57,7 @@ func (w *world) reset(token, password string) *httptest.ResponseRecorder {
 
 var resetLink = regexp.MustCompile(`\n` + regexp.QuoteMeta(publicURL) + `/reset-password#token=([A-Za-z0-9_.-]+)\n`)
 
-// resetToken asks for a reset and returns the token from the mail.
+// resetToken requests a reset and returns the token from the mail.
 func (w *world) resetToken(email string) string {
 	w.t.Helper()
 	answers(w.t, "forgot", w.forgot(email), 204, "")
@@ -72,8 +72,8 @@ func (w *world) resetToken(email string) string {
 	return found[1]
 }
 
-// A second reset in ten minutes sends no mail and answers 204 all the same. The first link stays good, so nobody can take
-// it away by asking again.
+// A second reset within ten minutes sends no mail, but also answers 204. The first link stays valid, so nobody can make
+// it invalid by requesting another.
 func TestResetsAreMailedOnceInTenMinutes(t *testing.T) {
 	w, _, _ := twoPeople(t)
 	token := w.resetToken(email)
@@ -111,7 +111,7 @@ func TestReset(t *testing.T) {
 	w.decode(w.as(cookie, "GET", me, ""), 200, &signedIn{})
 	var events eventList
 	w.decode(w.as(cookie, "GET", loginEventsPath, ""), 200, &events)
-	kinds := map[string]int{} // the events are of one time
+	kinds := map[string]int{} // the events have the same time
 	for _, e := range events.LoginEvents {
 		kinds[e.Kind]++
 	}
@@ -125,12 +125,12 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A token ends with the next one, with another password, after an hour; and a wrong one with the
-// name of an account is none.
+// A token is invalid after the next one, after another password, and after an hour. A wrong token with the name of an
+// account is invalid too.
 func TestResetTokenEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string) string{
 		"later one": func(w *world, token string) string {
-			w.Pass(10 * time.Minute) // the bound of mails to an address
+			w.Pass(10 * time.Minute) // the limit on mails to an address
 			w.resetToken(email)
 			return token
 		},
@@ -143,7 +143,7 @@ func TestResetTokenEnds(t *testing.T) {
 		"longer":     func(_ *world, token string) string { return token + "a" },
 		"name alone": func(_ *world, token string) string { return token[:strings.IndexByte(token, '.')+1] },
 		"of a decoy": func(*world, string) string { return "decoy_0001." + strings.Repeat("a", 43) },
-		"other account": func(w *world, token string) string { // the secret of ann's with the name of bob
+		"other account": func(w *world, token string) string { // ann's secret with bob's name
 			return strings.Split(w.resetToken("bob@example.com"), ".")[0] + token[strings.IndexByte(token, '.'):]
 		},
 	} {
@@ -156,7 +156,7 @@ func TestResetTokenEnds(t *testing.T) {
 	}
 }
 
-// Of several calls with one token one sets the password.
+// Of several concurrent calls with one token, one sets the password.
 func TestResetRaced(t *testing.T) {
 	w, _, _ := twoPeople(t)
 	token := w.resetToken(email)
@@ -210,8 +210,8 @@ func TestResetIsBounded(t *testing.T) {
 	answers(t, "later", w.forgot(email), 204, "")
 }
 
-// Addresses with and without an account can't be told apart: 100 of each have the same answer,
-// after the same work and in the same time.
+// Addresses with and without an account cannot be told apart: for 100 of each the answer is the same, after the same
+// work and in the same time.
 func TestForgotPasswordTellsNothing(t *testing.T) {
 	w := newWorld(t)
 	const each = 100
@@ -257,7 +257,7 @@ func TestForgotPasswordWithoutMail(t *testing.T) {
 	}
 }
 
-// An account that was made without a password gets one by the mail of its address.
+// An account without a password gets one by mail to its address.
 func TestResetOfAnAccountWithoutAPassword(t *testing.T) {
 	w := newWorld(t)
 	w.decode(w.platform("POST", organizations, `{"name":"Red","slug":"red","admin_email":"`+email+`"}`), 201, &made{})

@@ -12,7 +12,7 @@ import (
 
 const setupPath = "/v1/id/setup"
 
-// beginSetup returns a token, as the service prints it.
+// beginSetup returns a setup token as the service prints it.
 func (w *world) beginSetup() string {
 	w.t.Helper()
 	token, err := w.setup.NewToken(w.t.Context())
@@ -99,12 +99,12 @@ func TestSetupRefuses(t *testing.T) {
 	w.Pass(provision.SetupLife)
 	answers(t, "late", w.setUp(token, "red", email, password), 401, refusal(invalid))
 	token = w.beginSetup()
-	if answer := w.setUp(token, "red", email, password); answer.Code != 201 { // refusals left nothing behind
+	if answer := w.setUp(token, "red", email, password); answer.Code != 201 { // the refusals left nothing behind
 		t.Errorf("got %d %s", answer.Code, answer.Body)
 	}
 }
 
-// An organization that the operator makes ends the token.
+// An organization created by the operator invalidates the token.
 func TestSetupAfterAPlatformCall(t *testing.T) {
 	w := newWorld(t)
 	token := w.beginSetup()
@@ -112,7 +112,7 @@ func TestSetupAfterAPlatformCall(t *testing.T) {
 	answers(t, "late", w.setUp(token, "blue", "bob@example.com", password), 409, `{"error":"The service is already set up","code":"set_up"}`)
 }
 
-// Of many that have the token exactly one sets up the service, and the others have no account.
+// Of many concurrent calls with the token, exactly one sets up the service, and the others create no account.
 func TestSetupRaced(t *testing.T) {
 	w := newWorld(t)
 	token := w.beginSetup()

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// requires makes an organization require a way to sign in, as its owner.
+// requires makes an organization require a method of signing in, as its owner.
 func (w *world) requires(slug, method string) {
 	w.t.Helper()
 	tenant, err := w.orgs.BySlug(w.t.Context(), id.Slug(slug))
@@ -22,8 +22,8 @@ func (w *world) requires(slug, method string) {
 
 const needsCompany = `{"error":"The organization requires signing in with the provider company","code":"sign_in_required"}`
 
-// Where an organization requires a provider, sessions by other ways can't act there, and enter by no
-// wish. The other organization is as it was.
+// If an organization requires a provider, sessions opened in other ways can neither act in it nor enter it on request.
+// The other organization is unaffected.
 func TestRequiredProvider(t *testing.T) {
 	w := newOpenIDWorld(t) // ann owns red
 	w.link()
@@ -44,7 +44,7 @@ func TestRequiredProvider(t *testing.T) {
 	if g := byProvider.ask("GET", members, ""); g.Code != 200 {
 		t.Errorf("by the provider: got %d %s", g.Code, g.Body)
 	}
-	w.decode(ann.ask("GET", me, ""), 200, &signedIn{}) // the account is the person's own
+	w.decode(ann.ask("GET", me, ""), 200, &signedIn{}) // the account belongs to the person
 	w.decode(ann.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 200, &signedIn{})
 	answers(t, "switch", ann.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+redID+`"}`), 403, needsCompany)
 	answers(t, "login", w.browser(3).ask("POST", login, `{"email":"`+email+`","password":"`+password+`","organization_id":"`+redID+`"}`), 403, needsCompany)
@@ -57,7 +57,7 @@ func TestRequiredProvider(t *testing.T) {
 		t.Errorf("blue: got %d %s", g.Code, g.Body)
 	}
 
-	// The way of a sign-in lasts over a switch and a change of the account's factors.
+	// The method of a session survives a switch and a change of the account's factors.
 	w.decode(byProvider.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 200, &signedIn{})
 	key := byProvider.register("laptop")
 	w.decode(byProvider.ask("POST", stepUp, `{"passkey":`+key.Use(byProvider.options(passkeyBegin, ""))+`}`), 200, &signedIn{})
@@ -75,7 +75,7 @@ func TestRequiredProvider(t *testing.T) {
 	}
 	answers(t, "blue by the provider", byProvider.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 403, needsPasskey)
 
-	// The operator takes a requirement away, for an organization that can't sign in any more.
+	// The operator removes the requirement of an organization whose members cannot sign in any more.
 	answers(t, "the operator sets none", w.platform("PATCH", organizations+"/"+redID, `{"sign_in":{}}`), 422,
 		refusal("sign_in must be null: only an owner requires a way to sign in"))
 	w.decode(w.platform("PATCH", organizations+"/"+redID, `{"sign_in":null}`), 200, &map[string]any{})
@@ -84,7 +84,7 @@ func TestRequiredProvider(t *testing.T) {
 	}
 }
 
-// keep takes a session from a Cookie header.
+// keep reads a session from a Cookie header.
 func (b *browser) keep(header string) {
 	for i := range header {
 		if header[i] == '=' {

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// operatorCalls is every call of the operator, with what it can change about how the member of an organization signs in;
-// "" for nothing. A new call must be added here, and one that changes something must be stated.
+// operatorCalls maps every call of the operator to what it can change about how a member signs in, or "" for nothing. A
+// new call must be added here.
 var operatorCalls = map[string]string{
 	"GET /v1/id/platform/organizations":                                 "",
 	"POST /v1/id/platform/organizations":                                "account_taken_over",
@@ -33,7 +33,7 @@ var operatorCalls = map[string]string{
 	"POST /v1/id/platform/accounts/password":                            "password_set",
 }
 
-// Each call of the operator that changes how a member signs in is an event in each of the member's organizations.
+// Each call by which the operator changes how a member signs in is an event in each of the member's organizations.
 func TestOperatorChangesOfSignInAreStated(t *testing.T) {
 	w := newWorld(t)
 	var listed []string
@@ -68,7 +68,7 @@ func TestOperatorChangesOfSignInAreStated(t *testing.T) {
 	w.wantSignIns("green")
 }
 
-// wantSignIns states what is due and compares the events about sign-ins in the log of an organization.
+// wantSignIns states what is due and compares it with the events about sign-ins in the log of an organization.
 func (w *world) wantSignIns(slug string, want ...string) {
 	w.t.Helper()
 	if err := w.members.Sweep(w.t.Context()); err != nil {
@@ -97,8 +97,8 @@ func (w *world) wantSignIns(slug string, want ...string) {
 	}
 }
 
-// A mailed link gives an account a password without a factor of the person: that is an event too. A change that the
-// person proves by the present password is none.
+// A mailed link sets a password without a factor of the person, so that is an event too. A change that the person
+// proves with the current password is not.
 func TestResetIsStated(t *testing.T) {
 	w := newWorld(t)
 	w.organization("red")

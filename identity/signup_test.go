@@ -30,7 +30,7 @@ func TestSignup(t *testing.T) {
 		made.Origin == "" || made.LogKey == "" || made.Agent["private_key_b64"] == "" || made.IngestKey["secret"] == "" || !made.MayFound {
 		t.Errorf("got %+v", made)
 	}
-	red.refuses("bob", "GET", me, "", 401, "", "Not signed in") // by the older token
+	red.refuses("bob", "GET", me, "", 401, "", "Not signed in") // with the older token
 	bob.cookie = w.cookie(answer)
 	red.refuses("bob", "GET", red.path+"/members", "", 404, "", "Not found")
 	own := orgs + "/" + made.Organization.OrganizationID
@@ -52,7 +52,7 @@ func TestSignupIsOff(t *testing.T) {
 	red.refuses("ann", "POST", orgs, `{"name":"Own","slug":"own"}`, 403, "", "Only the operator can create organizations here")
 }
 
-// A person makes so many organizations, also by calls at once.
+// A person can create only so many organizations, also by concurrent calls.
 func TestBoundOfOwnedOrganizations(t *testing.T) {
 	w := newWorld(t, func(o *identity.Options) { o.Signup = true })
 	red := w.team("red")

@@ -15,12 +15,12 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
-// folders makes an empty folder for each snapshot.
+// folders makes an empty directory for each snapshot.
 type folders struct{}
 
 func (folders) Snapshot(_ context.Context, dir string) error { return os.Mkdir(dir, 0o700) }
 
-// The operator's programs have a snapshot made and remove it; nobody else does.
+// Only the operator can make and remove a snapshot.
 func TestSnapshots(t *testing.T) {
 	const path = "/v1/id/platform/snapshots"
 	at := time.Date(2026, 11, 24, 10, 30, 0, 0, time.UTC)
@@ -40,7 +40,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// A client that has gone before the answer leaves no snapshot, because it does not know the name.
+// If the client has disconnected before the answer, no snapshot remains, because nobody knows its name.
 func TestSnapshotOfNobody(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	calls := platform.Calls{Snapshots: &backup.Snapshots{Store: folders{}, Dir: dir, Clock: time.Now}}

@@ -27,7 +27,7 @@ func (brokenStatus) ReportOrganization(context.Context, id.Tenant) (*status.Orga
 	return nil, fault.New(fault.Unavailable, "The store can't be reached")
 }
 
-// noAnchors and noWitnesses are a service without either.
+// noAnchors and noWitnesses stand for a service without them.
 type noAnchors struct{}
 
 func (noAnchors) Size(id.Origin) (id.Index, bool) { return 0, false }
@@ -38,7 +38,7 @@ func (noWitnesses) Status(context.Context, id.Tenant) (witness.Status, error) {
 	return witness.Status{}, nil
 }
 
-// The operator's programs learn whether the service is well; nobody else does.
+// Only the operator can read the status of the service.
 func TestStatus(t *testing.T) {
 	const path = "/v1/id/platform/status"
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestStatus(t *testing.T) {
 		CountDue: func(context.Context, int) (int, error) { return 0, nil },
 		Nodes:    func() []status.Node { return []status.Node{{ID: "aa", Host: "127.0.0.1:1", Self: true, Shards: 1024}} },
 		Ready:    func(context.Context) string { return unready }, Clock: w.Clock, Version: "v1", Engine: "embedded",
-		DataDir: t.TempDir()}) // and no folders, because the machine's volume may be nearly full
+		DataDir: t.TempDir()}) // and no other directories, because the machine's volume may be nearly full
 	w.serveWith(func(o *identity.Options) { o.Operator.Status = reports })
 	answers(t, "a stranger", w.call("GET", path, ""), 401, refusal("Invalid platform secret"))
 	ask := func() (r status.Report) {

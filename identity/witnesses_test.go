@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/identity"
 )
 
-// The operator has the witnesses of one organization's log asked, by its slug or id.
+// The operator can ask the witnesses of one organization's log, by its slug or id.
 func TestAskWitnesses(t *testing.T) {
 	var asked []id.Tenant
 	names := []string{"w1", "w2"}

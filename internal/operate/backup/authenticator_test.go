@@ -14,9 +14,9 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// Only a backup whose manifest was written under a master key of the service is taken. One whose files and sums were changed,
-// whose authenticator was removed (as in backups of older programs) or that another service made is taken without the check
-// alone.
+// A backup is accepted only if its manifest was written under a master key of the service. One whose files and sums
+// were changed, whose authenticator was removed (as in backups of older programs) or that another service made is
+// accepted only without that check.
 func TestAuthenticator(t *testing.T) {
 	for _, archive := range []bool{false, true} {
 		s := source(t, day)
@@ -37,7 +37,7 @@ func TestAuthenticator(t *testing.T) {
 		var before string
 		for name, tt := range map[string]struct {
 			keyring *seal.Keyring
-			edit    func(string) string // of the manifest
+			edit    func(string) string // edits the manifest
 			want    error
 		}{
 			"as made":                   {s.Heads.Keyring, nil, nil},
@@ -80,7 +80,7 @@ func replace(from, to string) func(string) string {
 	return func(m string) string { return strings.Replace(m, from, to, 1) }
 }
 
-// bend changes the character after a text.
+// bend changes the character that follows a text.
 func bend(m, after string) string {
 	b, at := []byte(m), strings.Index(m, after)+len(after)
 	if b[at]++; b[at] == '9'+1 || b[at] == 'f'+1 {
@@ -94,7 +94,7 @@ func withoutAuthenticator(m string) string {
 	return m[:at] + "\n}\n"
 }
 
-// copyEdited copies a backup with an edited manifest.
+// copyEdited copies a backup and edits its manifest.
 func copyEdited(t *testing.T, from, to string, edit func(string) string) {
 	t.Helper()
 	if !backup.IsArchive(from) {

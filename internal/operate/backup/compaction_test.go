@@ -10,11 +10,11 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
-// store counts compactions and ends the run after the last step.
+// store counts compactions, and ends the run after the last round.
 type store struct {
-	erasures  []uint64 // as each round finds them
-	failures  []error  // of each compaction
-	compacted []int    // rounds with a compaction
+	erasures  []uint64 // result of each round
+	failures  []error  // result of each compaction
+	compacted []int    // rounds in which it compacted
 	round     int
 	end       context.CancelFunc
 }

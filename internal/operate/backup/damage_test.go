@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// source returns a snapshot of a few files without ledgers: damage of files has nothing to do with their content.
+// source returns a snapshot of a few files without ledgers: damage does not depend on their content.
 func source(t *testing.T, at time.Time) backup.Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func source(t *testing.T, at time.Time) backup.Source {
 
 var day = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 
-// Tables that are the same are shared among backups; logs and changed tables never are.
+// Equal tables are shared between backups; logs and changed tables never are.
 func TestSharedTables(t *testing.T) {
 	into := t.TempDir()
 	first := source(t, day)
@@ -46,7 +46,7 @@ func TestSharedTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one.Shared != 0 || len(one.Files) != 4 { // three of the store, and the heads
+	if one.Shared != 0 || len(one.Files) != 4 { // three files of the store, and the heads
 		t.Errorf("the first: got %+v", one)
 	}
 	second := first
@@ -96,7 +96,7 @@ func TestSharedTables(t *testing.T) {
 	}
 }
 
-// A table that was damaged in the backup before is copied and not linked, so that the new backup is whole. The damaged
+// A table that is damaged in the previous backup is copied, not linked, so the new backup is whole. The damaged
 // backup is named and marked, and the next backup links to the sound table again.
 func TestDamagedTableIsNotLinked(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
@@ -141,7 +141,7 @@ func TestDamagedTableIsNotLinked(t *testing.T) {
 	}
 }
 
-// flipFirstBit flips a bit of a file in place, so that every link to it has the damage.
+// flipFirstBit flips a bit of a file in place, so that every link to it is damaged.
 func flipFirstBit(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -156,7 +156,7 @@ func flipFirstBit(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// A backup that a crash ended is removed by the next one, and is none before.
+// A backup interrupted by a crash is removed by the next one, and does not count as a backup before.
 func TestUnfinished(t *testing.T) {
 	into := t.TempDir()
 	left := filepath.Join(into, "20261123T000000.000Z.new")
@@ -174,7 +174,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// Each damage of a folder is found, and nothing is left.
+// Every kind of damage of a directory is found, and the restore leaves nothing behind.
 func TestDamagedFolder(t *testing.T) {
 	write := func(name, text string) func(string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
@@ -214,7 +214,7 @@ func TestDamagedFolder(t *testing.T) {
 	}
 }
 
-// An inspection leaves a backup as it is, and nothing beside it.
+// Checking a backup does not change it and leaves nothing behind.
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "one.tar")
@@ -245,7 +245,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// rewrite copies a tar file, with changed entries.
+// rewrite copies a tar file with changed entries.
 func rewrite(t *testing.T, from, to string, change func(h *tar.Header, content []byte) (*tar.Header, []byte)) {
 	t.Helper()
 	text, err := os.ReadFile(from)
@@ -282,7 +282,7 @@ func rewrite(t *testing.T, from, to string, change func(h *tar.Header, content [
 	}
 }
 
-// No entry of a tar file leads out of the folder, and each damage is found.
+// No entry of a tar file leads out of the directory, and every kind of damage is found.
 func TestDamagedFile(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.tar")
 	if _, err := source(t, day).MakeFile(t.Context(), whole); err != nil {
@@ -337,7 +337,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// An entry of a tar file can say to be longer than the tar file itself, if it is sparse. Nothing of it is written.
+// A sparse entry of a tar file can claim to be larger than the tar file itself. None of it is written.
 func TestSparseFile(t *testing.T) {
 	const realSize = 1 << 40
 	content := make([]byte, 512)
@@ -351,7 +351,7 @@ func TestSparseFile(t *testing.T) {
 		_, err = w.Write(content)
 	}
 	path, to := filepath.Join(t.TempDir(), "sparse.tar"), filepath.Join(t.TempDir(), "x")
-	sparse := bytes.ReplaceAll(text.Bytes(), []byte("not.sparse"), []byte("GNU.sparse")) // which tar.Writer does not write
+	sparse := bytes.ReplaceAll(text.Bytes(), []byte("not.sparse"), []byte("GNU.sparse")) // tar.Writer does not write this type
 	if err := errors.Join(err, w.Close(), os.WriteFile(path, sparse, 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestSparseFile(t *testing.T) {
 	}
 }
 
-// A file that is cut off anywhere is damaged.
+// A file that is truncated anywhere is damaged.
 func TestCutFile(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.tar")
 	if _, err := source(t, day).MakeFile(t.Context(), whole); err != nil {
@@ -375,7 +375,7 @@ func TestCutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := filepath.Join(t.TempDir(), "cut.tar")
-	for end := 0; end < len(text)-4*512; end += 256 { // behind that is padding alone
+	for end := 0; end < len(text)-4*512; end += 256 { // the rest is padding
 		if err := os.WriteFile(cut, text[:end], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
-// Only regular files are read from a folder, and nothing is written before all of them were looked at.
+// Only regular files are read from a directory, and nothing is written before all files were checked.
 func TestOtherThanRegularFiles(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"a FIFO":                 func(path string) error { return syscall.Mkfifo(path, 0o600) },

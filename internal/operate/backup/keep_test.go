@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// makeFor makes a backup of a service with ledgers of these organizations.
+// makeFor makes a backup of a service with ledgers of the given organizations.
 func makeFor(t *testing.T, into string, at time.Time, tenants ...id.Tenant) backup.Made {
 	t.Helper()
 	s := ledgertest.New(t)
@@ -40,7 +40,7 @@ func writeFile(t *testing.T, path ...string) {
 	}
 }
 
-// Only whole backups of the same store are removed. Everything else stays, however it is named, and is told.
+// Only whole backups of the same store are removed. Everything else stays, whatever its name, and is reported.
 func TestRemoveOld(t *testing.T) {
 	into := t.TempDir()
 	hour := func(n int) time.Time { return day.Add(time.Duration(n) * time.Hour) }
@@ -88,29 +88,29 @@ func TestRemoveOld(t *testing.T) {
 	}
 }
 
-// Only a newer backup that was verified whole replaces older ones. Letters are backups, oldest first: v was verified
-// whole, u was not verified, f failed; a V is damaged after its verification. The last one was just made.
+// Only a newer backup that was verified as whole replaces older ones. Letters are backups, oldest first: v was
+// verified, u was not, f failed the verification; V was damaged after its verification. The last one was just made.
 func TestOnlyVerifiedBackupsReplace(t *testing.T) {
 	for _, tc := range []struct {
 		backups    string
 		keep       int
-		want       string // those that stay
+		want       string // the backups that stay
 		unreplaced int
 	}{
 		{"uuuv", 2, "uv", 0},
 		{"uuuu", 2, "uuuu", 2},
 		{"vvvu", 2, "vvu", 0},    // the latest two that were verified, and the latest two of all
 		{"vvvuu", 2, "vvuu", 0},  // unverified ones do not count as verified
-		{"vuuuu", 2, "vuuuu", 2}, // the one that was verified is older
+		{"vuuuu", 2, "vuuuu", 2}, // the verified one is older
 		{"uuvu", 2, "vu", 0},
-		{"vvfu", 2, "vvfu", 0}, // one that failed replaces nothing
-		{"vffv", 2, "vffv", 0}, // and does not count among the latest
+		{"vvfu", 2, "vvfu", 0}, // a failed one replaces nothing
+		{"vffv", 2, "vffv", 0}, // nor does it count among the latest
 		{"vffvv", 2, "vv", 0},
 		{"ffu", 1, "ffu", 2},
 		{"uuVu", 1, "uuVu", 3}, // the damage is found before anything is removed
-		{"vvVu", 1, "vVu", 1},  // an older verified one is still whole
-		{"vVVu", 1, "vVVu", 2}, // each damaged one is named
-		{"uuuV", 1, "V", 0},    // it was verified a moment ago
+		{"vvVu", 1, "vVu", 1},  // an older verified backup is still whole
+		{"vVVu", 1, "vVVu", 2}, // each damaged backup is named
+		{"uuuV", 1, "V", 0},    // it has just been verified
 		{"v", 1, "v", 0},
 		{"u", 1, "u", 0},
 	} {
@@ -156,7 +156,7 @@ func TestOnlyVerifiedBackupsReplace(t *testing.T) {
 	}
 }
 
-// A mark counts for the manifest that was verified alone, and one that can't be read is none.
+// A mark counts only for the manifest that was verified. One that cannot be read does not count.
 func TestMark(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"cut off": func(dir string) error { return os.Truncate(filepath.Join(dir, "verification.json"), 9) },
@@ -185,7 +185,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// The new backup stays also when the clock was set back before it.
+// The new backup stays even if the clock was set back before it was made.
 func TestNewBackupStays(t *testing.T) {
 	into := t.TempDir()
 	makeFor(t, into, day.Add(time.Hour), ledgertest.Red)
@@ -199,7 +199,7 @@ func TestNewBackupStays(t *testing.T) {
 	wantNames(t, into, filepath.Base(made.Path))
 }
 
-// A folder of files of backups alone is a backup that a crash ended; another one of such a name stays.
+// A directory that contains only files of backups is a backup interrupted by a crash; another with such a name stays.
 func TestUnfinishedOnly(t *testing.T) {
 	into := t.TempDir()
 	const ended, foreign = "20261123T000000.000Z.new", "20261123T010000.000Z.new"

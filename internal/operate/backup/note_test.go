@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
-// The note of the newest backup takes the place of the one before.
+// The note of the newest backup replaces the previous one.
 func TestNote(t *testing.T) {
 	dir := t.TempDir()
 	if n, err := backup.ReadNote(dir); n != nil || err != nil {
@@ -50,7 +50,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// A failure stays in the note until a verification succeeds, also one that an older program noted.
+// A failure stays in the note until a verification succeeds, even one noted by an older program.
 func TestFailureStays(t *testing.T) {
 	dir := t.TempDir()
 	old := `{"path":"/backups/old","made_at":"2026-11-23T00:00:00Z","verification":"failed"}`
@@ -90,7 +90,7 @@ func TestFailureStays(t *testing.T) {
 	}
 }
 
-// Any verification that ended with an error failed, unless it was interrupted.
+// A verification that ended with an error has failed, unless it was interrupted.
 func TestVerificationOf(t *testing.T) {
 	for _, tc := range []struct {
 		asked bool

@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
-// engine makes folders for snapshots.
+// engine makes directories for snapshots.
 type engine struct{}
 
 func (engine) Snapshot(_ context.Context, dir string) error { return os.Mkdir(dir, 0o700) }
 
-// There are four snapshots at most, and one that nobody removed goes after a day.
+// There are at most four snapshots. One that nobody removed is removed after a day.
 func TestSnapshots(t *testing.T) {
 	now := day
 	s := backup.Snapshots{Store: engine{}, Dir: filepath.Join(t.TempDir(), "snapshots"),
@@ -58,7 +58,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// A snapshot whose reader has ended goes with the next one. One that is in use stays, also after a day.
+// A snapshot whose reader has ended is removed by the next one. One that is in use stays, even after a day.
 func TestReadersOfSnapshots(t *testing.T) {
 	now := day
 	s := backup.Snapshots{Store: engine{}, Dir: filepath.Join(t.TempDir(), "snapshots"),
@@ -83,7 +83,7 @@ func TestReadersOfSnapshots(t *testing.T) {
 	end(reader(killed))
 	reading := reader(read)
 	now = now.Add(3 * time.Minute)
-	another := snapshot() // in place of the one of the killed command
+	another := snapshot() // replaces the snapshot of the killed command
 	end(reader(another))
 	wantNames(t, s.Dir, read, read+".in-use", unknown, another, another+".in-use")
 	fresh := snapshot()
@@ -97,7 +97,7 @@ func TestReadersOfSnapshots(t *testing.T) {
 		t.Error(err)
 	}
 	end(reading)
-	end(reader(fresh)) // gone under its reader
+	end(reader(fresh)) // it is gone although it is being read
 	wantNames(t, s.Dir, newest)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// A backup to one file removes what killed ones left beside it, and nothing that is in use, fresh or of others.
+// A backup to one file removes what killed backups left beside it, but nothing that is in use, fresh or not its own.
 func TestLeftFiles(t *testing.T) {
 	dir := t.TempDir()
 	made := func(name string, age time.Duration) string {

@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-const tenant id.Tenant = 99 // of the directory
+const tenant id.Tenant = 99 // the directory's
 
 // world is a service with two organizations and a directory.
 type world struct {
@@ -41,7 +41,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// another returns a directory of the same service, as another process has it.
+// another returns a directory of the same service, as in another process.
 func (w *world) another() *directory.Directory {
 	return directory.New(directory.Options{
 		Ledgers: w.Ledgers, Store: w.Store, Events: w.SystemEvents, Tenant: tenant, Interval: time.Millisecond,
@@ -49,7 +49,7 @@ func (w *world) another() *directory.Directory {
 	})
 }
 
-// say adds n events to a log.
+// say appends n events to a log.
 func (w *world) say(t id.Tenant, n int) {
 	w.Helper()
 	for range n {
@@ -63,7 +63,7 @@ func (w *world) say(t id.Tenant, n int) {
 	}
 }
 
-// publish publishes, and wants so many logs listed.
+// publish publishes and checks how many logs were listed.
 func (w *world) publish(want int) {
 	w.Helper()
 	if got, err := w.Publish(w.Context()); err != nil || got != want {
@@ -71,7 +71,7 @@ func (w *world) publish(want int) {
 	}
 }
 
-// bundle returns the bundle of an event in the directory's log, checked.
+// bundle verifies and returns the bundle of an event in the directory's log.
 func (w *world) bundle(at id.Index) (*verify.Bundle, verify.Listing) {
 	w.Helper()
 	ctx, s := w.Context(), w.State(w.TB, tenant)
@@ -114,8 +114,7 @@ func (w *world) bundle(at id.Index) (*verify.Bundle, verify.Listing) {
 	return b, l
 }
 
-// newest checks that what is on record of a log is its state and is what the
-// directory's event says.
+// newest checks that the latest listing of a log matches its state and the directory's event.
 func (w *world) newest(t id.Tenant) {
 	w.Helper()
 	s := w.State(w.TB, t)
@@ -160,7 +159,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// The list has every log once with its newest listing, also in parts.
+// The list has every log once, with its newest listing, also when it is read in parts.
 func TestListsForPages(t *testing.T) {
 	w := newWorld(t)
 	w.say(ledgertest.Red, 3)
@@ -185,7 +184,7 @@ func TestListsForPages(t *testing.T) {
 	}
 }
 
-// What moved before anybody followed is found, and nothing is listed twice.
+// Logs that moved before the directory followed them are found, and nothing is listed twice.
 func TestCatchUp(t *testing.T) {
 	w := newWorld(t)
 	w.say(ledgertest.Red, 2)
@@ -202,7 +201,7 @@ func TestCatchUp(t *testing.T) {
 	w.publish(0)
 }
 
-// Two processes follow the same ledgers: what one has listed the other does not.
+// Two processes follow the same ledgers: what one has listed, the other does not list.
 func TestTwoProcesses(t *testing.T) {
 	w := newWorld(t)
 	other := w.another()
@@ -217,7 +216,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// More logs than one event, and than one append, can list.
+// There are more logs than one event, and one append, can list.
 func TestMany(t *testing.T) {
 	const n = 8*verify.MaxListed + 10
 	w := newWorld(t)
@@ -236,7 +235,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// A log that does not extend what was listed of it is frozen; the others go on.
+// A log that does not extend its listed state is frozen; the others continue.
 func TestContradiction(t *testing.T) {
 	w := newWorld(t)
 	w.say(ledgertest.Red, 2)
@@ -264,7 +263,7 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// Whatever becomes of an append, a log is listed once in the end.
+// Whatever the outcome of an append, a log is listed once in the end.
 func TestFailures(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -279,7 +278,7 @@ func TestFailures(t *testing.T) {
 				}
 				return failure
 			})
-			_, _ = w.Publish(t.Context()) // it may or may not know
+			_, _ = w.Publish(t.Context()) // it may fail
 			w.Store.Fail(nil)
 			for range 3 {
 				if _, err := w.Publish(t.Context()); err != nil {
@@ -294,7 +293,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Run lists what was there, then what moves, and ends.
+// Run lists existing logs, then those that move, and stops.
 func TestRun(t *testing.T) {
 	w := newWorld(t)
 	w.say(ledgertest.Red, 1)

@@ -2,5 +2,5 @@ package directory
 
 import "context"
 
-// Round is one round of Run.
+// Round runs one round of Run.
 func (d *Directory) Round(ctx context.Context) error { return d.runRound(ctx) }

@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// without is the ledgers as a node has them that does not own one.
+// without is the ledgers of a node that does not own one of them.
 type without struct {
 	directory.Ledgers
 	other id.Tenant
@@ -39,10 +39,10 @@ func (l without) Freeze(ctx context.Context, t id.Tenant, reason string) error {
 	return l.Ledgers.Freeze(ctx, t, reason)
 }
 
-// nodes is two nodes on one store: the first owns Blue, the second all others and keeps the directory.
+// nodes is two nodes on one store: the first owns Blue, the second owns all others and writes the directory.
 type nodes struct {
 	one, two *world
-	journal  *cluster.Journal // of the second
+	journal  *cluster.Journal // the second node's
 }
 
 func newNodes(t *testing.T) *nodes {
@@ -56,7 +56,7 @@ func newNodes(t *testing.T) *nodes {
 	return n
 }
 
-// tell brings news to the second node.
+// tell passes news to the second node.
 func (n *nodes) tell(notes ...[]byte) {
 	n.two.Helper()
 	if err := n.journal.Put(notes...); err != nil {
@@ -64,7 +64,7 @@ func (n *nodes) tell(notes ...[]byte) {
 	}
 }
 
-// anchorBlue brings the anchor of Blue to the second node.
+// anchorBlue passes the anchor of Blue to the second node.
 func (n *nodes) anchorBlue() {
 	n.two.Helper()
 	note := anchor.Note{Text: n.one.State(n.one, ledgertest.Blue).Checkpoint()}
@@ -82,8 +82,8 @@ func (n *nodes) wantBlueListed() {
 	}
 }
 
-// A log of another node is listed as it was at its anchor, once there is news of it and the anchor has come, whichever
-// comes first.
+// A log of another node is listed with the state of its anchor, once both the news of it and the anchor have arrived,
+// in either order.
 func TestLogsOfAnotherNode(t *testing.T) {
 	n, grown := newNodes(t), cluster.NoteOf(cluster.Grown, ledgertest.Blue)
 	n.one.say(ledgertest.Blue, 3)
@@ -114,7 +114,7 @@ func TestLogsOfAnotherNode(t *testing.T) {
 	}
 }
 
-// A log of another node that contradicts its listing is not listed. That node freezes it, and the others go on.
+// A log of another node that contradicts its listing is not listed. Its node freezes it, and the others continue.
 func TestContradictionOnAnotherNode(t *testing.T) {
 	n := newNodes(t)
 	keeps := false
@@ -150,7 +150,8 @@ func TestContradictionOnAnotherNode(t *testing.T) {
 	}
 }
 
-// A node that gets the directory lists the logs that moved before, on any node. One that loses it lists nothing more.
+// A node that takes over the directory lists the logs that moved before, on any node. One that loses it lists nothing
+// more.
 func TestDirectoryChangesItsNode(t *testing.T) {
 	w := newWorld(t)
 	keeps := false

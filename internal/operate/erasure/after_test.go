@@ -39,8 +39,8 @@ func TestListsAfterErasure(t *testing.T) {
 	wantText(t, "after, the other organization", find(blue), "[e2 e1]")
 }
 
-// Another policy ends an approval whose question is not known any more, because it can't be put again. One
-// with its payload goes on.
+// A change of the policy ends an approval whose question was erased, because it cannot be asked again. An approval with
+// its payload continues.
 func TestPolicyAfterErasure(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
@@ -58,8 +58,7 @@ func TestPolicyAfterErasure(t *testing.T) {
 	}
 }
 
-// The due entries of an organization that is copied follow from its records, and an erasure that is done
-// has none.
+// The due entries of a copied organization follow from its records. A completed erasure has none.
 func TestServiceRecords(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.send(red, some()...)
@@ -97,8 +96,8 @@ func TestServiceRecords(t *testing.T) {
 	}
 }
 
-// An older program kept the principal of an open approval. No answer shows it, its account may not vote, and it is
-// removed with the end of the approval.
+// An older program stored the principal of an open approval. No answer shows it, its account may not vote, and it is
+// removed when the approval ends.
 func TestPrincipalOfOlderErasures(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
@@ -135,8 +134,8 @@ func TestPrincipalOfOlderErasures(t *testing.T) {
 	wantText(t, "places of the principal", w.places(red, `"mia`), "[]")
 }
 
-// The files of an embedded store are rewritten after an erasure of an approval alone, too, and after the principal of an
-// erasure is forgotten.
+// The files of an embedded store are also rewritten after an erasure that affects only an approval, and after the
+// principal of an erasure is removed.
 func TestErasuresOfRecordsAreCompacted(t *testing.T) {
 	engine := enginetest.Pebble(t).(backup.CompactionStore)
 	w := newWorld(t, ledgertest.On(t, engine.(storage.Engine)))

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// archive says that objects of some organizations hold erased envelopes.
+// archive reports that objects of some organizations contain erased envelopes.
 type archive struct {
 	behind map[id.Tenant]bool
 	err    error
@@ -28,7 +28,7 @@ func (a *archive) failure() error {
 	return a.err
 }
 
-// An erasure is done when the objects of the archive are rewritten, and not before.
+// An erasure is complete only when the objects of the archive are rewritten.
 func TestErasureWaitsForArchive(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.archive = &archive{behind: map[id.Tenant]bool{red: true}}

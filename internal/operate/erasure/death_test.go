@@ -20,9 +20,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The process dies at any write on the way of an erasure and of a retention, before that write or after
-// it, and another goes on with what is stored. Nothing is half erased, nothing is erased or counted
-// twice, and all is erased in the end.
+// The process dies at any write of an erasure or a retention, before or after that write, and another continues with
+// what is stored. Nothing is half erased, nothing is erased or counted twice, and everything is erased in the end.
 func TestDeathAtEachWrite(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for name, way := range map[string]func(*world, *erasure.ID){"asked": askedWay, "retention": retentionWay} {
@@ -41,7 +40,7 @@ func TestDeathAtEachWrite(t *testing.T) {
 	})
 }
 
-// askedWay begins an erasure, unless one was begun, and goes to its end or until an answer is missing.
+// askedWay begins an erasure, unless one has begun, and continues to its end or until an answer is missing.
 func askedWay(w *world, name *erasure.ID) {
 	if list, err := w.erasures.List(w.t.Context(), red, "", 10); err == nil && len(list) > 0 {
 		*name = list[0].ID
@@ -56,7 +55,7 @@ func askedWay(w *world, name *erasure.ID) {
 	w.drainOrDie()
 }
 
-// retentionWay sets a retention under which all is too old.
+// retentionWay sets a retention for which everything is too old.
 func retentionWay(w *world, _ *erasure.ID) {
 	days := 1
 	if _, err := w.orgs.Change(w.t.Context(), red, ann, org.Patch{RetentionDays: &days, BeginRetention: w.erasures.BeginRetention}); err != nil {
@@ -74,7 +73,7 @@ func (w *world) drainOrDie() {
 	}
 }
 
-// dieAt reports whether the way has so many writes.
+// dieAt reports whether the operation performs that many writes.
 func dieAt(t *testing.T, engine storage.Engine, n int, after bool, way func(*world, *erasure.ID)) bool {
 	t.Helper()
 	what := fmt.Sprintf("death at write %d, done %v", n, after)
@@ -102,7 +101,7 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool, way func(*wor
 	w.open()
 	w.checkWhole(what)
 	way(w, &name)
-	w.Pass(time.Minute) // pauses after failures
+	w.Pass(time.Minute) // the pause after a failure
 	w.drain()
 	w.checkWhole(what)
 	wantText(t, what+": left", w.left(red), "[]")
@@ -115,8 +114,8 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool, way func(*wor
 	return died
 }
 
-// checkWhole checks that what is erased and what is said to be are the same, that nothing is erased
-// twice, and that the payload of the approval went with its event or not at all.
+// checkWhole checks that exactly what is stated as erased is erased, that nothing is erased twice, and that the payload
+// of the approval is erased with its event or not at all.
 func (w *world) checkWhole(what string) {
 	w.t.Helper()
 	said := make(map[id.Index]id.Index)
@@ -166,15 +165,15 @@ func (w *world) checkWhole(what string) {
 	wantText(w.t, what+": payloads that are gone", gone, payloads)
 }
 
-// Erasures run beside senders, readers, voters, replays and lists of both organizations. No reader sees
-// half an erasure, and the other organization sees none.
+// Erasures run concurrently with senders, readers, voters, replays and lists of both organizations. No reader sees half
+// an erasure, and the other organization is not affected.
 func TestRace(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, ledgertest.On(t, open(t)))
 		w.furnish(red)
 		const rounds = 12
 		var g sync.WaitGroup
-		g.Go(func() { // an agent, its approvals and the erasure of each
+		g.Go(func() { // an agent with its approvals, each of which is erased
 			for n := range rounds {
 				e := sent{fmt.Sprintf("paid%d", n), string(w.first[red]), fmt.Sprintf("trc_%d", n), "mia", "acme.refund", fmt.Sprint("canary ", n)}
 				a := w.ask(red, w.question(red, e))
@@ -202,7 +201,7 @@ func TestRace(t *testing.T) {
 				}
 			}
 		})
-		for n := range rounds { // the other organization
+		for n := range rounds { // traffic of the other organization
 			w.send(blue, sent{fmt.Sprintf("blue%d", n), "agt_a", "trc_1", "mia", "", "canary"})
 		}
 		g.Wait()
@@ -218,8 +217,8 @@ func TestRace(t *testing.T) {
 	})
 }
 
-// readUntil reads an organization's events in all ways until done is closed. What was read as erased is
-// never there again.
+// readUntil reads an organization's events in all ways until done is closed. What was once read as erased never comes
+// back.
 func (w *world) readUntil(done <-chan struct{}, tenant id.Tenant) {
 	gone := map[id.Index]bool{}
 	for {
@@ -247,7 +246,7 @@ func (w *world) readUntil(done <-chan struct{}, tenant id.Tenant) {
 	}
 }
 
-// searchText searches the events of a principal. Each one that is found has the principal.
+// searchText searches the events of a principal. All results must have that principal.
 func (w *world) searchText(tenant id.Tenant, s *log.State) {
 	page, err := w.index.List(context.WithoutCancel(w.t.Context()), tenant, index.Query{Filter: index.Filter{Principal: "mia"}, Limit: 100})
 	if err != nil {

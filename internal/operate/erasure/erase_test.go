@@ -24,7 +24,7 @@ const (
 	envelopeBlue = ledgertest.Blue
 )
 
-// service is two organizations with n events each.
+// service has two organizations with n events each.
 type service struct {
 	*ledgertest.Service
 	eraser *erasure.EnvelopeEraser
@@ -56,7 +56,7 @@ func (s service) erase(t *testing.T, tenant id.Tenant, ranges ...id.Range) (eras
 	})
 }
 
-// markers returns the ErasedBy of each event, and -1 for an event that has its envelope.
+// markers returns the ErasedBy of each event, or -1 for an event that still has its envelope.
 func (s service) markers(t *testing.T, tenant id.Tenant) (all []int) {
 	t.Helper()
 	state := s.State(t, tenant)
@@ -116,7 +116,7 @@ func TestEraseEnvelopes(t *testing.T) {
 	}
 }
 
-// A replay finds the first event, and another content is the conflict that it was.
+// A replay still finds the first event, and different content is still a conflict.
 func TestReplayOfErased(t *testing.T) {
 	s := newService(t, 2)
 	if _, err := s.erase(t, envelopeRed, id.Range{End: 2}); err != nil {
@@ -166,7 +166,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What forbids erasure is in time if its change raised the config version.
+// A change that forbids erasure is in time if it raised the config version.
 func TestHoldAgainstErasure(t *testing.T) {
 	s := newService(t, 1)
 	held := errors.New("held")
@@ -177,7 +177,7 @@ func TestHoldAgainstErasure(t *testing.T) {
 		}, nil
 	}
 	other := &sysevent.Appender{Ledgers: s.Ledgers, Records: s.Engine, Keyring: s.SystemEvents.Keyring,
-		Disclosure: s.SystemEvents.Disclosure, Clock: s.Clock} // another process would not share the lock
+		Disclosure: s.SystemEvents.Disclosure, Clock: s.Clock} // another process does not share the lock
 	calls := 0
 	_, err := s.eraser.Erase(t.Context(), envelopeRed, "acc_1", func(ctx context.Context, _ *log.State) (erasure.Selection, error) {
 		calls++
@@ -195,7 +195,7 @@ func TestHoldAgainstErasure(t *testing.T) {
 	s.wantMarkers(t, envelopeRed, -1, -1)
 }
 
-// The envelopes go with the statement or not at all, whatever the store answers.
+// The envelopes are erased together with the statement or not at all, whatever the store answers.
 func TestFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		failure storagetest.Failure
@@ -229,7 +229,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Erasures at once, of the same events: each event has one marker, and each statement says what it did.
+// Concurrent erasures of the same events: each event has one marker, and each statement says what it erased.
 func TestErasuresAtOnce(t *testing.T) {
 	const events, erasers = 30, 6
 	s := newService(t, events)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// some are events of two agents, two traces and two principals.
+// some returns events of two agents, two traces and two principals.
 func some() []sent {
 	return []sent{
 		{"e0", "agt_a", "trc_1", "mia", "acme.read", "canary zero"},
@@ -56,7 +56,7 @@ func TestErase(t *testing.T) {
 				}
 			}
 			wantText(t, "state", w.find(red, made.ID).State, erasure.Waiting)
-			later := some()[0] // and of no later event
+			later := some()[0] // but of no later event
 			later.id, later.principal, later.trace = "later", "joe", "trc_1"
 			w.send(red, later)
 			w.drain()
@@ -68,12 +68,12 @@ func TestErase(t *testing.T) {
 			if _, err := w.erasures.Find(t.Context(), blue, made.ID); !fault.Is(err, fault.NotFound) {
 				t.Errorf("the other organization finds it: %v", err)
 			}
-			w.Audit(t, red) // what stays can be proved
+			w.Audit(t, red) // what remains can be proved
 		})
 	}
 }
 
-// The statements name codes and ids, and never a principal.
+// The statements contain codes and ids, never a principal.
 func TestStatements(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.send(red, some()...)
@@ -122,7 +122,7 @@ func TestAskRefuses(t *testing.T) {
 	}
 }
 
-// So many may wait, and more when some are done. Those of another organization don't count.
+// Only so many erasures may wait, and more once some are done. Those of another organization do not count.
 func TestBound(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	for range erasure.MaxOpen {
@@ -155,8 +155,8 @@ func TestBound(t *testing.T) {
 	wantText(t, "listed", len(seen), erasure.MaxOpen+1)
 }
 
-// All copies of a payload go: the envelope, the approval's payload, notices in the outbox and among
-// dead letters. The approval goes on.
+// All copies of a payload are erased: in the envelope, in the approval, and in notices in the outbox and among dead
+// letters. The approval continues.
 func TestEveryPlace(t *testing.T) {
 	for name, ask := range map[string]func(w *world, e sent) (erasure.Erasure, error){
 		"by event": func(w *world, _ sent) (erasure.Erasure, error) {
@@ -216,7 +216,7 @@ func TestEveryPlace(t *testing.T) {
 	}
 }
 
-// The event of an approval names the approval's payload, and its own envelope stays.
+// An erasure of an approval's event also erases the approval's payload; the event's own envelope stays.
 func TestEraseApproval(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)

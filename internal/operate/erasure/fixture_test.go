@@ -41,7 +41,7 @@ const (
 	ann  = "acc_ann"
 )
 
-// world is two organizations with agents whose refunds need an approval, and endpoints that fail.
+// world has two organizations with agents whose refunds need an approval, and endpoints that fail.
 type world struct {
 	*ledgertest.Service
 	t         testing.TB
@@ -102,7 +102,7 @@ func (w *world) activate(tenant id.Tenant, name string) {
 	}
 }
 
-// open begins anew on what is stored.
+// open starts again on the stored data.
 func (w *world) open() {
 	var err error
 	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
@@ -121,7 +121,7 @@ func (w *world) open() {
 		Deliveries: w.webhooks, Archive: w.archive, Settings: w.orgs, Clock: w.Clock})
 }
 
-// deaf is a receiver that fails.
+// deaf is a receiver that fails every delivery.
 type deaf struct{}
 
 func (deaf) CheckURL(string) error { return nil }
@@ -130,7 +130,7 @@ func (deaf) Post(context.Context, string, http.Header, []byte) (egress.Answer, e
 	return egress.Answer{Status: http.StatusInternalServerError}, nil
 }
 
-// keys knows each ingest key.
+// keys accepts every ingest key.
 type keys struct{ *org.Orgs }
 
 func (keys) IngestKey(_ context.Context, _ id.Tenant, key string) (org.IngestKey, error) {
@@ -148,7 +148,7 @@ func (people) ByID(_ context.Context, who account.ID) (account.Account, error) {
 	return account.Account{ID: who, Email: string(who) + "@example.com"}, nil
 }
 
-// sent is an event of an agent. Its text is in the payload.
+// sent describes an event of an agent. Its text is in the payload.
 type sent struct {
 	id, agent, trace, principal, tool, text string
 }
@@ -199,7 +199,7 @@ func (w *world) sign(tenant id.Tenant, e sent) *event.Envelope {
 	return parsed
 }
 
-// question is the approval that an event of the first agent asks for.
+// question returns the approval that an event of the first agent requests.
 func (w *world) question(tenant id.Tenant, e sent) approval.Question {
 	return approval.Question{Agent: w.first[tenant], Tool: "acme.refund", Payload: []byte(e.payload()), Trace: id.Trace(e.trace),
 		Principal: e.principal, IngestKeyID: "ik_test"}
@@ -214,7 +214,7 @@ func (w *world) ask(tenant id.Tenant, q approval.Question) approval.Approval {
 	return a
 }
 
-// notify makes the deliveries of events and tries all that are due, in vain.
+// notify creates the deliveries of events and tries all that are due, without success.
 func (w *world) notify() {
 	w.t.Helper()
 	logger := slog.New(slog.DiscardHandler)
@@ -226,7 +226,7 @@ func (w *world) notify() {
 	w.webhooks.Run(ended, logger)
 }
 
-// drain erases all that is due.
+// drain performs all due erasures.
 func (w *world) drain() {
 	w.t.Helper()
 	for more := true; more; {
@@ -284,7 +284,7 @@ func (w *world) events(tenant id.Tenant) (all []storage.Event) {
 	return all
 }
 
-// left returns the ids of agents' events that have their envelope.
+// left returns the ids of the agents' events that still have their envelope.
 func (w *world) left(tenant id.Tenant) (names []string) {
 	w.t.Helper()
 	for _, e := range w.events(tenant) {
@@ -295,7 +295,7 @@ func (w *world) left(tenant id.Tenant) (names []string) {
 	return names
 }
 
-// places returns where a text stands in the store: kinds of records, and ids of events.
+// places returns where a text occurs in the store: kinds of records and ids of events.
 func (w *world) places(tenant id.Tenant, text string) (all []string) {
 	w.t.Helper()
 	for _, partition := range []id.Tenant{tenant, id.Service} {
@@ -330,7 +330,7 @@ func refused(t testing.TB, what string, err error, kind fault.Kind, code string)
 	}
 }
 
-// each runs a test on the store in memory and on each engine.
+// each runs a test on the store in memory and on every engine.
 func each(t *testing.T, test func(t *testing.T, open func(testing.TB) storage.Engine)) {
 	t.Run("memory", func(t *testing.T) { test(t, func(testing.TB) storage.Engine { return storagetest.NewModel() }) })
 	enginetest.Each(t, test)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// bent is a store that shows other events than it has.
+// bent is a store that returns modified events.
 type bent struct {
 	storage.Engine
 	bend func(t id.Tenant, e *storage.Event)
@@ -34,7 +34,7 @@ func (b bent) Events(
 	}
 }
 
-// findings re-verifies a store and returns the faults of red by their places. Blue must have none.
+// findings checks a store and returns the faults of red by location. Blue must have none.
 func (s service) findings(t *testing.T, store storage.Engine) (found []string) {
 	t.Helper()
 	_, err := audit.Fsck(t.Context(), store, s.SystemEvents.Keyring, nil, func(f audit.Finding) {
@@ -49,7 +49,7 @@ func (s service) findings(t *testing.T, store storage.Engine) (found []string) {
 	return found
 }
 
-// Events 1 and 2 of six are erased by event 6, and event 4 by event 7.
+// Of six events, event 6 erases 1 and 2, and event 7 erases event 4.
 func TestFsck(t *testing.T) {
 	s := newService(t, 6)
 	var envelope []byte

@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A hold refuses what is asked for, stops what is under way, and ends with the word of an owner.
+// A hold refuses requested erasures, stops running ones, and ends when an owner says so.
 func TestHold(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.send(red, some()...)
@@ -44,7 +44,7 @@ func TestHold(t *testing.T) {
 	wantText(t, "state after the hold", w.find(red, made.ID).State, erasure.Done)
 }
 
-// between lets something happen between an erasure's look at the approvals and its append.
+// between runs a function between an erasure's reading of the approvals and its append.
 type between struct {
 	erasure.ApprovalList
 	once func()
@@ -58,7 +58,7 @@ func (b *between) List(ctx context.Context, t id.Tenant, f approval.Filter, befo
 	return b.ApprovalList.List(ctx, t, f, before, limit)
 }
 
-// A hold that comes after the look and before the append is in time, for envelopes and for payloads.
+// A hold between that reading and the append is in time, for envelopes and for payloads.
 func TestHoldBetweenLookAndAppend(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
@@ -77,8 +77,8 @@ func TestHoldBetweenLookAndAppend(t *testing.T) {
 	wantText(t, "state", w.find(red, made.ID).State, erasure.Held)
 }
 
-// Whoever wins the race, nothing is erased after the hold was acknowledged: the statement about each
-// erasure stands before that of the hold.
+// Whoever wins the race, nothing is erased after the hold was acknowledged: the statement about each erasure precedes
+// that of the hold.
 func TestHoldRaced(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	for n := range 40 {
@@ -120,8 +120,8 @@ func (w *world) retain(tenant id.Tenant, days int) {
 	w.patch(tenant, org.Patch{RetentionDays: &days})
 }
 
-// Envelopes go in the hour in which they become too old, and payloads of approvals that are over with
-// them. Nothing goes of an organization without retention, or under a hold.
+// Envelopes are erased in the hour in which they become too old, and the payloads of completed approvals with them.
+// Nothing is erased in an organization without retention or under a hold.
 func TestRetention(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
@@ -164,7 +164,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// However often the setting changes, one look an hour is due. A setting of 0 ends it.
+// However often the setting changes, one check per hour is due. A setting of 0 ends the checks.
 func TestRetentionChanges(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.send(red, some()...)
@@ -194,7 +194,7 @@ func TestRetentionChanges(t *testing.T) {
 	}
 }
 
-// Reading tells what a retention reads of the events.
+// Reading records which events a retention reads.
 type reading struct {
 	erasure.Ledgers
 	read *int
@@ -210,7 +210,7 @@ func (r reading) Events(ctx context.Context, s *log.State, begin, end id.Index, 
 	}
 }
 
-// A retention reads no event again that it has done.
+// A retention does not read again the events that it has processed.
 func TestRetentionReadsOnce(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	read := 0
@@ -229,7 +229,7 @@ func TestRetentionReadsOnce(t *testing.T) {
 	}
 }
 
-// Two organizations with many erasures have their appends in turn.
+// Two organizations with many erasures append in turn.
 func TestTurns(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	for n := range 20 {

@@ -25,7 +25,7 @@ func (w *world) another() *world {
 	return second
 }
 
-// lookedAt lets something happen between a retention's look at the events and its append.
+// lookedAt runs a function between a retention's reading of the events and its append.
 type lookedAt struct {
 	erasure.Ledgers
 	once func()
@@ -41,7 +41,7 @@ func (l *lookedAt) Events(
 	return l.Ledgers.Events(ctx, s, begin, end, parts)
 }
 
-// listed is lookedAt for an erasure that was asked for.
+// listed is lookedAt for a requested erasure.
 type listed struct {
 	erasure.Index
 	once func()
@@ -55,8 +55,8 @@ func (l *listed) List(ctx context.Context, t id.Tenant, q index.Query) (index.Pa
 	return l.Index.List(ctx, t, q)
 }
 
-// A hold that one instance acknowledges stops the erasure and the retention of another instance that has
-// looked before, because the append of that one is guarded by the head of the hold.
+// A hold that one instance acknowledges stops the erasure and the retention of another instance, even after its
+// reading, because the head of the hold guards the append.
 func TestHoldOfAnotherInstance(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, way := range []string{"asked", "retention"} {
@@ -94,8 +94,8 @@ func TestHoldOfAnotherInstance(t *testing.T) {
 	})
 }
 
-// Two instances erase at once, one of them puts the hold on: nothing is erased after its answer. How far they get before
-// the hold depends on the machine, so the race is repeated until it was one.
+// Two instances erase concurrently, and one of them sets the hold: nothing is erased after its answer. How far they get
+// depends on the machine, so the race is repeated until there was one.
 func TestHoldRacedByTwoInstances(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for range 10 {
@@ -107,11 +107,11 @@ func TestHoldRacedByTwoInstances(t *testing.T) {
 	})
 }
 
-// raceHold puts a hold on while two instances erase, checks that nothing is erased after it, and reports whether some
-// erasures were done before and some were not.
+// raceHold sets a hold while two instances erase, checks that nothing is erased after it, and reports whether some
+// erasures were done before and others were not.
 func raceHold(t *testing.T, w *world) bool {
 	t.Helper()
-	const erasures, early = 90, 10 // a fast second instance needs a while for those that are left
+	const erasures, early = 90, 10 // even a fast second instance needs a while for the rest
 	for n := range erasures {
 		name := fmt.Sprintf("r%d", n)
 		w.send(red, sent{name, "agt_" + name, "trc", "mia", "", "text"})
@@ -124,7 +124,7 @@ func raceHold(t *testing.T, w *world) bool {
 	running.Go(func() {
 		for ctx.Err() == nil {
 			if _, err := second.erasures.Sweep(t.Context()); err != nil {
-				t.Log("second instance:", err) // because a race is lost; the entry stays due
+				t.Log("second instance:", err) // it lost a race, so the entry stays due
 			}
 		}
 	})
@@ -151,7 +151,7 @@ func raceHold(t *testing.T, w *world) bool {
 	return len(left) > 0 && len(left) <= erasures-early
 }
 
-// wantNothingErasedUnderHold checks that no statement of an erasure is behind that of the hold.
+// wantNothingErasedUnderHold checks that no statement of an erasure follows that of the hold.
 func (w *world) wantNothingErasedUnderHold(tenant id.Tenant) {
 	w.t.Helper()
 	held := false

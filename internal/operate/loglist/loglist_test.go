@@ -26,9 +26,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// service is ledgers that a test makes up.
+// service is a set of ledgers that a test controls.
 type service struct {
-	*log.Ledgers // for Relisted
+	*log.Ledgers // provides Relisted
 
 	mu     sync.Mutex
 	logs   map[id.Tenant]log.Listing
@@ -92,7 +92,7 @@ func keyOf(t testing.TB, name string, n int) log.Listing {
 	return log.Listing{Origin: id.Origin(name), Key: signer.Verifier()}
 }
 
-// listOf is a list that a test moves on step by step.
+// listOf returns a list that a test moves forward step by step.
 func listOf(s *service) *List {
 	return New(Options{Ledgers: s, Store: s, Contact: "ops@log.example", PerDay: 43_200})
 }
@@ -145,8 +145,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// What does not change the list does not make another one, and what is wrong with one
-// log keeps no other out.
+// A change that does not affect the list does not produce a new one, and a faulty log does not keep others out.
 func TestChanges(t *testing.T) {
 	s := newService(t)
 	red, blue := keyOf(t, "log.example/o/red", 1), keyOf(t, "log.example/o/blue", 1)
@@ -186,23 +185,23 @@ func TestChanges(t *testing.T) {
 	delete(s.broken, 1)
 	delete(s.logs, 1)
 	s.logs[3] = keyOf(t, "log.example/o/red/2", 1)
-	if err := l.step(t, 3); err != nil { // 1 is looked at again by itself
+	if err := l.step(t, 3); err != nil { // log 1 is checked again without news of it
 		t.Error(err)
 	}
 	has("succeeded", s.logs[3], blue)
 }
 
-// A service of 100,000 logs: finding them asks for each once, a change asks for what
-// changed, and reading the list asks for nothing.
+// A service of 100,000 logs: finding them reads each once, a change reads only what changed, and reading the list reads
+// nothing.
 func TestManyLogs(t *testing.T) {
 	const many = 100_000
 	s := newService(t)
 	one := keyOf(t, "log.example/o/00000000-0000-0000-0000-000000000000", 1)
 	for n := range id.Tenant(many) {
-		s.logs[n+1] = one // its text is what counts here
+		s.logs[n+1] = one // only its text matters here
 	}
 	l := listOf(s)
-	for tenant := range s.logs { // as find does, without its pauses
+	for tenant := range s.logs { // like find, but without pauses
 		if _, err := l.readListing(t.Context(), tenant); err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +228,7 @@ func TestManyLogs(t *testing.T) {
 	t.Logf("%d bytes, %d in gzip", len(made.Text), len(made.Gzip))
 }
 
-// Run finds what is there, follows, and ends.
+// Run finds existing logs, follows changes, and stops.
 func TestRun(t *testing.T) {
 	s := newService(t)
 	s.logs[1] = keyOf(t, "log.example/o/red", 1)
@@ -263,7 +262,7 @@ func BenchmarkRender(b *testing.B) {
 		b.Run(fmt.Sprint(logs, " logs"), func(b *testing.B) {
 			s := newService(b)
 			l := listOf(s)
-			for n := range logs { // texts like those of keys, which take long to make
+			for n := range logs { // texts like those of keys, which are slow to generate
 				sum := sha256.Sum256(fmt.Append(nil, n))
 				l.keys[id.Tenant(n+1)] = fmt.Sprintf("log.example/o/%s+%x+%s", id.Organization(sum[:16]), sum[:4], base64.StdEncoding.EncodeToString(append([]byte{1}, sum[:]...)))
 			}

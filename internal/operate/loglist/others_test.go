@@ -10,7 +10,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// A list has the logs of other nodes, as soon as there is news of them. After missed news all logs are found again.
+// A list contains the logs of other nodes as soon as there is news of them. After missed news, all logs are found
+// again.
 func TestNewsOfOtherNodes(t *testing.T) {
 	s, j := newService(t), cluster.NewJournal()
 	s.logs = map[id.Tenant]log.Listing{1: keyOf(t, "log.example/o/red", 1)}

@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// While the anchors take no writes nobody founds anything, and nothing stays taken: the
-// same call succeeds when they do.
+// While anchors cannot be written, nobody can create an organization, and nothing remains claimed: the same call
+// succeeds once they can be written.
 func TestMakeWithoutAnchors(t *testing.T) {
 	w := newWorld(t)
 	w.works(w.make(another("blue")))
@@ -35,7 +35,7 @@ func TestMakeWithoutAnchors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var made *provision.Result
-	for deadline := time.Now().Add(2 * time.Minute); made == nil; time.Sleep(10 * time.Millisecond) { // the journal is written anew
+	for deadline := time.Now().Add(2 * time.Minute); made == nil; time.Sleep(10 * time.Millisecond) { // the journal is rewritten
 		var err error
 		if made, err = w.CreateOrganization(t.Context(), same); err != nil && (!fault.Is(err, fault.Unavailable) || time.Now().After(deadline)) {
 			t.Fatal(err)
@@ -44,8 +44,8 @@ func TestMakeWithoutAnchors(t *testing.T) {
 	w.works(made)
 }
 
-// Anchors that stop taking writes when the ledger is in the store already don't take
-// the organization's secrets away: it is whole, and takes events once they do.
+// If the anchors fail when the ledger is already stored, the organization's secrets are still returned: the
+// organization is complete and takes events once the anchors can be written.
 func TestAnchorsFailAfterTheLedger(t *testing.T) {
 	w := newWorld(t)
 	broken := false

@@ -42,7 +42,7 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-// A shell gets each value as it is, whatever is in it.
+// A shell reads each value unchanged, whatever it contains.
 func TestExports(t *testing.T) {
 	a := provision.FirstAgent{URL: "https://log.example/$(false)", Organization: ledgertest.Organization(ledgertest.Red),
 		Agent: "agt_1", Key: "key_1", IngestKey: "apl_live_x_y", KeyFile: "/tmp/it's `here` $HOME.key"}

@@ -53,14 +53,14 @@ func request(slug id.Slug) provision.Request {
 	return provision.Request{Name: "Name", Slug: slug, AdminEmail: "ann@example.com", AdminPassword: "correct horse battery"}
 }
 
-// another is a request for the same person, whose account is known by then.
+// another returns a request for the same person, whose account exists by then.
 func another(slug id.Slug) provision.Request {
 	r := request(slug)
 	r.AdminPassword = ""
 	return r
 }
 
-// make makes an organization, whose owner accepts it where it was offered.
+// make creates an organization. If it was offered to its owner, the owner accepts it.
 func (w *world) make(r provision.Request) *provision.Result {
 	w.t.Helper()
 	made, err := w.CreateOrganization(w.t.Context(), r)
@@ -76,7 +76,7 @@ func (w *world) make(r provision.Request) *provision.Result {
 	return made
 }
 
-// works checks all that a new organization has.
+// works checks everything that a new organization must have.
 func (w *world) works(made *provision.Result) {
 	w.t.Helper()
 	ctx, identity := w.t.Context(), made.State.Identity()
@@ -109,7 +109,7 @@ func (w *world) works(made *provision.Result) {
 	if said := w.Audit(w.t, made.Tenant); len(said) != 0 {
 		w.t.Errorf("a new log has entries: %v", said)
 	}
-	// The system key is there: the first event is a statement.
+	// The system key works: the first event is a statement.
 	name := "Renamed"
 	if _, err := w.orgs.Change(ctx, made.Tenant, sysevent.Operator, org.Patch{Name: &name}); err != nil {
 		w.t.Errorf("first statement: %v", err)
@@ -170,8 +170,8 @@ func TestMakeRefuses(t *testing.T) {
 	w.works(w.make(another("green")))
 }
 
-// Whatever becomes of the one durable step, what is told is what is, and a call
-// that made nothing can be repeated.
+// Whatever the outcome of the one durable step, the answer matches what is stored, and a call that stored nothing can
+// be repeated.
 func TestMakeFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failure storagetest.Failure
@@ -247,7 +247,7 @@ func TestOneOfManyCallsForASlugWins(t *testing.T) {
 	w.works(won.Load())
 }
 
-// A call goes on when its caller is gone: half an organization helps nobody.
+// A call continues when its caller has gone, because half an organization helps nobody.
 func TestMakeForACallerThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,7 +259,7 @@ func TestMakeForACallerThatIsGone(t *testing.T) {
 	w.works(made)
 }
 
-// The slug of an organization that the store has lost stays its own.
+// If the store has lost an organization, nobody else can take its slug.
 func TestSlugOfALostOrganization(t *testing.T) {
 	w := newWorld(t)
 	w.make(request("red"))

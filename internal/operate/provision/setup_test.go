@@ -16,14 +16,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// service is the processes of a service on one store, and makes organizations that are a ledger alone.
+// service simulates the processes of a service on one store. Its organizations consist only of a ledger.
 type service struct {
 	t     *testing.T
 	store storagetest.Engine
 	now   time.Time
 	made  []string
-	fails error  // of the next founding
-	amid  func() // in the middle of the next founding
+	fails error  // error of the next founding
+	amid  func() // called during the next founding
 }
 
 func newService(t *testing.T) *service {
@@ -52,7 +52,7 @@ func (s *service) CreateOrganization(ctx context.Context, r provision.Request) (
 	return &provision.Result{Slug: r.Slug}, s.store.Append([]storage.Batch{{Tenant: id.NewTenant(), Head: head}}).Wait()[0]
 }
 
-// found sets up with a token and checks the status of the refusal, 0 for none.
+// found sets up the service with a token and checks the status of the refusal, or 0 for success.
 func (s *service) found(name string, p *provision.Setup, token, slug string, want fault.Kind) {
 	s.t.Helper()
 	_, err := p.FoundOrganization(s.t.Context(), token, provision.Request{Slug: id.Slug(slug)})
@@ -70,8 +70,8 @@ func (s *service) token(p *provision.Setup) string {
 	return token
 }
 
-// The token of each process is good at each other one, until the process restarts or the time is over, and one of all
-// tokens makes one organization.
+// The token of each process is valid at every other one, until the process restarts or the time is over. Of all tokens,
+// one makes one organization.
 func TestTokensOfSeveralProcesses(t *testing.T) {
 	s := newService(t)
 	one, two, three := s.process("one"), s.process("two"), s.process("three")
@@ -98,7 +98,7 @@ func TestTokenEnds(t *testing.T) {
 	token := s.token(one)
 	s.now = s.now.Add(provision.SetupLife)
 	s.found("late", s.process("two"), token, "red", fault.Unauthorized)
-	for range 65 { // processes that start anew under other names don't fill the record
+	for range 65 { // processes that restart under other names do not fill the record
 		token = s.token(s.process(token))
 	}
 	r, err := s.store.Get(t.Context(), id.Service, "setup", "")
@@ -110,7 +110,7 @@ func TestTokenEnds(t *testing.T) {
 	s.found("alone", one, alone, "red", 0)
 }
 
-// While a process makes the organization the others make none, also when its end is lost.
+// While one process creates the organization, the others create none, even if its completion is lost.
 func TestFoundingExcludesOthers(t *testing.T) {
 	s := newService(t)
 	one, two := s.process("one"), s.process("two")
@@ -132,7 +132,7 @@ func TestFoundingExcludesOthers(t *testing.T) {
 	}
 }
 
-// A process that serves alone and died in a founding does not wait for itself.
+// A process that serves alone and died during a founding does not wait for itself.
 func TestRestartInAFounding(t *testing.T) {
 	s := newService(t)
 	token := s.token(s.process(""))
@@ -171,7 +171,8 @@ func TestProcessesAtOnce(t *testing.T) {
 	}
 }
 
-// A store that can't be read or written gives no token, and an organization that was made is told all the same.
+// If the store cannot be read or written, there is no token; an organization that was already created is still
+// returned.
 func TestStoreFails(t *testing.T) {
 	s := newService(t)
 	p := s.process("one")

@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
-// postbox keeps the messages that an outbox sends.
+// postbox collects the messages that an outbox sends.
 type postbox struct {
 	mu   sync.Mutex
 	sent map[string]int
-	hold func() // called while a message is on its way
+	hold func() // called while a message is being sent
 }
 
 func (p *postbox) Send(_ context.Context, m mail.Message) error {
@@ -34,8 +34,8 @@ func (p *postbox) Send(_ context.Context, m mail.Message) error {
 	return nil
 }
 
-// Mails that wait while the master key changes, of organizations and of accounts, go out once under
-// the newest master key alone.
+// Mails of organizations and of accounts that wait while the master key changes are sent once, using only the newest
+// master key.
 func TestWaitingMails(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		s := ledgertest.On(t, open(t))
@@ -71,9 +71,9 @@ func TestWaitingMails(t *testing.T) {
 			if err := o.Sweep(t.Context(), logger); err != nil {
 				t.Fatal(err)
 			}
-			o.Run(over, logger) // returns when nothing is under way
+			o.Run(over, logger) // returns when no delivery is running
 		}
-		// The next change of keys comes while the mails are on their way.
+		// The next change of keys comes while the mails are being sent.
 		third := seal.NewKey()
 		var once sync.Once
 		p.hold = func() {
@@ -98,7 +98,7 @@ func TestWaitingMails(t *testing.T) {
 	})
 }
 
-// A mail that does not open stays as it is, and is reported.
+// A mail that cannot be opened is left unchanged and reported.
 func TestMailOfAnUnknownKey(t *testing.T) {
 	s := ledgertest.New(t)
 	s.Found(t, ledgertest.Red)

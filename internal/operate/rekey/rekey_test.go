@@ -14,12 +14,12 @@ import (
 
 const kind storage.Kind = "test_key"
 
-// world is two organizations, each with one sealed value.
+// world has two organizations with one sealed value each.
 type world struct {
 	*ledgertest.Service
 	t              *testing.T
 	old, both, new *seal.Keyring
-	before         func() // called before each value is sealed anew
+	before         func() // called before each value is resealed
 }
 
 func contextOf(owner seal.Owner) string { return "test\n" + owner.Organization.String() }
@@ -59,7 +59,7 @@ func (w *world) put(tenant id.Tenant, value []byte) {
 	}
 }
 
-// holds checks that a tenant's value opens with the new key alone.
+// holds checks that only the new key opens a tenant's value.
 func (w *world) holds(tenant id.Tenant, want string) {
 	w.t.Helper()
 	r, err := w.Store.Get(w.t.Context(), tenant, kind, "")
@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Whoever changes a record meanwhile wins.
+// A concurrent change of a record wins.
 func TestRunBesideChanges(t *testing.T) {
 	w := newWorld(t)
 	changes := 3
@@ -116,7 +116,7 @@ func TestRunBesideChanges(t *testing.T) {
 	}
 }
 
-// What does not open stays as it is and keeps nobody else.
+// A value that cannot be opened is left unchanged and does not stop the others.
 func TestRunPastDamage(t *testing.T) {
 	w := newWorld(t)
 	damaged := w.sealed(w.old, ledgertest.Blue, "of another context")

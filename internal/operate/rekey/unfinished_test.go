@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// opens counts the organizations whose value a ring opens.
+// opens counts the organizations whose value a keyring opens.
 func (w *world) opens(r *seal.Keyring) (n int) {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{ledgertest.Red, ledgertest.Blue} {
@@ -27,7 +27,7 @@ func (w *world) opens(r *seal.Keyring) (n int) {
 	return n
 }
 
-// change is what a process does that is started with both keys.
+// change does what a process does that is started with both keys.
 func (w *world) change(store *enginetest.Mortal) error {
 	if err := rekey.BeginRekeying(w.t.Context(), store, w.both); err != nil {
 		return err
@@ -36,9 +36,8 @@ func (w *world) change(store *enginetest.Mortal) error {
 	return err
 }
 
-// A process that dies before or after whatever write leaves a store that starts with no
-// ring that opens only a part of it, and a process with both keys ends the change. (A
-// ring that opens nothing is refused by the first ledger.)
+// A process that dies before or after any write leaves a store that does not start with a keyring that opens only a
+// part of it. A process with both keys completes the change. (The first ledger refuses a keyring that opens nothing.)
 func TestDeathsWhileResealing(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 0; ; n++ {
@@ -66,7 +65,7 @@ func TestDeathsWhileResealing(t *testing.T) {
 				if err != nil {
 					t.Errorf("alive: %v", err)
 				}
-				if n != 4 { // the note, two values, the note's end
+				if n != 4 { // the note, two values, the end of the note
 					t.Errorf("got %d writes, want 4", n)
 				}
 				break
@@ -75,7 +74,7 @@ func TestDeathsWhileResealing(t *testing.T) {
 	}
 }
 
-// What can't be resealed keeps the note, so the older key stays needed.
+// If a value cannot be resealed, the note stays, so the older key is still required.
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	if err := rekey.BeginRekeying(t.Context(), w.Store, w.new); err != nil {

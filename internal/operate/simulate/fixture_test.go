@@ -24,14 +24,14 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is two organizations, whose events may be without an envelope.
+// world has two organizations. Some of their events may have no envelope.
 type world struct {
 	*ledgertest.Service
 	t      testing.TB
 	erased map[id.Index]bool
 	during func() // called when events are read
 	sent   int
-	kind   string // of what is sent
+	kind   string // of the next events
 	key    edkey.Private
 }
 
@@ -102,7 +102,7 @@ func (w *world) envelope(tenant id.Tenant, tool, payload string, declared id.Dec
 	return e
 }
 
-// send appends an event that was judged by a policy, nil for none.
+// send appends an event that a policy decided, or none if it is nil.
 func (w *world) send(tenant id.Tenant, c *policy.Compiled, tool, payload string, declared id.Decision) (*event.Record, *event.Envelope) {
 	w.t.Helper()
 	e := w.envelope(tenant, tool, payload, declared)

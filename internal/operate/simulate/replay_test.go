@@ -20,8 +20,7 @@ func members(d []simulate.Difference) (all []string) {
 	return all
 }
 
-// The documents of an event lead to its decision, and whichever of them is changed
-// is the one that is named.
+// The documents of an event lead to its decision. If one of them is changed, it is the one that is named.
 func TestReplay(t *testing.T) {
 	w := newWorld(t)
 	c, p := compile(t, `[{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 100"},
@@ -68,7 +67,7 @@ func tally(limit string, before, added int64) []byte {
 	return policy.AppendTallies(nil, []policy.Tally{{LimitID: limit, Before: decimal.FromInt(before), Added: decimal.FromInt(added)}})
 }
 
-// An event without a tool, and one to which no policy was active.
+// An event without a tool, and one for which no policy was active.
 func TestReplayWithoutPolicy(t *testing.T) {
 	w := newWorld(t)
 	_, p := compile(t, capped)
@@ -94,8 +93,8 @@ func TestReplayWithoutPolicy(t *testing.T) {
 	}
 }
 
-// A record from before limits were about events of every kind agrees with its documents
-// by the rule of then, and that is told.
+// A record from before limits counted events of every kind agrees with its documents by the rule of that time, and the
+// result says so.
 func TestReplayFormerly(t *testing.T) {
 	w := newWorld(t)
 	c, p := compile(t, `[{"rule_id":"sum","tool":"acme.pay.*","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":60,"max":100}}]`)

@@ -17,13 +17,13 @@ func TestEvents(t *testing.T) {
 	w := newWorld(t)
 	strict, strictPolicy := compile(t, capped)
 	_, loose := compile(t, `[{"rule_id":"watch","tool":"**","decision":"deny","mode":"shadow","when":"payload.amount < 500"}]`)
-	for i := range 70 { // more than two turns
+	for i := range 70 { // more than two batches
 		w.send(red, strict, "acme.pay.refund", fmt.Sprintf(`{"amount":%d}`, 80+i), id.Allow)
 	}
 	w.send(red, strict, "", `{}`, id.Allow)
 	w.send(red, strict, "acme.pay.refund", `{"amount":500}`, id.Deny)
 	w.send(blue, strict, "acme.pay.refund", `{"amount":500}`, id.Allow)
-	w.erased[3], w.erased[70] = true, true // the second has no tool either
+	w.erased[3], w.erased[70] = true, true // the second also has no tool
 	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *loose, simulate.Range{Last: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -61,11 +61,11 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Limits are counted over the events that are looked at, in their windows.
+// Limits are counted over the events of the simulation, in their windows.
 func TestEventsWithLimits(t *testing.T) {
 	w := newWorld(t)
 	_, limited := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","sum":"amount","by":"agent","window_seconds":3600,"max":100}}]`)
-	for range 4 { // 40, 80, refused, and after the window 40 again
+	for range 4 { // 40, 80, denied, and 40 again after the window
 		w.send(red, nil, "acme.pay.refund", `{"amount":40}`, id.Allow)
 		w.Pass(25 * time.Minute)
 	}
@@ -75,7 +75,7 @@ func TestEventsWithLimits(t *testing.T) {
 	}
 }
 
-// One organization simulates once at a time, and time is bounded.
+// An organization can run one simulation at a time, and the time is bounded.
 func TestBounds(t *testing.T) {
 	w := newWorld(t)
 	_, loose := compile(t, `[]`)
@@ -102,8 +102,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Results are told and not decided, as they were not when they were stored: no limit counts
-// them.
+// Results are reported but not decided, as when they were stored: no limit counts them.
 func TestEventsWithResults(t *testing.T) {
 	w := newWorld(t)
 	_, limited := compile(t, `[{"rule_id":"cap","tool":"**","decision":"deny","limit":{"limit_id":"l","count":true,"by":"agent","window_seconds":3600,"max":2}}]`)

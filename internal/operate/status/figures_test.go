@@ -42,7 +42,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Of the refusals only those count for which something did not answer.
+// Only refusals because something did not answer count.
 func TestCountedRefusals(t *testing.T) {
 	r := prometheus.NewRegistry()
 	all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: refusals}, []string{"status", "code"})
@@ -60,7 +60,7 @@ func TestCountedRefusals(t *testing.T) {
 	}
 }
 
-// What grew is told for the window, and not for ever.
+// Growth is reported for the window only.
 func TestIncreases(t *testing.T) {
 	var r recent
 	at := func(minute int) time.Time { return now.Add(time.Duration(minute) * time.Minute) }
@@ -69,7 +69,7 @@ func TestIncreases(t *testing.T) {
 		t.Errorf("a young process: got %v", got)
 	}
 	for minute := range 61 {
-		n := 2.0 // from the start, and one more at minute 30
+		n := 2.0 // counted from the start, plus one at minute 30
 		if minute >= 30 {
 			n = 3
 		}
@@ -94,7 +94,7 @@ func TestIncreases(t *testing.T) {
 	}
 }
 
-// A lag is one only while it lasts: old events that a sleep or a start leaves for a moment are none.
+// A lag counts only while it lasts: old events that a sleep or a start leaves for a moment do not.
 func TestLags(t *testing.T) {
 	with := func(n float64) figures {
 		return figures{reverifyLag: {{value: n}}, witnessWait: {{value: n}}, exportLag: {{value: n}}}
@@ -130,7 +130,7 @@ func TestLags(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	const hour = time.Hour
 	for name, tc := range map[string]struct {
-		free   []uint64 // an hour apart
+		free   []uint64 // readings an hour apart
 		apart  time.Duration
 		growth *float64
 		left   *float64

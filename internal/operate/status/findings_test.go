@@ -15,7 +15,7 @@ var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
 func hours(n float64) *float64 { return &n }
 
-// well is a report without a finding: each value is one below the limit of its rule.
+// well is a report without findings: each value is one below the limit of its rule.
 func well() *Report {
 	ends := id.InstantOf(now.Add(15 * 24 * time.Hour))
 	return &Report{Ready: true, Ledgers: Ledgered{Faulty: map[string]uint64{"frozen": 0, "succeeded": 9}},
@@ -28,7 +28,7 @@ func well() *Report {
 		Backup:  &backup.Note{MadeAt: now.Add(-48 * time.Hour), Verification: backup.Whole}}
 }
 
-// Each rule finds one thing, and nothing in a report that is well.
+// Each rule finds one thing, and nothing in a healthy report.
 func TestFindings(t *testing.T) {
 	ends := id.InstantOf(now.Add(13 * 24 * time.Hour))
 	cases := map[string]func(*Report){
@@ -91,7 +91,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Prometheus finds the same: each rule has an alert of its name and severity.
+// Each rule has a Prometheus alert with its name and severity.
 func TestFindingsAreAlerts(t *testing.T) {
 	alerts, err := os.ReadFile("../../../deploy/alerts.yaml")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const deploy = "../../../deploy/"
 
-// promtool runs it, and returns what it prints when it finds something wrong.
+// promtool runs promtool and returns its output if it finds a problem.
 func promtool(t *testing.T, args ...string) (problems string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
@@ -36,7 +36,7 @@ func readDeployed(t *testing.T, name string) string {
 	return string(text)
 }
 
-// alertTest is one test of a file of promtool.
+// alertTest is one test in a file for promtool.
 type alertTest struct {
 	alert, evalTime string
 	fires           bool
@@ -67,8 +67,8 @@ func (a alertTest) write(name, series string) string {
 		name, series, a.evalTime, a.alert, a.expected)
 }
 
-// twoServices returns the test of an alert with two services, acme and blue, of two instances each. The sick one has the
-// series with which the alert fires, and the others those with which it does not. A test with several instances is about a
+// twoServices returns the test of an alert with two services, acme and blue, of two instances each. The sick service
+// has the series that fire the alert, the other has those that do not. A test with several instances is about a
 // service, so all its instances are sick. The sick service is blue, since acme is sick in the files' own tests.
 func twoServices(fires, quiet alertTest) string {
 	const first = `instance="acme-1"`
@@ -83,8 +83,8 @@ func twoServices(fires, quiet alertTest) string {
 	return strings.NewReplacer("acme", "blue", "blue", "acme").Replace(fires.write(fires.alert, series))
 }
 
-// Each alert fires when it should and not otherwise, as promtool finds by the series of the test files: with one service
-// in Prometheus, and with a healthy instance and a healthy service next to the sick one.
+// Each alert fires when it should and only then, according to promtool and the series in the test files: with one
+// service in Prometheus, and with a healthy instance and a healthy service beside the sick one.
 func TestAlertRules(t *testing.T) {
 	for _, name := range []string{"alerts", "monitor-alerts"} {
 		rules := readDeployed(t, name+".yaml")
@@ -130,7 +130,7 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// The manual says of each alert what to do, with its severity.
+// The manual says what to do for each alert, with its severity.
 func TestManualOfAlerts(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {
@@ -147,7 +147,7 @@ func TestManualOfAlerts(t *testing.T) {
 	}
 }
 
-// A rule that is wrong is found: a promtool that found nothing there would find nothing anywhere.
+// A wrong rule is found; otherwise a promtool that finds nothing anywhere would go unnoticed.
 func TestPromtoolFindsWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	rules := strings.Replace(readDeployed(t, "alerts.yaml"), "agentledger_anchor_lag_seconds > 30", "agentledger_anchor_lag_seconds > 31", 1)
@@ -167,7 +167,7 @@ func TestPromtoolFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Prometheus understands each expression of the dashboard, and no panel lies on another.
+// Prometheus can parse each expression of the dashboard, and no panels overlap.
 func TestDashboard(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {

@@ -35,19 +35,19 @@ func (n names) Summary(_ context.Context, t id.Tenant) (org.Summary, error) {
 	return org.Summary{Slug: n[t]}, nil
 }
 
-// sizes are the anchors of a test: each log was shown at size 3.
+// sizes are the anchors of a test: each log was published at size 3.
 type sizes struct{}
 
 func (sizes) Size(id.Origin) (id.Index, bool) { return 3, true }
 
-// cosigned is the state of witnesses of a test, by tenant; nil for none.
+// cosigned is the state of the witnesses of a test by tenant; nil for none.
 type cosigned map[id.Tenant]*witness.Checkpoint
 
 func (c cosigned) Status(_ context.Context, t id.Tenant) (witness.Status, error) {
 	return witness.Status{Newest: c[t], Quorum: c[t], Witnesses: make([]witness.WitnessStatus, 2)}, nil
 }
 
-// One organization is well or not, whatever its neighbour is.
+// An organization is healthy or not regardless of its neighbour.
 func TestOrganization(t *testing.T) {
 	o, s := begun(t)
 	o.Cosignatures = cosigned{blue: {Size: 2}}
@@ -86,7 +86,7 @@ func TestOrganization(t *testing.T) {
 	}
 }
 
-// begun is a service with the two organizations, without metrics.
+// begun returns a service with the two organizations, without metrics.
 func begun(t *testing.T) (Options, *ledgertest.Service) {
 	t.Helper()
 	s := ledgertest.New(t)
@@ -101,7 +101,7 @@ func begun(t *testing.T) (Options, *ledgertest.Service) {
 		DataDir: t.TempDir(), Folders: map[string]string{"data": t.TempDir()}}, s
 }
 
-// report is that of a service whose volumes have room, however full the machine of the test is.
+// report returns the report of a service whose volumes have space, however full those of the test machine are.
 func report(t *testing.T, o Options) *Report {
 	t.Helper()
 	all := New(o)
@@ -161,7 +161,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A frozen ledger is named, and its neighbour is not.
+// A frozen ledger is named; its neighbour is not.
 func TestWorstLedgers(t *testing.T) {
 	o, s := begun(t)
 	if err := s.Ledgers.Freeze(t.Context(), red, "for a test"); err != nil {
@@ -183,7 +183,7 @@ func TestWorstLedgers(t *testing.T) {
 	}
 }
 
-// A store that does not answer makes a report poorer, and not late.
+// If the store does not answer, the report is incomplete but not late.
 func TestStoreThatHangs(t *testing.T) {
 	o, _ := begun(t)
 	o.Ready = func(context.Context) string { return "the store does not answer" }

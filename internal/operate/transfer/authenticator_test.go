@@ -20,7 +20,7 @@ import (
 
 var authenticatorMember = regexp.MustCompile(`,"authenticator":"[0-9a-f]*"`)
 
-// resum writes the sums of all pieces and manifests of an export anew, as somebody without a key can.
+// resum writes the sums of all pieces and manifests of an export again, as somebody without a key can.
 func resum(t testing.TB, dir string) {
 	t.Helper()
 	end := func(path string) string {
@@ -93,8 +93,8 @@ func mustJSON(v any) []byte {
 	return b
 }
 
-// An export is taken under a master key of the service that wrote it and as it was written. Changed, without authenticators, as
-// older programs wrote it, or under another key it is taken with Unauthenticated alone.
+// An export is accepted under a master key of the service that wrote it, and unchanged. If it was changed, has no
+// authenticators, as from older programs, or is under another key, it is accepted only with Unauthenticated.
 func TestExportAuthenticators(t *testing.T) {
 	here, red, _ := town(t, 20)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -109,7 +109,7 @@ func TestExportAuthenticators(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit func(files map[string]string)
 		keys *house
-		open bool // taken with Unauthenticated
+		open bool // accepted with Unauthenticated
 	}{
 		"no authenticator of the export": {func(f map[string]string) { without(f, "manifest.ndjson") }, here, true},
 		"none of the organization":       {func(f map[string]string) { without(f, organization+"/manifest.ndjson") }, here, true},
@@ -160,7 +160,7 @@ func without(files map[string]string, name string) {
 	files[name] = authenticatorMember.ReplaceAllString(files[name], "")
 }
 
-// A killed export vouches for no piece that somebody changed before it was run again.
+// A killed export does not vouch for a piece that somebody changed before it was run again.
 func TestResumedExportChecksItsPieces(t *testing.T) {
 	here, red, _ := town(t, 60)
 	dir := filepath.Join(t.TempDir(), "export")

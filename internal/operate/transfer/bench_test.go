@@ -26,8 +26,8 @@ func pebbleOnDisk(t testing.TB) storagetest.Engine {
 	return e
 }
 
-// One organization with events of 1 KiB, on real disks: run it with -benchtime 1x
-// and, for what the manual says, -events 200000.
+// One organization with events of 1 KiB, on real disks: run it with -benchtime 1x and, for the numbers in the manual,
+// -events 200000.
 func BenchmarkMove(b *testing.B) {
 	keyring := newKeyring(b)
 	here := newHouse(b, pebbleOnDisk(b), keyring)
@@ -53,7 +53,7 @@ func BenchmarkMove(b *testing.B) {
 			{"import", func() { there.imports(dir, "") }},
 		}
 		b.Run("to="+to.name, func(b *testing.B) {
-			for range b.N { // more than one has nothing to do
+			for range b.N { // later rounds have nothing to do
 				for _, s := range steps {
 					began, cpu := time.Now(), cpuTime(b)
 					s.run()
@@ -66,8 +66,8 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process took so far: unlike rates it is much the same on a
-// machine that others work on too.
+// cpuTime returns the processor time of this process so far. Unlike rates, it depends little on the load of the
+// machine.
 func cpuTime(b *testing.B) time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -93,7 +93,7 @@ func (r *resident) fill(n int) {
 	}
 }
 
-// sized is an event of 1 KiB.
+// sized returns an event of 1 KiB.
 func (r *resident) sized() *event.Envelope {
 	const size = 1024
 	e := r.signed(r.name("event"), "")

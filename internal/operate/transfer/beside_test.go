@@ -14,9 +14,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// besideServer returns the service of a server that does not run, and the same one
-// from another machine: on the same database, by connections of its own and with a
-// copy of the anchors.
+// besideServer returns the service of a server that is not running, and the same service as seen from another
+// machine: on the same database, with connections of its own and a copy of the anchors.
 func besideServer(t *testing.T, found ...id.Slug) (server, beside *house, all []*resident) {
 	t.Helper()
 	url := freshPostgres(t)
@@ -35,7 +34,7 @@ func besideServer(t *testing.T, found ...id.Slug) (server, beside *house, all []
 	return server, beside, all
 }
 
-// tryOne sends one event and returns what the server says.
+// tryOne sends one event and returns the server's answer.
 func (r *resident) tryOne() error {
 	e := r.envelope(r.name("event"))
 	_, err := r.ledgers.Append(r.t.Context(), r.Tenant, r.prepare(e, ""))
@@ -45,10 +44,9 @@ func (r *resident) tryOne() error {
 	return err
 }
 
-// An export from another machine beside a running server, on the one database that
-// both use, is of what nobody wrote meanwhile, or none. Once it is retired, the
-// server takes nothing of the organization any more: all that it acknowledged is in
-// the export.
+// An export from another machine beside a running server, both on one database, contains a state that nobody changed
+// meanwhile, or fails. Once the organization is retired, the server accepts nothing of it any more: everything that it
+// acknowledged is in the export.
 func TestRetireBesideAServer(t *testing.T) {
 	server, beside, all := besideServer(t, "red", "blue")
 	red, blue := all[0], all[1]
@@ -75,7 +73,7 @@ func TestRetireBesideAServer(t *testing.T) {
 		beside.export(dir, "red")
 		sent := make(chan error, 1)
 		go func() {
-			if try < 20 { // afterwards nothing comes between
+			if try < 20 { // later nothing interferes
 				time.Sleep(time.Duration(try) * 500 * time.Microsecond)
 				sent <- red.tryOne()
 				return
@@ -125,9 +123,8 @@ func TestRetireBesideAServer(t *testing.T) {
 	there.stop()
 }
 
-// An import from another machine beside a running server disturbs none of its
-// organizations. What arrives is not written there before that server has started
-// anew with the import's anchors.
+// An import from another machine beside a running server disturbs none of its organizations. The imported ones are not
+// written there before that server has restarted with the import's anchors.
 func TestImportBesideAServer(t *testing.T) {
 	server, beside, all := besideServer(t, "blue")
 	blue := all[0]
@@ -174,7 +171,7 @@ func TestImportBesideAServer(t *testing.T) {
 	server.stop()
 
 	beside.now = server.now
-	beside.start() // the anchors of the import
+	beside.start() // reads the anchors of the import
 	red.at(beside).works()
 	blue.at(beside).works()
 	beside.stop()

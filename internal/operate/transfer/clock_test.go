@@ -9,8 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// A ledger that was ahead of the clock moves with the event that corrects it, between
-// all engines, and goes on there.
+// A ledger that was ahead of the clock moves between all engines with the event that corrects it, and continues there.
 func TestCorrectedLedgerMoves(t *testing.T) {
 	for name, engines := range map[string][2]func(testing.TB) storagetest.Engine{
 		"model, pebble": {model, pebble}, "pebble, postgres": {pebble, postgres}, "postgres, model": {postgres, model},

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// contents is all that a store has of an organization.
+// contents is everything that a store has of an organization.
 type contents struct {
 	Head     storage.Head
 	Events   []storage.Event
@@ -77,8 +77,7 @@ func collect[V any](t testing.TB, seq func(func(V, error) bool)) (all []V) {
 	return all
 }
 
-// same compares two stores' contents of an organization, part by part. The epoch
-// is each store's own.
+// same compares two stores' contents of an organization, part by part. Each store has an epoch of its own.
 func same(t testing.TB, got, want storagetest.Engine, tenant id.Tenant) {
 	t.Helper()
 	gotten, wanted := contentsOf(t, got, tenant), contentsOf(t, want, tenant)
@@ -91,14 +90,14 @@ func same(t testing.TB, got, want storagetest.Engine, tenant id.Tenant) {
 	}
 }
 
-// serviceRecords is the service's own partition but for sessions and login events, which stay with the service.
+// serviceRecords returns the service's own partition without sessions and login events, which stay with the service.
 func serviceRecords(t testing.TB, e storagetest.Engine) []storage.Record {
 	t.Helper()
 	found := slices.DeleteFunc(collect(t, e.Partition(t.Context(), id.Service)), func(r storage.Record) bool {
 		return strings.HasPrefix(string(r.Kind), "session") || r.Kind == "login_event"
 	})
 	for i := range found {
-		if found[i].Kind == "account" { // an import leaves out what proved the address elsewhere
+		if found[i].Kind == "account" { // an import omits what proved the address elsewhere
 			var a map[string]any
 			err := json.Unmarshal(found[i].Value, &a)
 			delete(a, "proof")
@@ -120,7 +119,7 @@ func sameService(t testing.TB, got, want storagetest.Engine) {
 	}
 }
 
-// sameShown compares the checkpoints and the tiles that two servers show.
+// sameShown compares the checkpoints and the tiles of two servers.
 func (r *resident) sameShown(other *house) {
 	r.t.Helper()
 	got, want := other.state(r.Tenant), r.state(r.Tenant)

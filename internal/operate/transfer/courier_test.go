@@ -25,7 +25,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// furnished is an export of an organization with records of most kinds.
+// furnished returns an export of an organization with records of most kinds.
 func furnished(t *testing.T) (here *house, red *resident, dir string) {
 	t.Helper()
 	here = newHouse(t, model(t), newKeyring(t))
@@ -49,7 +49,7 @@ func recordPieces(t *testing.T, dir string) []string {
 	return all
 }
 
-// line is a line of a piece of records.
+// line is one line in a piece of records.
 type recordText struct {
 	Kind        storage.Kind    `json:"kind"`
 	Key         string          `json:"key"`
@@ -59,8 +59,8 @@ type recordText struct {
 	ValueBase64 *string         `json:"value_base64,omitempty"`
 }
 
-// editKind changes the first record of a kind in a piece. Without one it inserts one where it belongs. It reports whether there was
-// one.
+// editKind changes the first record of a kind in a piece. If there is none, it inserts one where it belongs. It reports
+// whether there was one.
 func editKind(t *testing.T, path string, kind storage.Kind, edit func(*recordText)) (found bool) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -103,19 +103,19 @@ func editKind(t *testing.T, path string, kind storage.Kind, edit func(*recordTex
 	return found
 }
 
-// touched changes a record so that it can still be read.
+// touched changes a record such that it can still be decoded.
 func touched(r *recordText) { r.Version += "1" }
 
-// unreadable replaces the value by one that no owner can read, and keeps it JSON.
+// unreadable replaces the value by JSON that no owner can decode.
 func unreadable(r *recordText) {
 	text := base64.StdEncoding.EncodeToString([]byte(`["courier"]`))
 	r.Value, r.ValueBase64 = nil, &text
 }
 
-// withCounter adds a number that no honest record has.
+// withCounter adds a number that no genuine record has.
 func withCounter(r *recordText) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(r.Value, &members) != nil { // it is no JSON object: another edit covers it
+	if json.Unmarshal(r.Value, &members) != nil { // not a JSON object: another edit covers it
 		unreadable(r)
 		return
 	}
@@ -123,8 +123,8 @@ func withCounter(r *recordText) {
 	r.Value, _ = json.Marshal(members)
 }
 
-// Whoever carries an export can edit no record of any kind in it, nor add one: the import refuses the export, and writes nothing.
-// A new kind of record is edited here as soon as the table of kinds has it.
+// A carrier of an export can neither edit a record of any kind in it nor add one: the import refuses the export and
+// writes nothing. A new kind of record is edited here as soon as the table of kinds has it.
 func TestCourierEditsExport(t *testing.T) {
 	here, _, dir := furnished(t)
 	pristine := files(t, dir)
@@ -133,7 +133,7 @@ func TestCourierEditsExport(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		f := kinds[kind].fate
 		if !own[f] && !service[f] {
-			continue // no export has such records; TestEveryKindIsNamed
+			continue // no export has such records (TestEveryKindIsNamed)
 		}
 		name := "records.ndjson"
 		if service[f] {
@@ -160,7 +160,7 @@ func TestCourierEditsExport(t *testing.T) {
 		if found {
 			edited++
 		}
-		// With --unauthenticated each owner still reads its records before anything is written.
+		// With --unauthenticated, each owner still decodes its records before anything is written.
 		for what, edit := range map[string]func(*recordText){
 			"unreadable":             unreadable,
 			"version 2^64-1":         func(r *recordText) { r.Version = "18446744073709551615" },
@@ -184,8 +184,8 @@ func TestCourierEditsExport(t *testing.T) {
 	}
 }
 
-// editAll changes the JSON values of all records of a kind in the organization's partition; one whose edit returns false is
-// removed.
+// editAll changes the JSON values of all records of a kind in the organization's partition. If edit returns false, the
+// record is removed.
 func editAll(t *testing.T, path string, kind storage.Kind, edit func(value map[string]any) bool) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -226,8 +226,8 @@ func editAll(t *testing.T, path string, kind storage.Kind, edit func(value map[s
 	}
 }
 
-// Records that contradict the log are named by an import that skips the authenticators, before anything is written, and by a
-// comparison of a store.
+// Records that contradict the log are named before anything is written by an import that skips the authenticators,
+// and by the comparison of a store.
 func TestRecordsThatContradictTheLog(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -324,7 +324,7 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 			if tenants := collect(t, there.engine.Tenants(t.Context())); len(tenants) > 0 {
 				t.Errorf("something was written: %v", tenants)
 			}
-			// The same in a store: the subjects are named.
+			// The same in a store: the records are named.
 			there = newHouse(t, model(t), here.keyring)
 			there.imports(dir, "")
 			for r, err := range storage.PartitionOf(t.Context(), there.engine, red.Tenant) {

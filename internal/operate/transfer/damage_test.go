@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// mutation damages one file of an export; other is another file of its kind, "" for none.
+// mutation damages one file of an export; other is another file of its kind, or "".
 type mutation struct {
 	name   string
 	mutate func(t testing.TB, path, other string)
@@ -80,8 +80,7 @@ func mutations() []mutation {
 	return all
 }
 
-// Each kind of file, damaged in each way, is refused with its place, and nothing
-// is written.
+// Each kind of file, damaged in each way, is refused with its location, and nothing is written.
 func TestDamagedExport(t *testing.T) {
 	here, red, _ := town(t, 60)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -150,7 +149,7 @@ func restore(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// A store that is not whole is not exported: the error says where.
+// A damaged store is not exported: the error names the location.
 func TestDamagedSource(t *testing.T) {
 	here, red, _ := town(t, 60)
 	whole := here.engine.(*storagetest.Model)
@@ -211,7 +210,7 @@ func TestDamagedSource(t *testing.T) {
 			}
 		})
 	}
-	// Anchors that the store does not extend, and none at all.
+	// Anchors that the store does not extend, and no anchors.
 	anchors := here.anchors
 	here.anchors = t.TempDir()
 	if err := here.tryExport(filepath.Join(t.TempDir(), "export"), ""); !errors.Is(err, transfer.ErrDamaged) || !strings.Contains(err.Error(), "no anchor confirms the head") {

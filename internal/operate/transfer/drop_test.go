@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// half imports some of red's export and is cut off.
+// half imports a part of red's export and is interrupted.
 func (h *house) half(dir string) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -37,14 +37,13 @@ func (h *house) drop(name string) ([]id.Origin, error) {
 	return transfer.Drop(h.t.Context(), h.place(anchors), name)
 }
 
-// An import that has not ended is given up without a trace, on each engine; then it can
-// be begun again, also from another export.
+// An unfinished import is dropped without a trace, on each engine. Then it can begin again, also from another export.
 func TestDropImport(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
 	red, blue := here.found("red", "ann@example.com", 5), here.found("blue", "bob@example.com", 6)
 	red.live(20)
-	red.send(2500) // more than is under way at a time
+	red.send(2500) // more than is in flight at a time
 	blue.live(10)
 	here.stop()
 	dir := filepath.Join(t.TempDir(), "export")
@@ -69,7 +68,7 @@ func TestDropImport(t *testing.T) {
 			if left := collect(t, there.engine.Partition(t.Context(), red.Tenant)); len(left) > 0 {
 				t.Errorf("%d records are left", len(left))
 			}
-			// The names stay claimed for its handle, and go to whoever founds under them.
+			// The names stay claimed for its tenant, and go to whoever creates an organization under them.
 			if after := serviceRecords(t, there.engine); len(after) != len(before)+2 {
 				t.Errorf("%d records in the service's partition, %d before", len(after), len(before))
 			}
@@ -92,7 +91,7 @@ func TestDropImport(t *testing.T) {
 	}
 }
 
-// After a drop the organization comes from a newer export as well.
+// After a drop, the organization can be imported from a newer export.
 func TestDropAndComeFromAnotherExport(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -114,7 +113,7 @@ func TestDropAndComeFromAnotherExport(t *testing.T) {
 	forked.send(30)
 	fork.stop()
 	fork.export(longer, "red")
-	there.imports(longer, "red") // it goes on with what extends it
+	there.imports(longer, "red") // it continues with an export that extends it
 	again := newHouse(t, model(t), here.keyring)
 	again.half(dir)
 	if _, err := again.drop("red"); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "organization's ID") {
@@ -128,7 +127,7 @@ func TestDropAndComeFromAnotherExport(t *testing.T) {
 	again.fsck()
 }
 
-// What has arrived, what was never on its way, and what was here before is not dropped.
+// An organization that was imported completely, that was never imported, or that was here before is not dropped.
 func TestDropRefuses(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -157,7 +156,7 @@ func TestDropRefuses(t *testing.T) {
 	if got := contentsOf(t, there.engine, blue.Tenant); !reflect.DeepEqual(got, contents) {
 		t.Error("the other organization changed")
 	}
-	// One that comes back to where it was has its old events there.
+	// An organization that comes back still has its old events here.
 	there.imports(dir, "red")
 	if err := here.retire(dir); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/egress"
 )
 
-// receiver notes where it was called.
+// receiver records where it was called.
 type receiver chan string
 
 func (receiver) CheckURL(string) error { return nil }
@@ -24,8 +24,8 @@ func (r receiver) Post(_ context.Context, address string, _ http.Header, _ []byt
 	return egress.Answer{Status: 200}, nil
 }
 
-// A delivery that is due when its organization moves, and was filed for its receiver
-// already, is made in the new place.
+// A delivery that is due when its organization moves, and is already filed for its receiver, is made from the new
+// store.
 func TestDueDeliveriesMove(t *testing.T) {
 	here := newHouse(t, pebble(t), newKeyring(t))
 	here.start()
@@ -70,7 +70,7 @@ func TestDueDeliveriesMove(t *testing.T) {
 	moved.Run(ended, slog.New(slog.DiscardHandler))
 }
 
-// Endpoints move with their address, their key, their log and what waits for them.
+// Endpoints move with their address, key, log and waiting deliveries.
 func TestEndpointsMove(t *testing.T) {
 	here := newHouse(t, pebble(t), newKeyring(t))
 	here.start()
@@ -103,7 +103,7 @@ func TestEndpointsMove(t *testing.T) {
 	defer there.stop()
 	moved := open(there)
 	var tenant id.Tenant
-	for tenant, err = range there.engine.Tenants(t.Context()) { // it is the only one
+	for tenant, err = range there.engine.Tenants(t.Context()) { // the only one
 		if err != nil {
 			t.Fatal(err)
 		}

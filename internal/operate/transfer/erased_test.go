@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// eraseAll erases everything of an organization that has so few events.
+// eraseAll erases all events of an organization that has few.
 func (r *resident) eraseAll() {
 	r.t.Helper()
 	size := r.state(r.Tenant).Size()
@@ -29,7 +29,7 @@ func (r *resident) eraseAll() {
 	}
 }
 
-// filesWith returns the files below dir that hold a text.
+// filesWith returns the files below dir that contain a text.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -48,8 +48,8 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// An export after an erasure has no text of it, also where an earlier export is in its folder, and a store
-// that has the texts still takes no import that says that they are erased.
+// An export after an erasure contains no erased text, even if an earlier export is in its directory. A store that still
+// has the texts does not accept an import that says that they are erased.
 func TestExportAfterErasure(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()

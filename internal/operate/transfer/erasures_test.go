@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Erased events whose statement never comes, or is another event, are found before anything is imported.
+// Erased events whose statement is missing or is another event are found before anything is imported.
 func TestErasuresThatAreNotStated(t *testing.T) {
 	plain := func(i id.Index) storage.Event {
 		return storage.Event{Index: i, Columns: storage.Columns{Agent: "agt"}, Envelope: []byte(`{"text":"x"}`)}

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// faulty is a store that reads wrong.
+// faulty is a store whose reads return wrong data.
 type faulty struct {
 	*storagetest.Model
 	event  func(*storage.Event)

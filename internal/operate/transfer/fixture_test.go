@@ -33,7 +33,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// server is the PostgreSQL server of all tests, started for the first that needs it.
+// server is the PostgreSQL server that all tests share. The first test that needs it starts it.
 var server struct {
 	once sync.Once
 	*pgtest.Server
@@ -56,7 +56,7 @@ func postgres(t testing.TB) storagetest.Engine {
 	return openPostgres(t, freshPostgres(t))
 }
 
-// freshPostgres makes an empty database and returns its URL.
+// freshPostgres creates an empty database and returns its URL.
 func freshPostgres(t testing.TB) string {
 	t.Helper()
 	server.once.Do(func() {
@@ -94,7 +94,7 @@ func pebble(t testing.TB) storagetest.Engine {
 
 func model(testing.TB) storagetest.Engine { return storagetest.NewModel() }
 
-// house is one service on one store; its server is running while ledgers is set.
+// house is one service on one store. Its server is running while ledgers is set.
 type house struct {
 	t       testing.TB
 	engine  storagetest.Engine
@@ -139,7 +139,7 @@ func (h *house) openAnchors() *anchor.Folder {
 
 func (h *house) clock() time.Time { return h.now }
 
-// start begins the server.
+// start starts the server.
 func (h *house) start() {
 	h.t.Helper()
 	var err error
@@ -178,7 +178,7 @@ func (h *house) start() {
 	}
 }
 
-// stop ends the server; the store stays open.
+// stop stops the server; the store stays open.
 func (h *house) stop() {
 	h.t.Helper()
 	if err := h.ledgers.Close(); err != nil {
@@ -191,7 +191,7 @@ func (h *house) place(anchors *anchor.Folder) transfer.Place {
 	return transfer.Place{Store: h.engine, Keyring: h.keyring, Anchors: anchors}
 }
 
-// exporter is the export command with small pieces.
+// exporter returns the export command with small pieces.
 func (h *house) exporter(dir string, anchors *anchor.Folder) *transfer.Exporter {
 	return &transfer.Exporter{Place: h.place(anchors), Dir: dir, PieceBytes: 256 << 10}
 }
@@ -226,7 +226,7 @@ func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
 	return i.Run(h.t.Context(), only)
 }
 
-// checkExport is import --check.
+// checkExport runs import --check.
 func (h *house) checkExport(dir, only string) ([]transfer.Organization, error) {
 	i := &transfer.Importer{Place: transfer.Place{Keyring: h.keyring}, Dir: dir, Sealed: rekey.SealedRecords()}
 	return i.Check(h.t.Context(), only)
@@ -241,7 +241,7 @@ func (h *house) imports(dir, only string) []transfer.Arrived {
 	return arrived
 }
 
-// fsck wants no fault.
+// fsck checks that the store has no faults.
 func (h *house) fsck() {
 	h.t.Helper()
 	anchors := h.openAnchors()

@@ -62,7 +62,7 @@ func TestRecordLine(t *testing.T) {
 	}
 }
 
-// FuzzRecordLine: whatever is stored comes out as it went in.
+// FuzzRecordLine checks that a record is the same after writing and reading it.
 func FuzzRecordLine(f *testing.F) {
 	f.Add("policy", "key", uint64(1), []byte(`{"a":1}`))
 	f.Add("x", "\xff", uint64(7), []byte("\n"))
@@ -78,7 +78,7 @@ func FuzzRecordLine(f *testing.F) {
 	})
 }
 
-// FuzzEventLine: a line that is taken for an event says it again.
+// FuzzEventLine checks that a line that is accepted as an event is written the same again.
 func FuzzEventLine(f *testing.F) {
 	e := sampleEvent()
 	line, _ := appendEventLine(nil, &e)
@@ -99,8 +99,7 @@ func FuzzEventLine(f *testing.F) {
 	})
 }
 
-// FuzzPiece: of a file that was changed in any way, no reader gets to the end, but
-// for one that is what a writer makes.
+// FuzzPiece checks that no reader accepts a changed file to its end, unless a writer could have made it.
 func FuzzPiece(f *testing.F) {
 	h := newPieceHeader(pieceEvents, id.Organization{1}, 0)
 	w, err := createPiece(filepath.Join(f.TempDir(), "piece"), h, nil)

@@ -30,9 +30,9 @@ func (r *readEvents) Events(ctx context.Context, t id.Tenant, begin, end id.Inde
 	return r.Store.Events(ctx, t, begin, end, parts)
 }
 
-// An organization whose records contradict its log is held, on both engines: events are refused with a reason, and reading goes on. Others
-// are not held. A second look reads new events only, and what it knows can't be replaced in the store. Accepting the records lets the
-// organization go on.
+// An organization whose records contradict its log is held, on both engines: events are refused with a reason, while
+// reading works. Others are not held. A second check reads only new events, and its state cannot be replaced in the
+// store. Accepting the records releases the organization.
 func TestContradictionHolds(t *testing.T) {
 	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"embedded": pebble, "database": postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestContradictionHolds(t *testing.T) {
 			if len(store.begins) != 1 || store.begins[0] != size {
 				t.Errorf("the second look read events from %v, want from %d on", store.begins, size)
 			}
-			// The settings change in the store, and with them what is kept of the log's statements.
+			// The settings change in the store, and with them the stored state of the log's statements.
 			edit := func(kind storage.Kind, from, to string) {
 				t.Helper()
 				r, err := h.engine.Get(t.Context(), red.Tenant, kind, "")
@@ -102,7 +102,7 @@ func TestContradictionHolds(t *testing.T) {
 			h.start()
 			wantLevels(log.Held)
 			h.stop()
-			// Released without a correction, it is held again.
+			// If it is released without a correction, it is held again.
 			if err := log.Release(t.Context(), h.engine, red.Tenant); err != nil {
 				t.Fatal(err)
 			}

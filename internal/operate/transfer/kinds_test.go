@@ -36,19 +36,19 @@ import (
 type fate string
 
 const (
-	// Of an organization's partition.
+	// In an organization's partition.
 	moves    fate = "moves"         // exported, imported, and copied to a successor
 	ofLog    fate = "of one log"    // exported and imported; a successor does not get it
 	ofLocal  fate = "of one store"  // neither exported nor imported; a successor does not get it
 	repeated fate = "with a member" // of the service's partition: follows the memberships
-	// Of the service's own partition.
+	// In the service's own partition.
 	entry fate = "entry" // made from an organization's record, in the other store and for the successor
 	stays fate = "stays" // of this service alone
 )
 
-// kinds has each kind of record of the product. A new kind MUST be named here, after its owner has
-// decided where it goes: in an organization's partition it moves by itself, and entries in the service's
-// partition need ServiceRecords of their owner. The reason is for all that does not simply move.
+// kinds lists every kind of record of the product. A new kind must be added here after its owner has decided where it
+// goes: in an organization's partition it moves by itself, and entries in the service's partition need ServiceRecords
+// of their owner. The reason is for every kind that does not simply move.
 var kinds = map[storage.Kind]struct {
 	fate   fate
 	reason string
@@ -158,7 +158,7 @@ var kinds = map[storage.Kind]struct {
 	"setup":              {stays, "links of this service before it has an organization"},
 }
 
-// kindsInSource finds the constants of type storage.Kind in the product's source, with their places.
+// kindsInSource finds the constants of type storage.Kind in the product's source, with their locations.
 func kindsInSource(t *testing.T) map[storage.Kind]string {
 	t.Helper()
 	found := map[storage.Kind]string{}
@@ -221,7 +221,7 @@ func addKind(t *testing.T, found map[storage.Kind]string, value ast.Expr, place 
 	found[storage.Kind(kind)] = place
 }
 
-// Each kind of record that the product has is named above, and the code does the same as the table says.
+// Every kind of record in the product is listed above, and the code does what the table says.
 func TestEveryKindIsNamed(t *testing.T) {
 	found := kindsInSource(t)
 	for kind, place := range found {
@@ -268,7 +268,7 @@ func (h *house) partitionKinds(t id.Tenant) map[storage.Kind]int {
 	return counts
 }
 
-// checkPartitions checks that each record lies in a partition where the table has its kind.
+// checkPartitions checks that each record is in the partition that the table gives for its kind.
 func (h *house) checkPartitions(organization id.Tenant) (own, service map[storage.Kind]int) {
 	h.t.Helper()
 	own, service = h.partitionKinds(organization), h.partitionKinds(id.Service)
@@ -285,8 +285,8 @@ func (h *house) checkPartitions(organization id.Tenant) (own, service map[storag
 	return own, service
 }
 
-// An organization with records of people, endpoints and a stream export arrives with each of them and
-// each of its entries, on both engines, and goes over to a successor with each that moves.
+// An organization with records of people, endpoints and a stream export is imported with each record and each entry, on
+// both engines, and each record that moves goes over to a successor.
 func TestEveryRecordMoves(t *testing.T) {
 	for name, stores := range map[string][2]func(testing.TB) storagetest.Engine{
 		"to the second engine": {pebble, postgres}, "to the first engine": {postgres, pebble},
@@ -343,7 +343,7 @@ func TestEveryRecordMoves(t *testing.T) {
 			if left := slices.Sorted(maps.Keys(after)); slices.Contains(left, "grant_key") {
 				t.Errorf("the successor has %v", left)
 			}
-			var stated recordcheck.Statements // the voter key is of the predecessor, so the successor states nothing about it
+			var stated recordcheck.Statements // the voter key belongs to the predecessor, so the successor states nothing about it
 			if found, err := stated.CompareStore(t.Context(), there.engine, moved.succeeded().State.Identity()); err != nil || len(found) > 0 {
 				t.Errorf("the successor's records: %v, %v", found, err)
 			}
@@ -351,11 +351,11 @@ func TestEveryRecordMoves(t *testing.T) {
 	}
 }
 
-// furnish gives the organization records of each kind that people make.
+// furnish gives the organization records of each kind that people create.
 func (r *resident) furnish(t *testing.T, c *collected) {
 	t.Helper()
 	owner := r.Membership.Account
-	r.token() // a session
+	r.token() // opens a session
 	if _, err := r.members().Invite(t.Context(), r.Tenant, &account.Session{Account: owner}, "joe@example.com", account.Auditor); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func (r *resident) furnish(t *testing.T, c *collected) {
 	r.send(3)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := hooks.SweepEvents(t.Context(), slog.New(slog.DiscardHandler)); err != nil { // makes deliveries, which nobody sends
+	if err := hooks.SweepEvents(t.Context(), slog.New(slog.DiscardHandler)); err != nil { // creates deliveries, which nobody sends
 		t.Fatal(err)
 	}
 	hooks.Run(ended, slog.New(slog.DiscardHandler))

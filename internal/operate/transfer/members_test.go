@@ -38,8 +38,8 @@ func (h *house) join(t id.Tenant, email string, sent member.Sent) account.Member
 	return m
 }
 
-// Roles, suspensions and open invitations move, to another engine, and go over to a successor. A
-// token that was sent before is good afterwards.
+// Roles, suspensions and open invitations move to another engine and go over to a successor. A token that was sent
+// before remains valid.
 func TestMembersMove(t *testing.T) {
 	here := newHouse(t, pebble(t), newKeyring(t))
 	here.start()

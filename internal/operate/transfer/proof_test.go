@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The addresses of an organization that comes from elsewhere prove nothing here: its people sign in to it with their
-// passwords, and what this service founds for the same address takes the account over.
+// The addresses of an imported organization are not proved here: its people sign in to it with their passwords, and an
+// organization that this service creates for the same address takes the account over.
 func TestImportedAddressesAreUnproved(t *testing.T) {
 	from := netip.MustParseAddr("192.0.2.1")
 	here := newHouse(t, pebble(t), newKeyring(t))
@@ -27,7 +27,7 @@ func TestImportedAddressesAreUnproved(t *testing.T) {
 
 	there := newHouse(t, pebble(t), here.keyring)
 	there.imports(export, "")
-	there.imports(export, "") // once more
+	there.imports(export, "") // imported again
 	there.start()
 	ann := red.Membership.Account
 	proofIs := func(step string, want account.Proof) {
@@ -53,7 +53,7 @@ func TestImportedAddressesAreUnproved(t *testing.T) {
 	}
 	there.stop()
 
-	// An unproved account with another password here need not be of the person of the export.
+	// An unproved account with another password here does not have to belong to the person of the export.
 	third := newHouse(t, pebble(t), here.keyring)
 	third.imports(export, "red")
 	third.start()

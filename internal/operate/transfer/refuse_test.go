@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// What stands in the way of an import is refused before anything of it is written.
+// Obstacles to an import are found before any of it is written.
 func TestImportRefuses(t *testing.T) {
 	here, red, _ := town(t, 15)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -102,7 +102,7 @@ func TestForkIsRefused(t *testing.T) {
 	if err := here.retire(dir); err != nil {
 		t.Fatal(err)
 	}
-	// The organization goes on in two places, which must not be.
+	// The organization continues in two places, which must not happen.
 	var exports []string
 	for _, name := range []string{"one", "two"} {
 		there := newHouse(t, model(t), here.keyring)
@@ -127,7 +127,7 @@ func TestForkIsRefused(t *testing.T) {
 	}
 }
 
-// Folders that are no export, or open to others, are left alone.
+// Directories that are not an export, or that others can access, are left unchanged.
 func TestExportRefusesFolders(t *testing.T) {
 	here, _, _ := town(t, 3)
 	other := t.TempDir()
@@ -155,7 +155,7 @@ func TestExportRefusesFolders(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	// An export of another store in the same folder.
+	// An export of another store in the same directory.
 	dir := filepath.Join(t.TempDir(), "export")
 	here.export(dir, "red")
 	fork := newHouse(t, model(t), here.keyring)

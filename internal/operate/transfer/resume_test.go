@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// town is a service with two organizations, stopped.
+// town is a stopped service with two organizations.
 func town(t testing.TB, acts int) (here *house, red, blue *resident) {
 	t.Helper()
 	here = newHouse(t, model(t), newKeyring(t))
@@ -29,7 +29,7 @@ func town(t testing.TB, acts int) (here *house, red, blue *resident) {
 	return here, red, blue
 }
 
-// cut ends a context at a step that is drawn by lot.
+// cut cancels a context at a random step.
 func cut(t testing.TB, random *rand.Rand, steps int) (ctx context.Context, report func(transfer.Progress)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -44,7 +44,7 @@ func cut(t testing.TB, random *rand.Rand, steps int) (ctx context.Context, repor
 	}
 }
 
-// An export that was cut off, over and over, becomes what one that was not is.
+// An export that is interrupted again and again is equal to one that is not.
 func TestResumedExport(t *testing.T) {
 	here, _, _ := town(t, 45)
 	whole := filepath.Join(t.TempDir(), "whole")
@@ -74,7 +74,7 @@ func TestResumedExport(t *testing.T) {
 	}
 }
 
-// wantSameFiles compares exports but for when they were made.
+// wantSameFiles compares exports, except for the times at which they were made.
 func wantSameFiles(t testing.TB, got, want map[string]string) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -92,7 +92,7 @@ func wantSameFiles(t testing.TB, got, want map[string]string) {
 	}
 }
 
-// An export that is whole goes on when the store did.
+// A complete export continues after the store did.
 func TestExportAgain(t *testing.T) {
 	here, red, _ := town(t, 20)
 	dir := filepath.Join(t.TempDir(), "again")
@@ -116,8 +116,8 @@ func TestExportAgain(t *testing.T) {
 	same(t, there.engine, here.engine, red.Tenant)
 }
 
-// An import that was cut off, over and over, on either engine, ends with the same
-// store. In between, the store is one that serves nothing of it.
+// An import that is interrupted again and again, on either engine, ends with the same store. In between, the store
+// serves none of it.
 func TestResumedImport(t *testing.T) {
 	here, red, blue := town(t, 100)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -148,7 +148,7 @@ func TestResumedImport(t *testing.T) {
 	}
 }
 
-// hides starts a server on what is there and wants nothing of what has not arrived.
+// hides starts a server on the current state and checks that it serves nothing that is not completely imported.
 func (h *house) hides(all ...*resident) {
 	h.t.Helper()
 	if len(collect(h.t, h.engine.Tenants(h.t.Context()))) == 0 {
@@ -161,7 +161,7 @@ func (h *house) hides(all ...*resident) {
 		moved := r.at(h)
 		t, err := h.orgs.BySlug(h.t.Context(), r.Slug)
 		if err == nil {
-			continue // it has arrived
+			continue // already imported
 		}
 		if !fault.Is(err, fault.NotFound) || t != 0 {
 			h.t.Errorf("%s: by slug: got %d, %v", r.Slug, t, err)
@@ -177,7 +177,7 @@ func (h *house) hides(all ...*resident) {
 	}
 }
 
-// While an organization is on its way its names are its own.
+// While an organization is being imported, its names belong to it.
 func TestNamesOfWhatIsOnItsWay(t *testing.T) {
 	here, red, _ := town(t, 20)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -197,8 +197,8 @@ func TestNamesOfWhatIsOnItsWay(t *testing.T) {
 	if _, err := there.orgs.Authenticate(t.Context(), red.Token.Reveal()); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("ingest key: got %v", err)
 	}
-	// Somebody takes the slug all the same: a claim without an organization can be
-	// taken over. Then the import is refused, and nothing of the new one is lost.
+	// Somebody still takes the slug: a claim without an organization can be taken over. Then the import is refused, and
+	// nothing of the new organization is lost.
 	other, err := there.founder.CreateOrganization(t.Context(), provision.Request{Name: "Other", Slug: "red", AdminEmail: "eve@example.com", AdminPassword: password})
 	if err != nil {
 		t.Fatal(err)
@@ -214,8 +214,7 @@ func TestNamesOfWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// Failures of the store in the middle of an import are waited out or end it; what
-// comes of it in the end is the same.
+// If the store fails in the middle of an import, the import retries or ends; the result is the same in the end.
 func TestImportIntoAFailingStore(t *testing.T) {
 	here, red, blue := town(t, 45)
 	dir := filepath.Join(t.TempDir(), "export")
@@ -247,14 +246,13 @@ func TestImportIntoAFailingStore(t *testing.T) {
 	there.fsck()
 }
 
-// An import that is cut off after its store gave an answer late leaves no anchor
-// behind of what has not arrived.
+// An import that is interrupted after its store answered late leaves no anchor for what is not completely imported.
 func TestCutOffImportIsNotAnchored(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
 	red := here.found("red", "ann@example.com", 3)
 	for range 3 {
-		red.send(2000) // more than is under way at a time
+		red.send(2000) // more than is in flight at a time
 	}
 	here.stop()
 	dir := filepath.Join(t.TempDir(), "export")
@@ -283,8 +281,8 @@ func TestCutOffImportIsNotAnchored(t *testing.T) {
 	there.anchorsWholeOnly(red)
 }
 
-// anchorsWholeOnly wants no anchor of a part of what is on its way: whoever gives the
-// import up must not be left with one.
+// anchorsWholeOnly checks that no anchor covers a part of an unfinished import: it would remain if the import were
+// dropped.
 func (h *house) anchorsWholeOnly(all ...*resident) {
 	h.t.Helper()
 	journal, err := os.ReadFile(filepath.Join(h.anchors, "anchors.journal"))

@@ -7,8 +7,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// An organization whose log key was rotated while it was away comes back to where it
-// left, at every point of a rotation.
+// An organization whose log key was rotated while it was away can come back, at every point of a rotation.
 func TestComesBackWithAnotherLogKey(t *testing.T) {
 	for name, turns := range map[string]int{"both sign": 1, "the new one alone": 2, "rotated twice": 4, "a third": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestComesBackWithAnotherLogKey(t *testing.T) {
 	}
 }
 
-// sameShownBy compares what two places show of a log, one of which has given it away.
+// sameShownBy compares what two services publish of a log, one of which has retired it.
 func (r *resident) sameShownBy(other *house, level log.Level) {
 	r.t.Helper()
 	got, want := other.state(r.Tenant), r.state(r.Tenant)

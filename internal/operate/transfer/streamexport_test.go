@@ -26,7 +26,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// collected is a receiver of OTLP logs that keeps origin and sequence number of each event.
+// collected is a receiver of OTLP logs that records origin and sequence number of each event.
 type collected struct {
 	mu     sync.Mutex
 	t      *testing.T
@@ -43,7 +43,7 @@ func (c *collected) Post(_ context.Context, _ string, header http.Header, body [
 	if header.Get("X-Key") != "s3cret" {
 		c.t.Errorf("headers: got %v", header)
 	}
-	var sent logs.LogsData // with the bytes of ExportLogsServiceRequest
+	var sent logs.LogsData // has the same encoding as ExportLogsServiceRequest
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err == nil {
 		body, err = io.ReadAll(r)
@@ -76,7 +76,7 @@ func (c *collected) Post(_ context.Context, _ string, header http.Header, body [
 	return egress.Answer{Status: 200}, nil
 }
 
-// streams returns the stream exports of a server that runs.
+// streams returns the stream exports of a running server.
 func (h *house) streams(c *collected) *streamexport.Exporter {
 	return streamexport.New(streamexport.Options{Records: h.engine, Ledgers: h.ledgers, Keyring: h.keyring,
 		Events: h.systemEvents, Caller: c, Clock: h.clock})
@@ -111,8 +111,8 @@ func putStream(t *testing.T, x *streamexport.Exporter, r *resident) {
 	}
 }
 
-// A stream export goes on at its position in another store, for its organization alone, and under a new
-// master key too.
+// A stream export continues at its position in another store, for its organization only, and under a new master key
+// too.
 func TestStreamExportMoves(t *testing.T) {
 	for name, stores := range map[string][2]func(testing.TB) storagetest.Engine{
 		"to the second engine": {pebble, postgres}, "to the first engine": {postgres, pebble},
@@ -177,7 +177,7 @@ func TestStreamExportMoves(t *testing.T) {
 	}
 }
 
-// The events of a frozen log that were not sent yet are sent before those of its successor.
+// The unsent events of a frozen log are sent before those of its successor.
 func TestStreamExportSucceeds(t *testing.T) {
 	for name, store := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {

@@ -22,14 +22,14 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// succession is the succeed command.
+// succession runs the succeed command.
 func (h *house) succession(name, reason string, note []byte) (transfer.Successor, error) {
 	h.t.Helper()
 	s := transfer.Succession{Place: h.place(h.openAnchors()), Organization: name, Reason: reason, Checkpoint: note, Clock: h.clock}
 	return s.Run(h.t.Context())
 }
 
-// freeze marks an organization's ledger, of a server that runs.
+// freeze marks an organization's ledger of a running server as frozen.
 func (h *house) freeze(r *resident) {
 	h.t.Helper()
 	if err := h.ledgers.Freeze(h.t.Context(), r.Tenant, "a test"); err != nil {
@@ -37,7 +37,7 @@ func (h *house) freeze(r *resident) {
 	}
 }
 
-// succeeded is the same organization with its newest ledger, on a server that runs.
+// succeeded returns the same organization with its newest ledger, on a running server.
 func (r *resident) succeeded() *resident {
 	r.t.Helper()
 	t, err := r.orgs.BySlug(r.t.Context(), r.Slug)
@@ -50,8 +50,8 @@ func (r *resident) succeeded() *resident {
 	return &heir
 }
 
-// An organization whose ledger is frozen goes on with another one, on each engine:
-// with all that it has, and with nothing recorded twice.
+// An organization whose ledger is frozen continues with another one, on each engine: with everything that it has, and
+// without recording anything twice.
 func TestSucceed(t *testing.T) {
 	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestSucceed(t *testing.T) {
 	}
 }
 
-// lists wants the logs of these residents listed for witnesses, and no other.
+// lists checks that exactly the logs of these residents are listed for witnesses.
 func (h *house) lists(residents ...*resident) {
 	h.t.Helper()
 	var got, want []string
@@ -137,7 +137,7 @@ func (h *house) lists(residents ...*resident) {
 	}
 }
 
-// token opens a session of the owner and returns what it is known by.
+// token opens a session of the owner and returns its token.
 func (r *resident) token() string {
 	r.t.Helper()
 	who, err := r.accounts.Authenticate(r.t.Context(), r.owner, password, netip.MustParseAddr("192.0.2.1"))
@@ -151,7 +151,7 @@ func (r *resident) token() string {
 	return token
 }
 
-// open lists the approvals that wait.
+// open returns the waiting approvals.
 func (r *resident) open() (all []approval.ID) {
 	r.t.Helper()
 	found, err := r.approvals.List(r.t.Context(), r.Tenant, approval.Filter{Status: approval.Pending}, "", 100)
@@ -202,7 +202,7 @@ func TestSucceedAgain(t *testing.T) {
 	h.fsck()
 }
 
-// counting fails every write of a store from one on.
+// counting fails every write of a store from a certain one on.
 type counting struct {
 	*storagetest.Model
 	left int
@@ -229,7 +229,7 @@ func (c *counting) Append(batches []storage.Batch) storage.Pending {
 	return c.Model.Append(batches)
 }
 
-// refusing is an append that nothing came of.
+// refusing is an append that failed without an effect.
 type refusing struct {
 	err error
 	n   int
@@ -243,9 +243,8 @@ func (r refusing) Wait() []error {
 	return all
 }
 
-// A succession that ended at any of its steps is gone on with. Between the two
-// nothing is acknowledged that would be lost, and the organization is never found
-// twice or not at all.
+// A succession that was interrupted at any step can be continued. In the meantime nothing is acknowledged that would be
+// lost, and the organization is found exactly once.
 func TestSuccessionCutOff(t *testing.T) {
 	for step := 0; ; step++ {
 		h := newHouse(t, model(t), newKeyring(t))
@@ -326,12 +325,12 @@ func TestSucceedRefuses(t *testing.T) {
 	refuse("the other one", "blue", "x", "", "not frozen")
 }
 
-// Where somebody was shown more than the frozen ledger shows, that is what is named, and
-// the frozen ledger never shows less again. The neighbour shows what it did.
+// If somebody saw more than the frozen ledger has, that is what is named, and the frozen ledger never shows less again.
+// The neighbour is unchanged.
 func TestSucceedFromANewerCheckpoint(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost   bool
-		others int // events that were taken in place of the lost ones
+		others int // events accepted in place of the lost ones
 	}{"the newer events are lost": {lost: true}, "others are in their place": {lost: true, others: 2}, "they are all there": {}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, model(t), newKeyring(t))
@@ -359,7 +358,7 @@ func TestSucceedFromANewerCheckpoint(t *testing.T) {
 				}
 			}
 			red.at(h).send(c.others)
-			h.freeze(red) // as a witness does that knows of the newer one
+			h.freeze(red) // as a witness does that has seen the newer one
 			before := h.state(red.Tenant).Shown()
 			h.stop()
 			heir, err := h.succession("red", "a test", note)
@@ -384,7 +383,7 @@ func TestSucceedFromANewerCheckpoint(t *testing.T) {
 	}
 }
 
-// A store that goes back behind a succession does not take the old ledger up again.
+// A store that is restored to a state before a succession does not use the old ledger again.
 func TestSuccessionIsNotForgotten(t *testing.T) {
 	h := newHouse(t, model(t), newKeyring(t))
 	h.start()
@@ -407,14 +406,14 @@ func TestSuccessionIsNotForgotten(t *testing.T) {
 	if _, err := h.succession("red", "a test", nil); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "was shown before") {
 		t.Errorf("got %v", err)
 	}
-	// Nothing was made of it.
+	// It had no effect.
 	if tenants := collect(t, h.engine.Tenants(t.Context())); len(tenants) != 1 {
 		t.Errorf("got %d ledgers", len(tenants))
 	}
 }
 
-// A line of logs moves whole: from engine to engine and back, sound logs and one that
-// lost its end, and goes on where it came.
+// A chain of logs moves completely: from engine to engine and back, sound logs and one that lost its end, and it
+// continues where it arrived.
 func TestLineMoves(t *testing.T) {
 	keyring := newKeyring(t)
 	here := newHouse(t, model(t), keyring)
@@ -424,7 +423,7 @@ func TestLineMoves(t *testing.T) {
 	red.send(5)
 	blue.live(10)
 	older := here.engine.(*storagetest.Model).Reopen()
-	red.send(2) // shown, and lost
+	red.send(2) // published, then lost
 	red.events, red.keys = red.events[:len(red.events)-2], red.keys[:len(red.keys)-2]
 	here.stop()
 	here.engine = older
@@ -489,7 +488,7 @@ func TestLineMoves(t *testing.T) {
 	}
 }
 
-// tenantsOfLine returns the handles of a line, the newest first.
+// tenantsOfLine returns the tenants of a chain, newest first.
 func tenantsOfLine(t testing.TB, e storagetest.Engine, newest id.Tenant) (all []id.Tenant) {
 	t.Helper()
 	for newest != 0 {
@@ -511,7 +510,7 @@ func tenantsOfLine(t testing.TB, e storagetest.Engine, newest id.Tenant) (all []
 	return all
 }
 
-// Where the newest log of a line can't come, none of it does.
+// If the newest log of a chain cannot be imported, none is.
 func TestLineIsRefusedWhole(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -539,7 +538,7 @@ func TestLineIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// What is about one log stays with it; what is the organization's goes over as it is.
+// Records about one log stay with it; the organization's records go over unchanged.
 func TestWhatGoesOver(t *testing.T) {
 	h := newHouse(t, model(t), newKeyring(t))
 	h.start()
@@ -581,7 +580,7 @@ func TestWhatGoesOver(t *testing.T) {
 	}
 	for name := range has {
 		if strings.HasPrefix(name, "event_source/ledger_successor:") {
-			continue // of the first event of the new log
+			continue // written by the first event of the new log
 		}
 		t.Errorf("%s came from nowhere", name)
 	}

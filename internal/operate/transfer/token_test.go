@@ -19,7 +19,7 @@ func (h *house) tokens() *apitoken.Tokens {
 	})
 }
 
-// Console tokens go on in another store, for their organization alone.
+// Console tokens continue to work in another store, for their organization only.
 func TestTokensMove(t *testing.T) {
 	here := newHouse(t, pebble(t), newKeyring(t))
 	here.start()
@@ -55,7 +55,7 @@ func TestTokensMove(t *testing.T) {
 	}
 }
 
-// Console tokens and endpoints go on with the successor of a frozen log.
+// Console tokens and endpoints continue to work with the successor of a frozen log.
 func TestTokensSucceed(t *testing.T) {
 	h := newHouse(t, pebble(t), newKeyring(t))
 	h.start()

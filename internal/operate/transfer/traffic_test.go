@@ -25,7 +25,7 @@ import (
 
 const password = "correct horse battery"
 
-// resident is one organization as its people and agents know it.
+// resident is one organization from the perspective of its people and agents.
 type resident struct {
 	*house
 	*provision.Result
@@ -35,11 +35,11 @@ type resident struct {
 	keys   []string          // idempotency key of each, "" for none
 	made   int
 
-	rotating bool // two log keys sign
-	erases   bool // events, and an older export is not continued
+	rotating bool // two log keys sign at present
+	erases   bool // erases events, so an older export cannot be continued
 }
 
-// found makes an organization. Its owner may have others.
+// found creates an organization. Its owner may have others.
 func (h *house) found(slug id.Slug, owner string, seed uint64) *resident {
 	h.t.Helper()
 	r := provision.Request{Name: string(slug), Slug: slug, AdminEmail: owner, AdminPassword: password}
@@ -56,7 +56,7 @@ func (h *house) found(slug id.Slug, owner string, seed uint64) *resident {
 	return &resident{house: h, Result: made, owner: owner, random: rand.New(rand.NewPCG(seed, 7))}
 }
 
-// at is the same organization in another place.
+// at returns the same organization in another place.
 func (r *resident) at(h *house) *resident {
 	moved := *r
 	moved.house = h
@@ -69,7 +69,7 @@ func (r *resident) name(kind string) string {
 	return fmt.Sprintf("%s-%s-%d", r.Slug, kind, r.made)
 }
 
-// live is a number of random acts, after each of which some time passes.
+// live performs a number of random acts, with some time between them.
 func (r *resident) live(acts int) {
 	r.t.Helper()
 	for range acts {
@@ -122,7 +122,7 @@ func (r *resident) activate() error {
 	return err
 }
 
-// erase erases a range of events, and the newest.
+// erase erases a range of events and the newest event.
 func (r *resident) erase() error {
 	eraser := erasure.EnvelopeEraser{Appender: r.systemEvents, Ledgers: r.ledgers}
 	size := r.state(r.Tenant).Size()
@@ -163,7 +163,7 @@ func (r *resident) rotate() error {
 	return err
 }
 
-// ask begins an approval where the policy wants one.
+// ask requests an approval that the policy requires.
 func (r *resident) ask() error {
 	_, _, err := r.approvals.Ask(r.t.Context(), r.Tenant, approval.Question{
 		Agent: r.Agent.Agent, Tool: "acme.refund", Payload: []byte(`{"amount":7}`), Trace: id.Trace(r.name("trace")), IngestKeyID: r.IngestKey.ID,
@@ -224,7 +224,7 @@ func (r *resident) envelope(name string) *event.Envelope {
 	return r.signed(name, string(text))
 }
 
-// signed is an event with a text in its payload.
+// signed returns an event with a text in its payload.
 func (r *resident) signed(name, text string) *event.Envelope {
 	r.t.Helper()
 	unsigned, err := json.Marshal(map[string]any{
@@ -247,8 +247,8 @@ func (r *resident) signed(name, text string) *event.Envelope {
 	return e
 }
 
-// works checks that all goes on where the organization is now: what was stored is
-// replayed, keys and people come in, and the next event is taken.
+// works checks that everything works where the organization is now: stored events are replayed, keys and people are
+// accepted, and the next event is stored.
 func (r *resident) works() {
 	r.t.Helper()
 	ctx := r.t.Context()

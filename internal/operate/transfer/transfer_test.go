@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// Two organizations with random traffic move from Pebble to PostgreSQL, live on
-// there, and move to another Pebble store.
+// Two organizations with random traffic move from Pebble to PostgreSQL, continue there, and move to another Pebble
+// store.
 func TestThereAndBack(t *testing.T) {
 	first := newHouse(t, pebble(t), newKeyring(t))
 	first.start()
@@ -54,7 +54,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// private wants all of an export to be its owner's alone.
+// private checks that only the owner can access an export.
 func private(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -69,8 +69,7 @@ func private(t *testing.T, dir string) {
 	}
 }
 
-// Of an organization that was not asked for there is nothing in an export, and
-// nothing of it comes to be.
+// An export contains nothing of an organization that was not selected, and an import creates nothing of it.
 func TestOneOrganization(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -107,7 +106,7 @@ func TestOneOrganization(t *testing.T) {
 	if err := here.tryExport(filepath.Join(t.TempDir(), "none"), "green"); !errors.Is(err, transfer.ErrRefused) {
 		t.Errorf("export of one that is not there: got %v", err)
 	}
-	// One of an export of both, then the other.
+	// First one organization of an export of both, then the other.
 	dir := filepath.Join(t.TempDir(), "both")
 	here.export(dir, "")
 	there := newHouse(t, model(t), here.keyring)
@@ -121,7 +120,7 @@ func TestOneOrganization(t *testing.T) {
 	sameService(t, there.engine, here.engine)
 }
 
-// files returns what lies in a folder, by path.
+// files returns the files in a directory by path.
 func files(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -140,8 +139,8 @@ func files(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// An organization that was moved takes nothing where it was, also after a restart,
-// and comes back when it went on elsewhere.
+// An organization that has moved accepts nothing in its old place, also after a restart, and comes back after
+// continuing elsewhere.
 func TestRetire(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -151,7 +150,7 @@ func TestRetire(t *testing.T) {
 	here.stop()
 	dir := filepath.Join(t.TempDir(), "export")
 	here.export(dir, "red")
-	for range 2 { // retiring can be repeated
+	for range 2 { // it can be retired again
 		if err := here.retire(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +164,7 @@ func TestRetire(t *testing.T) {
 	blue.send(1)
 	here.stop()
 	here.fsck()
-	here.export(dir, "red") // what was moved can be exported again
+	here.export(dir, "red") // a moved organization can be exported again
 
 	there := newHouse(t, model(t), here.keyring)
 	there.imports(dir, "")
@@ -173,7 +172,7 @@ func TestRetire(t *testing.T) {
 	there.start()
 	moved := red.at(there)
 	moved.works()
-	for range 2 { // another log key, and the first one signs no more
+	for range 2 { // a new log key, then the first one no longer signs
 		if err := moved.rotate(); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +193,7 @@ func TestRetire(t *testing.T) {
 	here.fsck()
 }
 
-// --reopen takes a retirement back.
+// --reopen revokes a retirement.
 func TestReopen(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()
@@ -226,7 +225,7 @@ func wantCode(t testing.TB, err error, code string) {
 	}
 }
 
-// Importing again what is there is no error and changes nothing.
+// Importing existing data again succeeds and changes nothing.
 func TestImportTwice(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()

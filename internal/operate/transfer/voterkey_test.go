@@ -35,7 +35,7 @@ func (h *house) voterKeys() *voterkey.Keys {
 		Factors: factors, Clock: h.clock})
 }
 
-// registerVoter gives an account a passkey and registers it as a voter key, with the consent of another key unless by is nil.
+// registerVoter gives an account a passkey and registers it as a voter key. Unless by is nil, that key consents.
 func (h *house) registerVoter(t id.Tenant, who account.ID, by *passkeytest.Authenticator) *passkeytest.Authenticator {
 	h.t.Helper()
 	keys := h.voterKeys()
@@ -73,7 +73,7 @@ func (h *house) voterRecord(t id.Tenant, who account.ID, key *passkeytest.Authen
 	return r
 }
 
-// put writes a record as somebody with access to the store does. A nil value removes it.
+// put writes a record as somebody with access to the store would. A nil value removes it.
 func (h *house) put(t id.Tenant, r storage.Record) {
 	h.t.Helper()
 	err := h.engine.Write(h.t.Context(), t, []storage.Change{{Kind: r.Kind, Key: r.Key, Value: r.Value, If: storage.AnyVersion}})
@@ -82,7 +82,7 @@ func (h *house) put(t id.Tenant, r storage.Record) {
 	}
 }
 
-// forgedFor is a record of a voter key for another account, which no event registered.
+// forgedFor returns a record of a voter key of another account that no event registered.
 func forgedFor(t testing.TB, r storage.Record, who account.ID) storage.Record {
 	t.Helper()
 	var k voterkey.Key
@@ -94,8 +94,8 @@ func forgedFor(t testing.TB, r storage.Record, who account.ID) storage.Record {
 	return storage.Record{Kind: kindVoterKey, Key: string(who) + "/" + credential, Value: mustJSON(k)}
 }
 
-// A voter key that no event registered, a retired one that is back, one that is gone and a changed one hold the organization, on
-// both engines. Accepting the records lets it go on.
+// A voter key that no event registered, a retired one that is back, a missing one and a changed one hold the
+// organization, on both engines. Accepting the records releases it.
 func TestVoterKeyContradictionHolds(t *testing.T) {
 	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"embedded": pebble, "database": postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestVoterKeyContradictionHolds(t *testing.T) {
 				}
 			}
 			look("as it is", log.Healthy)
-			// The statements that a program without voter keys stored are read again.
+			// Statements stored by a program that did not know voter keys are read again.
 			old := fmt.Appendf(nil, `{"size":%d,"facts":{}}`, h.state(red.Tenant).Size())
 			h.put(red.Tenant, storage.Record{Kind: "derived/stated", Value: mustJSON(map[string]any{"stated": json.RawMessage(old),
 				"authenticator": id.Hash(h.keyring.Authenticate("agentledger/stated/v1", fmt.Appendf(nil, "%d\n%s", red.Tenant, old)))})})
@@ -173,7 +173,7 @@ func TestVoterKeyContradictionHolds(t *testing.T) {
 	}
 }
 
-// changing is a store in which something is done between the reading of the events and the reading of a kind of records.
+// changing is a store that runs a function between the reading of the events and the reading of a kind of records.
 type changing struct {
 	recordcheck.Store
 	kind storage.Kind
@@ -188,8 +188,8 @@ func (c *changing) Scan(ctx context.Context, t id.Tenant, k storage.Kind, begin,
 	return c.Store.Scan(ctx, t, k, begin, end, limit)
 }
 
-// A key that is registered or retired while the records are compared is no contradiction, also because it leaves the config
-// version as it is.
+// A key that is registered or retired while the records are compared is no contradiction, even though it does not
+// change the config version.
 func TestVoterKeyChangesDuringComparison(t *testing.T) {
 	h := newHouse(t, model(t), newKeyring(t))
 	h.start()
@@ -217,7 +217,7 @@ func TestVoterKeyChangesDuringComparison(t *testing.T) {
 	}
 }
 
-// An import refuses an organization with a voter key that no event registered, also if the export is authentic.
+// An import refuses an organization with a voter key that no event registered, even if the export is authentic.
 func TestForgedVoterKeyIsNotImported(t *testing.T) {
 	here := newHouse(t, model(t), newKeyring(t))
 	here.start()

@@ -21,9 +21,9 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// hooked is a receiver of webhooks that keeps the newest delivery to each address.
+// hooked is a receiver of webhooks that stores the newest delivery to each address.
 type hooked struct {
-	mu  sync.Mutex // deliveries are made at once
+	mu  sync.Mutex // deliveries are concurrent
 	got map[string]signedBody
 }
 
@@ -66,7 +66,7 @@ func (s signedBody) isSignedBy(t *testing.T, key string) bool {
 	return false
 }
 
-// hooks returns the sender of webhooks of a running server.
+// hooks returns the webhook sender of a running server.
 func (h *house) hooks(to *hooked) *webhook.Sender {
 	return webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Caller: to, Events: h.systemEvents, Clock: h.clock})
 }
@@ -94,8 +94,8 @@ func (h *house) notify(to *hooked, r *resident) (notice, callback signedBody) {
 	return to.got["https://hooks.example/"], to.got["https://agent.example/"]
 }
 
-// The secrets and keys of webhooks, former ones included, go with their organization to another store: receivers change
-// nothing. They are sealed in the export, and those of other organizations are not in it.
+// The secrets and keys of webhooks, including former ones, move with their organization to another store: receivers
+// change nothing. The export contains them sealed, and those of no other organization.
 func TestWebhookSecretsMove(t *testing.T) {
 	for name, stores := range map[string][2]func(testing.TB) storagetest.Engine{
 		"to the second engine": {pebble, postgres}, "to the first engine": {postgres, pebble},

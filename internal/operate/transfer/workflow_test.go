@@ -29,7 +29,7 @@ func (r *resident) step(run workflow.Run, key string) error {
 	return err
 }
 
-// dues returns when runs are due, by name.
+// dues returns the due times of runs by name.
 func (h *house) dues() map[string]id.Instant {
 	h.t.Helper()
 	records, err := h.engine.Scan(h.t.Context(), id.Service, "run_due", "", "", 100)
@@ -47,8 +47,8 @@ func (h *house) dues() map[string]id.Instant {
 	return all
 }
 
-// A run goes on in the place that its organization moves to, under the same bridge
-// key, and when it falls silent there it is abandoned.
+// A run continues where its organization moves to, under the same bridge key. If it falls silent there, it is
+// abandoned.
 func TestRunsMove(t *testing.T) {
 	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestRunsMove(t *testing.T) {
 	}
 }
 
-// Runs are of the log that they began in. Where that is frozen nobody tries to end
-// them over and over, and the log that goes on in its place begins without any.
+// Runs belong to the log that they began in. If it is frozen, nobody retries to end them, and the log that succeeds it
+// begins without any.
 func TestRunsOfAFrozenLog(t *testing.T) {
 	h := newHouse(t, pebble(t), newKeyring(t))
 	h.start()
