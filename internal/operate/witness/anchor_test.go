@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// reopen goes on with a store whose anchors are lost, under a policy and the setting.
+// reopen continues with a store whose anchors are lost, under a policy and with or without confirmation by witnesses.
 func (w *world) reopen(store *storagetest.Model, policy string, anchor bool) {
 	w.t.Helper()
 	w.stop()
@@ -28,14 +28,14 @@ func (w *world) reopen(store *storagetest.Model, policy string, anchor bool) {
 
 func (w *world) level(tenant id.Tenant) log.Level { return w.State(w.t, tenant).Fault().Level }
 
-// cosign has both ledgers cosigned as they are now.
+// cosign has both ledgers cosigned in their current state.
 func (w *world) cosign(by ...*witnesstest.Witness) {
 	w.t.Helper()
 	w.eventually("both are cosigned", func() bool { return w.by(red, by...) == len(by) && w.by(blue, by...) == len(by) })
 }
 
-// The anchors are lost and the store is as it was: two witnesses of three say that they
-// have seen nothing newer, and both organizations go on. With the third alone they don't.
+// The anchors are lost, but the store is unchanged: two of three witnesses say that they have seen nothing newer, and
+// both organizations continue. With only the third they do not.
 func TestQuorumStandsInForAnAnchor(t *testing.T) {
 	w := newWorld(t)
 	x, y, z := w.witness("x.example"), w.witness("y.example"), w.witness("z.example")
@@ -65,7 +65,7 @@ func TestQuorumStandsInForAnAnchor(t *testing.T) {
 	}
 	w.stop()
 
-	// The anchors are there from then on: another start asks nobody for them.
+	// From then on there are anchors: another start asks nobody for them.
 	again := w.Again(t, w.Store)
 	for _, tenant := range []id.Tenant{red, blue} {
 		if got := again.State(t, tenant).Fault(); got.Level != log.Healthy {
@@ -74,8 +74,8 @@ func TestQuorumStandsInForAnAnchor(t *testing.T) {
 	}
 }
 
-// A store of before red's newest events, without anchors: the witness knows more of red's
-// log, which is frozen. Blue's log, of which it knows nothing newer, goes on.
+// The store is from before red's newest events and has no anchors: the witness has seen more of red's log, which is
+// frozen. It has seen nothing newer of blue's log, which continues.
 func TestQuorumFindsARollback(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -98,8 +98,8 @@ func TestQuorumFindsARollback(t *testing.T) {
 	}
 }
 
-// What is no confirmation: a witness that is at a smaller tree, which is not brought to
-// extend it; one that has another tree of that size; and the setting that is off.
+// These do not confirm a head: a witness with a smaller tree, which is not asked to extend it; one with another tree of
+// that size; and any witness if the setting is off.
 func TestWhatConfirmsNoHead(t *testing.T) {
 	for name, row := range map[string]struct {
 		set    func(*world, *witnesstest.Witness)
@@ -128,8 +128,8 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 			before, _ := x.CountCalls()
 			w.reopen(w.Store.Reopen(), policy, row.anchor)
 			w.pass(0)
-			// A witness that failed about both logs is left out for a while. A ledger that waits
-			// for it is not idle, and is asked about again and again.
+			// A witness that failed for both logs is paused. A ledger that waits for it is not idle, and is asked about
+			// again and again.
 			w.eventually("nothing left to do", func() bool {
 				calls, _ := x.CountCalls()
 				return w.idle() || name == "no size" && calls > before && w.ended()
@@ -151,11 +151,11 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 	}
 }
 
-// conflictAlone answers 409 and tells no size.
+// conflictAlone answers 409 without a size.
 func conflictAlone(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusConflict) }
 
-// Where the service has a quorum, an organization's own witnesses don't confirm a head
-// alone; the service's alone don't confirm it either.
+// If the service has a quorum, an organization's own witnesses do not confirm a head alone; the service's alone do not
+// confirm it either.
 func TestOwnWitnessesConfirmNothingAlone(t *testing.T) {
 	w := newWorld(t)
 	house, own := w.witness("house.example"), w.witness("own.example")
@@ -182,8 +182,8 @@ func TestOwnWitnessesConfirmNothingAlone(t *testing.T) {
 	w.eventually("red goes on", func() bool { return w.change(red, "goes on") == nil })
 }
 
-// The first ask before a first event begins with the ledger's own size; a witness that is
-// at a smaller one says so, and is shown the way from there.
+// The first request before a first event starts with the ledger's own size. A witness with a smaller size says so and
+// gets a proof from there.
 func TestFirstAskTellsOwnSize(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -192,7 +192,7 @@ func TestFirstAskTellsOwnSize(t *testing.T) {
 	w.append(blue)
 	w.cosign(x)
 	w.stop()
-	w.append(red) // nobody is asked about it
+	w.append(red) // no witness is asked about it
 	w.append(red)
 	var asked []string
 	x.WrapHandler(func(next http.Handler) http.Handler {

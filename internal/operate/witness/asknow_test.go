@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
 )
 
-// last returns how the last ask of the first witness of a ledger ended.
+// last returns the result of the last request to the first witness of a ledger.
 func (w *world) last(tenant id.Tenant) WitnessStatus {
 	w.t.Helper()
 	s, err := w.witnesses.Status(w.t.Context(), tenant)
@@ -21,20 +21,20 @@ func (w *world) last(tenant id.Tenant) WitnessStatus {
 	return s.Witnesses[0]
 }
 
-// countEntries returns the number of ledgers in memory, with those that only wait for the end of a pause.
+// countEntries returns the number of ledgers in memory, including those that only wait for the end of a pause.
 func (a *roundQueue) countEntries() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.entries)
 }
 
-// A log that was refused once is asked about again when the pause ends, although it
-// does not move and no sweep comes by: also after a restart in the pause.
+// A log that was refused once is asked about again when the pause ends, even if it does not move and there is no sweep,
+// and even after a restart during the pause.
 func TestRefusedLogIsAskedAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			x := witnesstest.New(t, "x.example") // knows nobody
+			x := witnesstest.New(t, "x.example") // knows no log
 			policy := x.PolicyLine("x") + "quorum x\n"
 			w.start(policy)
 			w.append(red)
@@ -57,10 +57,10 @@ func TestRefusedLogIsAskedAgain(t *testing.T) {
 	}
 }
 
-// The end of a pause is kept when the log moves meanwhile, for another witness.
+// The end of a pause does not change if the log moves meanwhile and another witness is asked.
 func TestRefusedLogThatMovesIsAskedAgain(t *testing.T) {
 	w := newWorld(t)
-	x, y := witnesstest.New(t, "x.example"), w.witness("y.example") // x knows nobody
+	x, y := witnesstest.New(t, "x.example"), w.witness("y.example") // x knows no log
 	w.start(x.PolicyLine("x") + y.PolicyLine("y") + "group g any x y\nquorum g\n")
 	w.append(red)
 	w.eventually("refused by x", func() bool { return w.last(red).Last == "refused" && w.by(red, x, y) == 1 })
@@ -72,10 +72,10 @@ func TestRefusedLogThatMovesIsAskedAgain(t *testing.T) {
 	w.eventually("cosigned by both", func() bool { return w.by(red, x, y) == 2 })
 }
 
-// Logs that a witness refuses leave room for those that move.
+// Logs that a witness refuses do not delay those that move.
 func TestRefusedLogsLeaveRoom(t *testing.T) {
 	w := newWorld(t)
-	x := witnesstest.New(t, "x.example") // knows nobody
+	x := witnesstest.New(t, "x.example") // knows no log
 	all := w.crowd(30)
 	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.Pending = 16 })
 	for _, tenant := range all {
@@ -90,11 +90,10 @@ func TestRefusedLogsLeaveRoom(t *testing.T) {
 	}
 }
 
-// Another policy forgets what was refused under the one before: an organization's own
-// for its own log, the service's for all.
+// A new policy clears the pauses under the old one: an organization's policy for its own log, the service's for all.
 func TestChangedPolicyForgetsRefusals(t *testing.T) {
 	w := newWorld(t)
-	x, own := witnesstest.New(t, "x.example"), witnesstest.New(t, "own.example") // know nobody
+	x, own := witnesstest.New(t, "x.example"), witnesstest.New(t, "own.example") // know no log
 	policy := x.PolicyLine("x") + "quorum x\n"
 	w.start(policy)
 	w.append(blue)
@@ -113,10 +112,10 @@ func TestChangedPolicyForgetsRefusals(t *testing.T) {
 	w.eventually("blue is cosigned", func() bool { return w.by(blue, x) == 1 })
 }
 
-// Who runs an organization has its log asked about at once, and nobody else's.
+// An organization can have witnesses asked about its own log at once, but about no other.
 func TestAskNow(t *testing.T) {
 	w := newWorld(t)
-	x := witnesstest.New(t, "x.example") // knows nobody
+	x := witnesstest.New(t, "x.example") // knows no log
 	w.start(x.PolicyLine("x") + "quorum x\n")
 	w.append(red)
 	w.append(blue)
@@ -136,8 +135,8 @@ func TestAskNow(t *testing.T) {
 	}
 }
 
-// A witness that all share and that is away is asked again for the operator, and not for
-// one organization; one that an organization named is asked again for the organization.
+// If a shared witness is unavailable, only the operator can have it asked again, not one organization. A witness that
+// an organization named is asked again for that organization.
 func TestAskNowOfAWitnessThatRests(t *testing.T) {
 	w := newWorld(t)
 	x, own := w.witness("x.example"), w.witness("own.example")
@@ -145,7 +144,7 @@ func TestAskNowOfAWitnessThatRests(t *testing.T) {
 	x.AnswerWith(away)
 	own.AnswerWith(away)
 	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) {
-		o.Clock = func() time.Time { return testStart.Add(time.Duration(w.ahead.Load())) } // it stands still: rests don't end
+		o.Clock = func() time.Time { return testStart.Add(time.Duration(w.ahead.Load())) } // it stands still, so pauses do not end
 	})
 	w.name(red, org.Witnessing{Policy: own.PolicyLine("own") + "quorum own\n"})
 	w.eventually("both are away", func() bool { return w.asks(unwell) == 2 })
@@ -171,8 +170,8 @@ func TestAskNowOfAWitnessThatRests(t *testing.T) {
 	w.eventually("cosigned by both", func() bool { return w.by(red, x, own) == 2 })
 }
 
-// What a witness was last heard to say is shown with its time; a name that does not
-// exist and one that is private look the same.
+// The last answer of a witness is shown with its time. A name that does not exist and one with a private address look
+// the same.
 func TestLastResult(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")

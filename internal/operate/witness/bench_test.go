@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// What one round about a ledger costs that moved by one event, with n witnesses of
-// the service: on the way out everything but the network, and with it on loopback.
+// The cost of one round for a ledger that moved by one event, with n witnesses of the service: everything but the
+// network, and with the network on loopback.
 func BenchmarkRound(b *testing.B) {
 	for _, n := range []int{1, 3} {
 		b.Run(fmt.Sprintf("witnesses=%d", n), func(b *testing.B) {
@@ -48,7 +48,7 @@ func benchmarkRound(b *testing.B, client Client, policy *trust.Policy, known ...
 		Clock: func() time.Time { w.ahead.Add(int64(time.Hour)); return time.Unix(0, w.ahead.Load()) },
 	})
 	for range 1000 {
-		w.Pass(time.Second) // changes have a pace
+		w.Pass(time.Second) // changes are limited by rate
 		w.append(red)
 	}
 	e := &queuedLedger{tenant: red}
@@ -66,8 +66,7 @@ func benchmarkRound(b *testing.B, client Client, policy *trust.Policy, known ...
 	}
 }
 
-// What showing a checkpoint costs, warm: with one cosignature, and where nobody is
-// asked.
+// The cost of showing a checkpoint from memory: with one cosignature, and without witnesses.
 func BenchmarkCheckpoint(b *testing.B) {
 	for name, policy := range map[string]string{"witnessed": "x", "nobody": ""} {
 		b.Run(name, func(b *testing.B) {
@@ -90,7 +89,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 	}
 }
 
-// What a million cosigned logs of one service cost a sweep, each: reading.
+// The cost of a sweep for each of a million cosigned logs of one service: reading.
 func BenchmarkIsDue(b *testing.B) {
 	w := newWorld(b)
 	c := newCounter(b)
@@ -108,7 +107,7 @@ func BenchmarkIsDue(b *testing.B) {
 	}
 }
 
-// The parts of a request that don't wait for anybody.
+// The parts of a request that do not wait for anybody.
 func BenchmarkRequest(b *testing.B) {
 	w := testSigner(b, "w.example")
 	c, note := signedCheckpoint(b, 1<<30)

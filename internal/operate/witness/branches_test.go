@@ -42,7 +42,7 @@ func TestCosigned(t *testing.T) {
 	}
 }
 
-// What is stored is shown after a restart, also while no witness answers.
+// Stored cosignatures are shown after a restart, even if no witness answers.
 func TestCosignaturesSurviveARestart(t *testing.T) {
 	w := newWorld(t)
 	x, y := w.witness("x.example"), w.witness("y.example")
@@ -64,7 +64,7 @@ func TestCosignaturesSurviveARestart(t *testing.T) {
 	}
 }
 
-// What a crash kept from being asked is found by the first sweep.
+// If a crash prevented a request, the first sweep makes it.
 func TestSweepFindsWhatWasMissed(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -84,9 +84,8 @@ func TestSweepFindsWhatWasMissed(t *testing.T) {
 	}
 }
 
-// Each answer of the protocol and outside of it: how the ask ends, what is kept
-// and what becomes of the ledger. In all cases the other witness's cosignature
-// comes, and events are taken.
+// Each answer inside and outside of the protocol: the result of the request, what is stored, and what happens to the
+// ledger. In every case the other witness's cosignature arrives, and events are accepted.
 func TestBranches(t *testing.T) {
 	answer := func(status int, body string, header ...string) func(*world, *witnesstest.Witness) {
 		return func(_ *world, x *witnesstest.Witness) {
@@ -168,7 +167,7 @@ func TestBranches(t *testing.T) {
 			if _, err := w.witnesses.Cosigned(t.Context(), w.State(t, red)); err != nil {
 				t.Errorf("cosigned: %v", err)
 			}
-			w.append(blue) // the other organization's ledger is its own
+			w.append(blue) // the other organization's ledger is independent
 			if !row.frozen {
 				w.append(red)
 			}
@@ -176,7 +175,7 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// at is what a ledger was at a size.
+// at returns the state of a ledger at a size.
 func (w *world) at(tenant id.Tenant, size id.Index) tlog.Checkpoint {
 	w.t.Helper()
 	root, err := w.Ledgers.Root(w.t.Context(), w.State(w.t, tenant), size)
@@ -186,12 +185,12 @@ func (w *world) at(tenant id.Tenant, size id.Index) tlog.Checkpoint {
 	return tlog.Checkpoint{Origin: ledgertest.Origin(tenant), Size: size, Root: root}
 }
 
-// foreign is a checkpoint of red's log that red never had.
+// foreign returns a checkpoint of red's log that red never had.
 func (w *world) foreign(size id.Index) tlog.Checkpoint {
 	return tlog.Checkpoint{Origin: ledgertest.Origin(red), Size: size, Root: tlog.LeafHash([]byte("another history"))}
 }
 
-// otherKey is a key by the name of red's log that red does not have.
+// otherKey returns a key with the name of red's log that does not belong to red.
 func otherKey(w *world) tlog.VerifierKey {
 	key, err := tlog.NewVerifierKey(w.key(red).Name(), w.key(blue).Public())
 	if err != nil {

@@ -32,7 +32,7 @@ func TestLane(t *testing.T) {
 	enter(true)
 	enter(true)
 	leave(unwell, 0)
-	leave(unwell, 0) // failed together: one failure
+	leave(unwell, 0) // concurrent failures count once
 	if l.failures != 1 || !l.isResting(now) {
 		t.Errorf("%d failures", l.failures)
 	}
@@ -42,8 +42,8 @@ func TestLane(t *testing.T) {
 	}
 	enter(false)
 	now = now.Add(rest)
-	enter(true)  // the first one
-	enter(false) // the others wait for it
+	enter(true)  // the first call
+	enter(false) // the others wait for its result
 	leave(gone, 0)
 	enter(true)
 	leave(unwell, 0)
@@ -60,7 +60,7 @@ func TestLane(t *testing.T) {
 	}
 	now = l.nextAttempt(now)
 	enter(true)
-	leave(refused, 0) // an answer of the protocol: it is well
+	leave(refused, 0) // an answer of the protocol: the witness is well
 	if l.failures != 0 || l.isResting(now) {
 		t.Errorf("%d failures", l.failures)
 	}
@@ -77,8 +77,7 @@ func TestLane(t *testing.T) {
 	}
 }
 
-// asked is an ask of a lane that ended, of a log that the witness has cosigned before
-// or not.
+// asked is a completed request of a lane, about a log that the witness has cosigned before or not.
 func (l *breaker) asked(t *testing.T, log int, known bool, how outcome, now time.Time) healthChange {
 	t.Helper()
 	l.slots <- struct{}{}
@@ -87,13 +86,13 @@ func (l *breaker) asked(t *testing.T, log int, known bool, how outcome, now time
 	return change
 }
 
-// Only several different logs in a row that fail count for the witness, and only those
-// that it has cosigned before.
+// The witness is paused only after failures for several different logs in a row, and only logs that it has cosigned
+// before count.
 func TestFailuresOfLogs(t *testing.T) {
 	now := testStart
 	bad, good := outcome{result: failed, cause: failureCause{status: 500}}, outcome{result: cosigned}
 	for name, row := range map[string]struct {
-		logs  []int // that fail; 0: one is cosigned
+		logs  []int // logs for which it fails; 0: a log is cosigned
 		known bool
 		rests bool
 	}{
@@ -117,9 +116,8 @@ func TestFailuresOfLogs(t *testing.T) {
 	}
 }
 
-// The operator is told when a witness turns unwell, by the class of what is wrong, and
-// when it is well again. One that goes up and down is told of once in a while; one that
-// stays down is told of in any case.
+// The operator is notified when a witness starts to fail, with the class of the failure, and when it has recovered. A
+// witness that alternates is reported once in a while; one that keeps failing is always reported.
 func TestNewsOfAWitness(t *testing.T) {
 	l, now := newBreaker("x", make(chan struct{}, 1)), testStart
 	down := outcome{result: unwell, cause: failureCause{class: egress.ClassDNS}}
@@ -136,12 +134,12 @@ func TestNewsOfAWitness(t *testing.T) {
 		{time.Second, outcome{result: gone}, unchanged},
 		{time.Second, up, turnedWell},
 		{time.Second, up, unchanged},
-		{time.Second, down, turnedUnwell}, // the last was told more than ten minutes ago
+		{time.Second, down, turnedUnwell}, // the last report was more than ten minutes ago
 		{time.Second, up, turnedWell},
 		{time.Second, down, unchanged},
 		{time.Second, up, unchanged},
 		{time.Second, down, unchanged},
-		{reportInterval, down, turnedUnwell}, // it stays down
+		{reportInterval, down, turnedUnwell}, // it keeps failing
 		{time.Second, up, turnedWell},
 	} {
 		now = now.Add(row.after)
@@ -155,7 +153,7 @@ func TestNewsOfAWitness(t *testing.T) {
 	}
 }
 
-// A busy witness pauses for others only if it had unchanged else to do.
+// A busy witness is paused for other logs only if it had nothing else to do.
 func TestBusyWitness(t *testing.T) {
 	l := newBreaker("x", make(chan struct{}, 2))
 	clock := func() time.Time { return testStart }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// mldsaSigner is a key of ML-DSA-44.
+// mldsaSigner returns an ML-DSA-44 key.
 func mldsaSigner(t testing.TB, name string) tlog.WitnessSigner {
 	t.Helper()
 	seed := edkey.NewPrivate().Seed()
@@ -21,12 +21,12 @@ func mldsaSigner(t testing.TB, name string) tlog.WitnessSigner {
 	return s
 }
 
-// line is a key at the address of a witness, as a line of a policy.
+// line returns the policy line for a key at the address of a witness.
 func line(name string, key tlog.WitnessKey, url string) string {
 	return "witness " + name + " " + key.String() + " " + url + "\n"
 }
 
-// size is that of the newest checkpoint of a ledger with a quorum, 0 for none.
+// size returns the size of a ledger's newest checkpoint with a quorum, or 0 if there is none.
 func (w *world) size(tenant id.Tenant) id.Index {
 	w.t.Helper()
 	s, err := w.witnesses.Status(w.t.Context(), tenant)
@@ -39,8 +39,8 @@ func (w *world) size(tenant id.Tenant) id.Index {
 	return s.Quorum.Size
 }
 
-// A witness with an Ed25519 and an ML-DSA-44 key gets one request for a round about a
-// log, and both lines of its answer count: in rounds, and before first events.
+// A witness with an Ed25519 and an ML-DSA-44 key gets one request per round for a log, and both lines of its answer
+// count: in rounds, and before first events.
 func TestTwoKeysBehindOneAddress(t *testing.T) {
 	w := newWorld(t)
 	x, second := w.witness("x.example"), mldsaSigner(t, "x.example")
@@ -72,8 +72,8 @@ func TestTwoKeysBehindOneAddress(t *testing.T) {
 	}
 }
 
-// An answer with the line of one key of two: that one counts, and the other is asked
-// for again when its pause ends.
+// If the answer has the line of only one of two keys, that line counts, and the other is requested again when its pause
+// ends.
 func TestOneKeyOfTwoSigns(t *testing.T) {
 	w := newWorld(t)
 	x, second := w.witness("x.example"), mldsaSigner(t, "x.example")
@@ -96,8 +96,8 @@ func TestOneKeyOfTwoSigns(t *testing.T) {
 	}
 }
 
-// An organization that names the other key of the service's witness at the same
-// address: one ask a round of its own log, and the other organization's policy stays.
+// An organization names another key of the service's witness at the same address: there is one request per round for
+// its log, and the other organization's policy is unaffected.
 func TestOwnKeyAtTheServicesAddress(t *testing.T) {
 	w := newWorld(t)
 	x, second := w.witness("x.example"), mldsaSigner(t, "x.example")

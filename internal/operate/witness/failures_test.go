@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
 )
 
-// failsAbout makes a witness answer 500 to one log, as some do to a log that they do not
-// know, and follow the protocol for the others. It returns how often the log was asked
-// about.
+// failsAbout makes a witness answer 500 for one log, as some do for a log that they do not know, and follow the
+// protocol for the others. It returns how often the witness was asked about that log.
 func failsAbout(x *witnesstest.Witness, tenant id.Tenant) (asked func() int) {
 	calls := make(chan struct{}, 1<<12)
 	origin := string(ledgertest.Origin(tenant))
@@ -33,8 +32,8 @@ func failsAbout(x *witnesstest.Witness, tenant id.Tenant) (asked func() int) {
 	return func() int { return len(calls) }
 }
 
-// A witness that answers 500 to blue's log cosigns red's log as ever: each round in
-// which red moved is one ask, with nothing skipped, whatever blue does.
+// A witness that answers 500 for blue's log cosigns red's log as always: each round in which red moved is one request,
+// with nothing skipped, whatever blue does.
 func TestFailureIsOfOneLog(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -56,8 +55,7 @@ func TestFailureIsOfOneLog(t *testing.T) {
 	if got := w.asks(cosigned); got != rounds {
 		t.Errorf("red was cosigned %d times in %d rounds", got, rounds)
 	}
-	// At least 24 s have passed. The pauses of blue are of 5, 10, 20 s and so on, give or
-	// take a quarter.
+	// At least 24 s have passed. The pauses of blue are 5, 10, 20 s and so on, plus or minus a quarter.
 	most := 1
 	for pause, passed := firstRest*3/4, w.now().Sub(began); passed > pause; pause *= 2 {
 		passed -= pause
@@ -71,8 +69,8 @@ func TestFailureIsOfOneLog(t *testing.T) {
 	w.eventually("blue is asked about again, and cosigned", func() bool { return w.by(blue, x) == 1 })
 }
 
-// The same on the way of the first event that a ledger takes since it was read: red's
-// witness is asked although it failed for blue a moment ago.
+// The same before the first event that a ledger accepts after loading: red's witness is asked although it has just
+// failed for blue.
 func TestFailureOfOneLogAtFirstEvents(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")

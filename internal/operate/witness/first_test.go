@@ -11,14 +11,14 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// change appends one event, or says why not.
+// change appends one event and returns its error.
 func (w *world) change(tenant id.Tenant, name string) error {
 	_, err := w.orgs.Change(w.t.Context(), tenant, "acc", org.Patch{Name: &name})
 	return err
 }
 
-// restore goes on with an older store whose heads somebody has adopted, the anchors
-// being lost. No round is made there: what is asked is asked before first events.
+// restore continues with an older store without anchors, whose heads an operator has adopted. It runs no rounds: all
+// requests are those before first events.
 func (w *world) restore(older *storagetest.Model) {
 	w.t.Helper()
 	w.Service = w.Adopted(w.t, older, red, blue)
@@ -29,8 +29,8 @@ func (w *world) restore(older *storagetest.Model) {
 	w.Witness = w.witnesses
 }
 
-// A store of before the newest events, whose anchors are lost too: a witness that has
-// cosigned those events freezes the ledger before it takes another event.
+// The store is from before the newest events and has no anchors: a witness that has cosigned those events freezes the
+// ledger before it accepts another event.
 func TestWitnessIsAskedBeforeTheFirstEvent(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -66,8 +66,7 @@ func TestWitnessIsAskedBeforeTheFirstEvent(t *testing.T) {
 	}
 }
 
-// A witness that does not answer holds the first event for a bounded time, and no
-// other one.
+// A witness that does not answer delays the first event for a bounded time, and no other one.
 func TestFirstEventDoesNotWaitForASilentWitness(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")

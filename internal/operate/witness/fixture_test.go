@@ -29,7 +29,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is ledgers of two organizations and the witnesses of their service.
+// world has ledgers of two organizations and the witnesses of their service.
 type world struct {
 	*ledgertest.Service
 	t         testing.TB
@@ -38,13 +38,13 @@ type world struct {
 	witnesses *Witnesses
 	registry  *prometheus.Registry
 	stop      func()
-	ahead     atomic.Int64 // of the witnesses' clock, in nanoseconds
+	ahead     atomic.Int64 // offset of the witnesses' clock, in nanoseconds
 	names     atomic.Int64
 }
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// newWorld returns a world in which nobody is asked before start.
+// newWorld returns a world in which no witness is asked before start.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{Service: ledgertest.New(t), t: t, stop: func() {}}
@@ -55,7 +55,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// found makes an organization. All are made before the first start.
+// found creates an organization. All are created before the first start.
 func (w *world) found(tenant id.Tenant, slug id.Slug, policy string) {
 	w.t.Helper()
 	orgs := w.organizations(policy)
@@ -66,7 +66,7 @@ func (w *world) found(tenant id.Tenant, slug id.Slug, policy string) {
 	w.Found(w.t, tenant, records...)
 }
 
-// organizations opens the organizations of a service with that policy.
+// organizations returns the organizations of a service with a policy.
 func (w *world) organizations(policy string) *org.Orgs {
 	w.t.Helper()
 	orgs, err := org.New(org.Options{
@@ -93,7 +93,7 @@ func parsed(t testing.TB, policy string) *trust.Policy {
 	return p
 }
 
-// start ends what runs and starts the service anew with a policy.
+// start stops the running service and starts it again with a policy.
 func (w *world) start(policy string, change ...func(*Options)) {
 	w.t.Helper()
 	w.stop()
@@ -115,11 +115,10 @@ func (w *world) start(policy string, change ...func(*Options)) {
 	w.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
 }
 
-// now is the clock of the witnesses: the real one, moved.
+// now returns the time of the witnesses' clock: the real time plus an offset.
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
-// pass moves the clock of the witnesses and has all ledgers looked at, as the
-// next sweep does.
+// pass moves the clock of the witnesses and has all ledgers checked, as the next sweep would.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
 	w.ahead.Add(int64(d))
@@ -157,7 +156,7 @@ func (w *world) witness(name string) *witnesstest.Witness {
 	return x
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
@@ -167,7 +166,7 @@ func (w *world) eventually(what string, is func() bool) {
 	}
 }
 
-// by returns who has cosigned the newest checkpoint of a ledger, as it is shown.
+// by returns who has cosigned the published newest checkpoint of a ledger.
 func (w *world) by(tenant id.Tenant, among ...*witnesstest.Witness) (n int) {
 	w.t.Helper()
 	note, err := w.witnesses.Checkpoint(w.t.Context(), w.State(w.t, tenant))
@@ -177,7 +176,7 @@ func (w *world) by(tenant id.Tenant, among ...*witnesstest.Witness) (n int) {
 	return w.vouch(tenant, note, among...)
 }
 
-// vouch checks a note of a ledger and counts the valid cosignatures.
+// vouch checks a note of a ledger and counts its valid cosignatures.
 func (w *world) vouch(tenant id.Tenant, note []byte, among ...*witnesstest.Witness) (n int) {
 	w.t.Helper()
 	if _, err := tlog.OpenCheckpoint(note, w.key(tenant)); err != nil {
@@ -198,15 +197,15 @@ func (w *world) vouch(tenant id.Tenant, note []byte, among ...*witnesstest.Witne
 	return n
 }
 
-// asks returns how many asks ended in a way.
+// asks returns the number of requests with a result.
 func (w *world) asks(r result) int { return w.metric("agentledger_witness_asks_total", string(r)) }
 
-// contradictions returns how many alarms there were.
+// contradictions returns the number of alarms.
 func (w *world) contradictions() int {
 	return w.metric("agentledger_witness_contradictions_total", "")
 }
 
-// metric adds up the counters of a name that have a label of that value.
+// metric adds up the counters of a name that have a label with a value.
 func (w *world) metric(name, label string) (n int) {
 	w.t.Helper()
 	families, err := w.registry.Gather()
@@ -231,7 +230,7 @@ func (w *world) frozen(tenant id.Tenant) bool {
 	return w.State(w.t, tenant).Fault().Level == log.Frozen
 }
 
-// idle reports whether nothing is on the agenda but what waits for the end of a pause.
+// idle reports whether only ledgers that wait for the end of a pause are on the agenda.
 func (w *world) idle() bool {
 	a := w.witnesses.queue
 	a.mu.Lock()
@@ -244,7 +243,7 @@ func (w *world) idle() bool {
 	return true
 }
 
-// ended reports whether no round is under way or could begin.
+// ended reports whether no round is running or can begin.
 func (w *world) ended() bool {
 	a := w.witnesses.queue
 	a.mu.Lock()
@@ -252,13 +251,13 @@ func (w *world) ended() bool {
 	return a.running == [4]int{} && len(slices.Concat(a.ready[:]...)) == 0
 }
 
-// later moves the clock of the witnesses, as time does: nobody looks at the ledgers.
+// later moves the clock of the witnesses without checking the ledgers.
 func (w *world) later(d time.Duration) {
 	w.ahead.Add(int64(d))
 	w.witnesses.queue.signalChange()
 }
 
-// damage puts something else in place of what is stored of a ledger.
+// damage replaces what is stored of a ledger.
 func (w *world) damage(tenant id.Tenant, value string) {
 	w.t.Helper()
 	change := storage.Change{Kind: kindWitnessed, Value: []byte(value), If: storage.AnyVersion}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The limit halves once for calls that were in flight together, down to one, and grows with answers.
+// The limit is halved once for calls that were in flight together, down to one, and grows with answers.
 func TestLaneAdapts(t *testing.T) {
 	l := &lane{limit: 8, most: 8}
 	enter := func(n int) (calls []call) {
@@ -32,7 +32,7 @@ func TestLaneAdapts(t *testing.T) {
 			t.Errorf("after %d busy answers: limit %d, want %d", len(calls), l.limit, want)
 		}
 	}
-	for _, r := range []result{unwell, gone} { // no answers
+	for _, r := range []result{unwell, gone} { // these are not answers
 		for range 2 * growAfter {
 			l.leave(enter(1)[0], r)
 		}
@@ -56,7 +56,7 @@ func TestLaneAdapts(t *testing.T) {
 	}
 }
 
-// Callers wait in their order while the limit is reached, and one whose context ends leaves no hole.
+// Callers wait in order while the limit is reached, and one whose context ends leaves no gap.
 func TestLaneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lane{limit: 1, most: 8}

@@ -17,18 +17,18 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// counter is witnesses without a network: it cosigns what it is shown and counts.
+// counter is a set of witnesses without a network: it cosigns every checkpoint and counts the calls.
 type counter struct {
 	signer tlog.WitnessSigner
-	others []tlog.WitnessSigner // that sign with it
-	pause  time.Duration        // of each call
-	closed <-chan struct{}      // calls wait until it is; nil: they do not
-	able   int                  // it answers 429 while more calls are in flight; 0 for never
+	others []tlog.WitnessSigner // sign together with it
+	pause  time.Duration        // duration of each call
+	closed <-chan struct{}      // calls wait until it is closed; nil: they do not wait
+	able   int                  // it answers 429 while more calls than this are in flight; 0: never
 
 	mu          sync.Mutex
 	calls       map[id.Origin]int
 	under, most int
-	busy        int // answers
+	busy        int // number of answers 429
 }
 
 func newCounter(t testing.TB) *counter {
@@ -80,7 +80,7 @@ func (c *counter) total() (n int) {
 	return n
 }
 
-// crowd adds organizations to a world and returns the tenants of all.
+// crowd adds organizations to a world and returns all tenants.
 func (w *world) crowd(n int) []id.Tenant {
 	all := []id.Tenant{red, blue}
 	for i := range n {
@@ -91,8 +91,8 @@ func (w *world) crowd(n int) []id.Tenant {
 	return all
 }
 
-// Of many organizations those that moved are asked about, each a few times however
-// often it moved, and a bounded number at a time. Then nothing is left of them.
+// Of many organizations, those that moved are asked about, each a few times however often it moved, and a bounded
+// number at a time. In the end, none of them remains in memory.
 func TestManyOrganizations(t *testing.T) {
 	w := newWorld(t)
 	c := newCounter(t)
@@ -145,12 +145,12 @@ func (w *world) cosignedNow(tenant id.Tenant, c *counter) bool {
 	return err == nil
 }
 
-// What finds no room is dropped, told, and found again.
+// What does not fit into the queue is dropped, reported, and found again.
 func TestOverflowIsFoundAgain(t *testing.T) {
 	w := newWorld(t)
 	c := newCounter(t)
 	open := make(chan struct{})
-	c.closed = open // so that there is no room before all have moved
+	c.closed = open // so that the queue stays full until all have moved
 	all := w.crowd(60)
 	w.start("", func(o *Options) { o.Client, o.Service, o.Pending, o.Rounds = c, c.policy(), 8, 4 })
 	for _, tenant := range all {
@@ -167,8 +167,8 @@ func TestOverflowIsFoundAgain(t *testing.T) {
 	}
 }
 
-// A witness that is busy with more than one call, as SQLite makes some of them, gets fewer calls at a time. It is not
-// paused for the other logs, and cosigns all.
+// A witness that answers busy to more than one concurrent call, as some do because of SQLite, gets fewer calls at a
+// time. It is not paused for the other logs, and cosigns all.
 func TestBusyWitnessIsAskedLess(t *testing.T) {
 	w := newWorld(t)
 	c := newCounter(t)

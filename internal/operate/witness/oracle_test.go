@@ -11,15 +11,15 @@ import (
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
 )
 
-// Whoever names a witness learns nothing about the operator's network: a name that
-// leads into it, one that does not exist and one where nobody listens look alike.
+// An organization that names a witness learns nothing about the operator's network: a name with a private address, one
+// that does not exist and one where nobody listens look alike.
 func TestWitnessesWithoutAnAnswerLookAlike(t *testing.T) {
 	for title, resolved := range map[string]string{
 		"unknown": "", "private": "10.0.0.1", "loopback": "127.0.0.1", "metadata service": "169.254.169.254", "nobody listens": "127.0.0.9",
 	} {
 		w := newWorld(t)
 		w.client = egress.New(egress.Options{
-			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}, // as if it were a public one
+			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}, // as if it were a public address
 			Resolver: egresstest.Resolver(t, func(int) string { return resolved }), Timeout: 5 * time.Second, MaxAnswer: MaxAnswer,
 		})
 		w.start("")

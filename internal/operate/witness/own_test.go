@@ -22,13 +22,13 @@ func shownTo(x *witnesstest.Witness) (got struct{ red, blue bool }) {
 	return got
 }
 
-// Each organization has a witness of its own beside the service's: nobody's log is
-// shown to the other's, and nobody's cosignatures stand under the other's log.
+// Each organization has a witness of its own in addition to the service's: no log is shown to the other organization's
+// witness, and no cosignature appears under the other's log.
 func TestTwoOrganizationsApart(t *testing.T) {
 	w := newWorld(t)
 	house, reds, blues := w.witness("house.example"), w.witness("red.example"), w.witness("blue.example")
 	w.start(house.PolicyLine("house") + "quorum house\n")
-	w.name(red, org.Witnessing{Policy: reds.PolicyLine("house") + "quorum house\n"}) // the name is taken, and means another
+	w.name(red, org.Witnessing{Policy: reds.PolicyLine("house") + "quorum house\n"}) // the same name as the other's witness, with another key
 	w.name(blue, org.Witnessing{Policy: blues.PolicyLine("own") + "witness house " + house.Signer.Key().String() + "\ngroup both all own house\nquorum both\n"})
 	w.eventually("red", func() bool { return w.by(red, house, reds) == 2 })
 	w.eventually("blue", func() bool { return w.by(blue, house, blues) == 2 })
@@ -55,7 +55,7 @@ func TestTwoOrganizationsApart(t *testing.T) {
 		}
 	}
 
-	// Without red's own witness red has no quorum; blue does not notice.
+	// Without red's own witness, red has no quorum; blue is unaffected.
 	reds.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
 	before, err := w.witnesses.Cosigned(t.Context(), w.State(t, red))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestTwoOrganizationsApart(t *testing.T) {
 		t.Errorf("got %s, %v, want %s", after, err, before)
 	}
 
-	// Back to the service's: its cosignature is enough.
+	// Back to the service's policy: its witness's cosignature is enough.
 	w.name(red, org.Witnessing{})
 	w.eventually("the service's quorum", func() bool {
 		note, err := w.witnesses.Cosigned(t.Context(), w.State(t, red))
@@ -80,7 +80,7 @@ func TestTwoOrganizationsApart(t *testing.T) {
 	}
 }
 
-// An organization's own witness freezes its own ledger and nobody else's.
+// An organization's own witness freezes only that organization's ledger.
 func TestOwnWitnessContradicts(t *testing.T) {
 	w := newWorld(t)
 	own := w.witness("own.example")
@@ -102,7 +102,7 @@ func TestOwnWitnessContradicts(t *testing.T) {
 	}
 }
 
-// With alarms alone nothing is frozen, and the alarm is not repeated all the time.
+// With alarms only, nothing is frozen, and the alarm is not repeated all the time.
 func TestContradictionCanBeAnAlarmAlone(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -121,11 +121,11 @@ func TestContradictionCanBeAnAlarmAlone(t *testing.T) {
 	w.eventually("another alarm", func() bool { return w.contradictions() == 2 })
 }
 
-// A refusal holds for a while, longer each time, across restarts; then it is
-// asked again, also about a ledger that does not move.
+// A refusal pauses the witness for the log, longer each time and across restarts. Then it is asked again, even if the
+// ledger does not move.
 func TestRefusalIsForAWhile(t *testing.T) {
 	w := newWorld(t)
-	x := witnesstest.New(t, "x.example") // knows nobody
+	x := witnesstest.New(t, "x.example") // knows no log
 	policy := x.PolicyLine("x") + "quorum x\n"
 	w.append(red)
 	w.start(policy)
@@ -156,7 +156,7 @@ func TestRefusalIsForAWhile(t *testing.T) {
 	}
 }
 
-// A witness that is not well is left alone by all logs, and one asks first.
+// A failing witness is paused for all logs; one of them tries first.
 func TestUnwellWitnessIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	x, y := w.witness("x.example"), w.witness("y.example")

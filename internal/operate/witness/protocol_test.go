@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// signedCheckpoint is a note of a log.
+// signedCheckpoint returns a note of a log.
 func signedCheckpoint(t testing.TB, size id.Index) (tlog.Checkpoint, []byte) {
 	t.Helper()
 	key, err := tlog.NewSignerKey("log.example/o/one", edkey.NewPrivate())
@@ -176,8 +176,7 @@ func FuzzCosignatureIn(f *testing.F) {
 	})
 }
 
-// What the service sends a witness reads; what a witness does not read is never
-// taken for something.
+// A witness can read what the service sends; what a witness cannot read is never accepted.
 func FuzzParseRequest(f *testing.F) {
 	_, note := signedCheckpoint(f, 7)
 	f.Add(addCheckpointBody(3, []id.Hash{{}}, note))

@@ -17,19 +17,19 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// slowWitness cosigns what it is shown after a while, without a network, and notes what it was asked.
+// slowWitness cosigns every checkpoint after a while, without a network, and records the calls.
 type slowWitness struct {
 	signer tlog.WitnessSigner
 	clock  func() time.Time
 
 	mu         sync.Mutex
-	takes      time.Duration // of a call
+	takes      time.Duration // duration of a call
 	cosigned   map[id.Origin]seenTree
-	calls      map[time.Duration]int // by second of the clock
+	calls      map[time.Duration]int // by second
 	oldest     time.Duration         // the longest time between two cosignatures of a log
 	under      int
-	inFlight   int // the most at a time
-	goroutines int // likewise
+	inFlight   int // the most at a time, since begin
+	goroutines int // the most at a time, since begin
 }
 
 // seenTree is the size of a tree, and when the witness cosigned it.
@@ -72,14 +72,14 @@ func (x *slowWitness) Post(_ context.Context, _ string, _ http.Header, body []by
 	return egress.Answer{Status: http.StatusOK, Body: witnesstest.SignatureLines(line)}, nil
 }
 
-// begin forgets the numbers, and makes a call take a time from now on.
+// begin resets the numbers, and sets the duration of a call.
 func (x *slowWitness) begin(takes time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.takes, x.calls, x.oldest, x.inFlight, x.goroutines = takes, map[time.Duration]int{}, 0, 0, 0
 }
 
-// perSecond returns the number of calls, and the most that began in one second.
+// perSecond returns the number of calls, and the largest number that began in one second.
 func (x *slowWitness) perSecond() (all, most int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -89,7 +89,7 @@ func (x *slowWitness) perSecond() (all, most int) {
 	return all, most
 }
 
-// isBehind returns the number of logs whose latest cosignature is older than a time.
+// isBehind returns the number of logs whose latest cosignature is older than a duration.
 func (x *slowWitness) isBehind(logs []id.Tenant, since time.Time) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -114,8 +114,8 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Thousands of quiet logs are asked about again within about an hour, at most 50 a second, with a bounded number of
-// calls and goroutines and a few bytes for each log. After a long stop, when all are overdue at once and the witness is
+// Thousands of quiet logs are asked about again within about an hour, at most 50 per second, with a bounded number of
+// calls and goroutines and a few bytes per log. After a long stop, when all are overdue at once and the witness is
 // slow, a log that moves is not delayed by them.
 func TestManyQuietLedgers(t *testing.T) {
 	const n = 5000

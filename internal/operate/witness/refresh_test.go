@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// cosignedAt returns when a witness cosigned the newest checkpoint of a ledger, as it is shown; 0 for never.
+// cosignedAt returns when a witness cosigned the published newest checkpoint of a ledger, or 0 if it did not.
 func (w *world) cosignedAt(tenant id.Tenant, x *witnesstest.Witness) id.Instant {
 	w.t.Helper()
 	note, err := w.witnesses.Checkpoint(w.t.Context(), w.State(w.t, tenant))
@@ -49,7 +49,7 @@ func (w *world) age() time.Duration {
 	return 0
 }
 
-// A ledger that does not move gets new cosignatures of the same checkpoint within an hour, and not before half of one.
+// A ledger that does not move gets new cosignatures of the same checkpoint within an hour, but not within half an hour.
 func TestQuietLedgersAreCosignedAgain(t *testing.T) {
 	w := newWorld(t)
 	x, y := w.witness("x.example"), w.witness("y.example")
@@ -61,7 +61,7 @@ func TestQuietLedgersAreCosignedAgain(t *testing.T) {
 	w.eventually("both are cosigned", func() bool { return w.by(red, x, y) == 2 && w.by(blue, x, y) == 2 && w.idle() })
 	first, size := w.cosignedAt(red, x), w.State(t, red).Size()
 	calls, _ := x.CountCalls()
-	for range 3 { // whoever looks early asks nobody
+	for range 3 { // an early check asks no witness
 		w.pass(9 * time.Minute)
 	}
 	w.eventually("idle", w.idle)
@@ -93,8 +93,8 @@ func TestQuietLedgersAreCosignedAgain(t *testing.T) {
 	}
 }
 
-// A witness that does not answer leaves the old cosignature, is asked again after its pause, and counts for no ledger
-// that waits.
+// If a witness does not answer, the old cosignature stays, the witness is asked again after its pause, and no ledger
+// counts as waiting.
 func TestRefreshFails(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -129,7 +129,7 @@ func TestRefreshFails(t *testing.T) {
 	}
 }
 
-// The age of a ledger that nobody is asked about any more is no age of the witnesses.
+// The age of a ledger that no witness is asked about any more does not count.
 func TestAgeOfQuorum(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -158,7 +158,7 @@ func TestAgeOfQuorum(t *testing.T) {
 	}
 }
 
-// Ledgers that were cosigned together are asked about at different times of the second half of an hour.
+// Ledgers that were cosigned together are asked about at different times in the second half of an hour.
 func TestRefreshesSpread(t *testing.T) {
 	w := &Witnesses{Options: Options{}.withDefaults()}
 	signer := testSigner(t, "x.example")
@@ -185,7 +185,7 @@ func TestRefreshesSpread(t *testing.T) {
 	}
 }
 
-// A newer cosignature takes the place of an older one of its key, and of one from the future; an older one does not.
+// A newer cosignature replaces an older one of its key, and one from the future; an older one does not.
 func TestNewerCosignatureReplaces(t *testing.T) {
 	x, y := testSigner(t, "x.example"), testSigner(t, "y.example")
 	const text = "log.example/o/red\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
@@ -211,7 +211,7 @@ func TestNewerCosignatureReplaces(t *testing.T) {
 	}
 }
 
-// A witness whose clock is ahead is named in the log. Its cosignature gives way to one with a time that has come.
+// A witness whose clock is ahead is named in the log. Its cosignature is replaced by one whose time has come.
 func TestWitnessAheadIsNamed(t *testing.T) {
 	w := newWorld(t)
 	x := w.witness("x.example")
@@ -234,7 +234,7 @@ func TestWitnessAheadIsNamed(t *testing.T) {
 	w.eventually("cosigned again", func() bool { return w.cosignedAt(red, x) != first })
 }
 
-// lockedBuffer is a buffer for a logger of several goroutines.
+// lockedBuffer is a buffer for a logger that several goroutines use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -36,7 +36,7 @@ func TestAgendaCoalesces(t *testing.T) {
 	e := begins(t, a, now, 1)[0]
 	begins(t, a, now)
 	for range 1000 {
-		a.enqueueMoved(1, now) // during the round
+		a.enqueueMoved(1, now) // it moves during the round
 	}
 	begins(t, a, now)
 	a.finishRound(e, 0, retryTimes{}, now.Add(step))
@@ -46,13 +46,13 @@ func TestAgendaCoalesces(t *testing.T) {
 	if n, since := a.countAndOldest(); n != 0 || !since.IsZero() {
 		t.Errorf("%d ledgers wait, since %v", n, since)
 	}
-	begins(t, a, now.Add(2*step)) // it did not move
+	begins(t, a, now.Add(2*step)) // it has not moved
 	if n := len(a.entries); n != 0 {
 		t.Errorf("an idle ledger is kept: %d", n)
 	}
 }
 
-// A ledger whose round found all cosigned does not wait.
+// A ledger for which a round found everything cosigned does not wait.
 func TestWaits(t *testing.T) {
 	a, now := newRoundQueue(10, 10), testStart
 	for i, tenant := range []id.Tenant{5, 3, 4} {
@@ -65,7 +65,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A ledger without witnesses waits for none, however often it moves. It does once its organization has witnesses.
+// A ledger without witnesses does not wait, however often it moves. It does once its organization has witnesses.
 func TestNothingToWaitFor(t *testing.T) {
 	a, now := newRoundQueue(10, 10), testStart
 	a.alone = true
@@ -88,8 +88,8 @@ func TestNothingToWaitFor(t *testing.T) {
 	waiting(1)
 }
 
-// A ledger whose witness rests is asked about late, unless it moves: then the
-// others are asked as soon as may be.
+// A ledger whose witness is paused is asked about late, unless it moves: then the other witnesses are asked as soon as
+// possible.
 func TestAgendaRepeats(t *testing.T) {
 	a, now := newRoundQueue(10, 10), testStart
 	a.enqueueMoved(1, now)
@@ -106,7 +106,7 @@ func TestAgendaRepeats(t *testing.T) {
 	begins(t, a, now)
 	e = begins(t, a, now.Add(step), 1)[0]
 
-	a.enqueueMoved(1, now.Add(step)) // moved during a round that is to be repeated late
+	a.enqueueMoved(1, now.Add(step)) // it moves during a round that will be repeated late
 	a.finishRound(e, 0, retryTimes{behind: now.Add(100 * step)}, now.Add(2*step))
 	begins(t, a, now.Add(2*step), 1)
 }
@@ -139,8 +139,8 @@ func TestAgendaHasBounds(t *testing.T) {
 	}
 }
 
-// Against a naive model: no ledger is in two rounds at once, none begins before it
-// may, and each that moved is in a round that began after it moved.
+// Compared with a naive model: no ledger is in two rounds at once, none begins too early, and each that moved is in a
+// round that began after it moved.
 func TestAgendaAtRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	a, now := newRoundQueue(1000, 5), testStart
@@ -189,7 +189,7 @@ func TestAgendaAtRandom(t *testing.T) {
 			a.finishRound(e, line, next, now.Add(step))
 		}
 	}
-	for range 1000 { // all ends
+	for range 1000 { // everything ends
 		for _, e := range running {
 			a.finishRound(e, readyQueueIndex(e), retryTimes{}, now)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// lines is what was logged.
+// lines collects the logged lines.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -30,7 +30,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// with returns the lines that have a text.
+// with returns the lines that contain a text.
 func (l *lines) with(text string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,8 +42,8 @@ func (l *lines) with(text string) (found []string) {
 	return found
 }
 
-// While the service's witness is away, however many logs move and however often it is
-// asked, there is one line with the class of what is wrong; and one when it is back.
+// While the service's witness is unavailable, however many logs move and however often it is asked, one line is logged
+// with the class of the failure, and one when it is available again.
 func TestAwayWitnessIsToldOnce(t *testing.T) {
 	w, told := newWorld(t), new(lines)
 	x := w.witness("x.example")
@@ -69,8 +69,8 @@ func TestAwayWitnessIsToldOnce(t *testing.T) {
 	}
 }
 
-// Whoever names a witness learns the same of a name that is private and of one that does
-// not exist; the operator's metrics tell them apart.
+// An organization that names a witness learns the same for a name with a private address and for one that does not
+// exist; the operator's metrics distinguish them.
 func TestPrivateAndUnknownNamesLookTheSame(t *testing.T) {
 	unknown := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no such name") }}
 	for name, row := range map[string]struct {
