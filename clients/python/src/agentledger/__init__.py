@@ -1,11 +1,11 @@
 """Client of agentledger, a transparency log service for AI agents.
 
 Client blocks, AsyncClient is for asyncio; both sign events, send them, ask for decisions, and guard acts.
-Package agentledger.verify checks what a log says, offline.
+Package agentledger.verify verifies the documents of a log offline.
 
 - An act runs only after its intent is accepted, and at most once for a key. After any failure it does not run.
-- An event is sent again only as the same bytes, so it is stored once.
-- Nothing happens at import; there is no global state and no telemetry; no error shows a token or a key.
+- An event is only ever retried as the same bytes, so it is stored once.
+- Nothing happens at import; there is no global state and no telemetry; no error contains a token or a key.
 """
 
 from .aio import AsyncClient

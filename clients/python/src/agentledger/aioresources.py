@@ -1,4 +1,4 @@
-"""Approvals, runs and public logs, as the client for asyncio offers them."""
+"""Approvals, runs and public logs of the asyncio client."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Caller(Protocol):
 
 
 class AsyncApprovals:
-    """Requests for people's approval."""
+    """Requests for approval."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
 
     async def ask(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Approval:
-        """Ask people, or find the open question. more: trace_id, actor_principal, callback_url."""
+        """Request approval, or find the open request. more: trace_id, actor_principal, callback_url."""
         members = {"tool_name": tool, "payload": dict(payload or {}), **more}
         c = self._client
         return await c.run(calls.ask_approval(c.settings, members, c.convert))
@@ -48,22 +48,22 @@ class AsyncApprovals:
         return await self._client.run(calls.get_approval(self._client.settings, approval_id))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Approval:
-        """Wait until an approval is decided, so many seconds at most. Errors are ApprovalRequired after that."""
+        """Wait at most the given seconds until an approval is decided. The error is ApprovalRequired after that."""
         deadline = None if timeout is None else time.monotonic() + timeout
         operation = calls.wait_approval(self._client.settings, approval_id, time.monotonic, deadline)
         return await self._client.run(operation)
 
     async def consume(self, approval: Approval) -> str:
-        """Use an approval that people gave, and return the grant, a signed note."""
+        """Consume a granted approval, and return the grant, a signed note."""
         return await self._client.run(calls.consume_approval(self._client.settings, approval))
 
     async def cancel(self, approval_id: str) -> None:
-        """Withdraw a question."""
+        """Withdraw a request for approval."""
         await self._client.run(calls.cancel_approval(self._client.settings, approval_id))
 
 
 class AsyncRuns:
-    """Runs of tools that hold no signing key: the token's scope workflows is enough."""
+    """Runs of tools without a signing key: the token's scope workflows is enough."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
@@ -81,7 +81,7 @@ class AsyncRuns:
         return (await self.steps(run_id, [{"step_key": step_key, "status": status, **more}]))[0]
 
     async def steps(self, run_id: str, steps: list[dict[str, Any]]) -> list[Step]:
-        """Report at most 50 steps: all of them are stored or none."""
+        """Report at most 50 steps: either all of them are stored or none."""
         c = self._client
         return await c.run(runs.step(c.settings, run_id, steps, c.convert))
 
@@ -92,7 +92,7 @@ class AsyncRuns:
 
 
 class AsyncLog:
-    """The public log of one organization. It returns only what is checked under the pinned key."""
+    """The public log of one organization. It returns only data that was checked under the pinned key."""
 
     def __init__(self, client: Caller, slug: str, key: str) -> None:
         self._client = client
@@ -100,23 +100,23 @@ class AsyncLog:
         self._log = self._pinned
 
     async def follow(self, memory: Mapping[str, Any] | None = None) -> Followed:
-        """Return the newest head, which must extend the tree of a memory, and the memory for the next visit.
+        """Return the latest head, which must extend the tree of a memory, and the memory for the next visit.
 
-        Without a memory it is a first visit. If a key that is not known signed the head, it is accepted if an entry of
-        the log states it under a known key, in a tree of the same history; str of an element of new_keys names both
-        keys. The other methods accept it from then on, and the key before it for smaller trees only. After an error keep
-        the old memory, and store it where nobody else can write.
+        Without a memory it is a first visit. If an unknown key signed the head, it is accepted if an entry of the log
+        states it under a known key, in a tree of the same history; str() of an element of new_keys names both keys. The
+        other methods accept it from then on, and the previous key only for smaller trees. After an error keep the old
+        memory. Store the memory where nobody else can write.
         """
         operation = publiclog.follow(self._client.settings, self._pinned, memory or {})
         followed, self._log = await self._client.run(operation)
         return followed
 
     async def head(self) -> Head:
-        """Return the newest head. Errors are Unproved, Refused and Unreachable, as of all methods here."""
+        """Return the latest head. Errors of all methods here are Unproved, Refused and Unreachable."""
         return await self._client.run(publiclog.head(self._client.settings, self._log))
 
     async def checkpoint(self) -> Head:
-        """Return the newest checkpoint and its note."""
+        """Return the latest checkpoint and its note."""
         return await self._client.run(publiclog.checkpoint(self._client.settings, self._log))
 
     async def inclusion(self, index: int, leaf: bytes, at: Checkpoint) -> list[bytes]:
@@ -130,6 +130,6 @@ class AsyncLog:
         return await self._client.run(operation)
 
     async def bundle(self, event_id: str) -> BundleResult:
-        """Fetch and check the bundle of an event. Look at the result's outcome."""
+        """Fetch and check the bundle of an event. Check the outcome of the result."""
         operation = publiclog.bundle(self._client.settings, self._log, event_id, self._log.trust)
         return await self._client.run(operation)

@@ -1,4 +1,4 @@
-"""Answers of the service, read and checked. An answer in another form is BadAnswer, and never taken for a yes."""
+"""Answers of the service, parsed and checked. An answer of another form is BadAnswer, and never counts as approval."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ STATUSES = ("pending", "approved", *FINAL)
 
 
 class BadAnswer(Unreachable):
-    """The service answered 2xx with something that can't be read or does not fit the request."""
+    """The service answered 2xx with a body that is malformed or does not match the request."""
 
 
 @dataclass(frozen=True)
 class Approval:
-    """The state of a request for people's approval. Times are UTC texts."""
+    """The state of a request for approval. Times are UTC texts."""
 
     approval_id: str
     status: str
@@ -33,7 +33,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Decision:
-    """The answer of the policy: allow, deny or allow_with_obligation, by which rule, and why."""
+    """The decision of the policy: allow, deny or allow_with_obligation, by which rule, and why."""
 
     decision: str
     policy_id: str = ""
@@ -51,7 +51,7 @@ class Decision:
 class Stored:
     """The answer for an event that is stored. status is created or replayed.
 
-    policy_decision is the effective one where the service said it, "" where it did not.
+    policy_decision is the effective decision if the service returned it, otherwise "".
     """
 
     event_id: str
@@ -74,7 +74,7 @@ class Stored:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return an answer that is a JSON object. Errors are BadAnswer."""
+    """Return an answer that must be a JSON object. Errors are BadAnswer."""
     value = read_value(body)
     if not isinstance(value, dict):
         raise BadAnswer("the answer is no JSON object")
@@ -133,7 +133,7 @@ def read_decision(v: dict[str, Any]) -> Decision:
 
 
 def read_approval(v: Any, approval_id: str | None = None) -> Approval:
-    """Return the state of an approval. Errors are BadAnswer, also for another approval than the one asked for."""
+    """Return the state of an approval. Errors are BadAnswer, also for an approval other than the requested one."""
     _need(isinstance(v, dict), "has no approval")
     name, status, digest = v.get("approval_id"), v.get("status"), v.get("action_digest")
     _need(isinstance(name, str) and name != "" and isinstance(digest, str), "has no approval")

@@ -12,7 +12,7 @@ PERMIT = "permit"
 """A parameter of this name gets the Permit and is no argument."""
 
 KeyOf = Callable[[Mapping[str, Any]], str]
-"""Makes the key of an act from its arguments. The same key is the same act, also after a restart."""
+"""Returns the key of an act from its arguments. The same key is the same act, even after a restart."""
 
 
 class Bound:
@@ -31,7 +31,7 @@ class Bound:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The arguments by name. Positional extras are a list, keyword extras members of their own."""
+        """The arguments by name. Positional extras are a list, keyword extras separate members."""
         members: dict[str, Any] = {}
         for name, value in self._bound.arguments.items():
             kind = self._bound.signature.parameters[name].kind

@@ -1,4 +1,4 @@
-"""Tasks that send what waits: while a request is out events gather, and they go as the next one."""
+"""Tasks that send pending events: events that arrive while a request is in flight form the next batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .wire.aio import Transport
 
 
 class AsyncSender:
-    """Sends the events of one client. A task makes each request. One event loop uses it."""
+    """Sends the events of one client. Each request is a task. It belongs to one event loop."""
 
     def __init__(self, delivery: Delivery, transport: Transport) -> None:
         self._delivery = delivery
@@ -34,7 +34,7 @@ class AsyncSender:
         self.wake()
 
     async def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
-        """Send events and wait for their outcomes, in their order. Errors are Overflow."""
+        """Send events and wait for their outcomes, in order. Errors are Overflow."""
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Outcome]] = [loop.create_future() for _ in events]
         self._outbox.put_waited(events, [_Setter(future) for future in futures])
@@ -42,7 +42,7 @@ class AsyncSender:
         return [await future for future in futures]
 
     def wake(self) -> None:
-        """Look for events that may go, once the tasks that are ready now have put theirs."""
+        """Check for sendable events once the tasks that are ready now have queued theirs."""
         if not self._woken and self._delivery.is_due():
             self._woken = True
             asyncio.get_running_loop().call_soon(self._go_on)
@@ -90,7 +90,7 @@ class AsyncSender:
                 waiter.set_result(None)
 
     async def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
-        """Wait until nothing waits, at most so many seconds. See Sender.flush."""
+        """Wait at most the given seconds until nothing is pending. See Sender.flush."""
         loop = asyncio.get_running_loop()
         end = loop.time() + deadline
         while len(self._outbox):
@@ -106,7 +106,7 @@ class AsyncSender:
         return self._outbox.take_refused()
 
     async def close(self, deadline: float) -> list[tuple[Signed, Refused]]:
-        """Flush, then stop. Errors are those of flush; the tasks end also then."""
+        """Flush, then stop. Errors are those of flush; the tasks end nevertheless."""
         try:
             return await self.flush(deadline)
         finally:
@@ -126,7 +126,7 @@ class AsyncSender:
 
 
 class _Setter:
-    """Gives an outcome to a future, unless its task was cancelled."""
+    """Sets the outcome of a future, unless its task was cancelled."""
 
     __slots__ = ("_future",)
 

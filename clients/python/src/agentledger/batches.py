@@ -1,8 +1,8 @@
-"""Events that wait, and which of them may go as the next request while others are out.
+"""Pending events, and which of them may form the next request while others are in flight.
 
-- Of one trace at most one request is out, so the events of a trace are stored in the order in which they were put.
-- The same holds for all events in line: queued ones, and those of lists. A single one whose sender waits is in no line.
-- Each waiter is told once: its event's outcome, or by abandon that none is known.
+- At most one request per trace is in flight, so the events of a trace are stored in the order in which they were put.
+- The same holds for all events in line: queued events, and those of lists. A single event with a waiter is in no line.
+- Each waiter is notified once: of its event's outcome, or by abandon that none is known.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .errors import Refused, Unreachable
 from .signer import Signed, Unsigned
 
 MAX_LOOK = 2 * MAX_LINES
-"""How many waiting events are looked at for one request."""
+"""Maximum number of pending events that are considered for one request."""
 
 Done = Callable[[Outcome], None]
 
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """An event that waits. done gets its outcome. A kept one is sent until it is stored or refused for good."""
+    """A pending event. done gets its outcome. A kept event is retried until it is stored or refused finally."""
 
     event: Signed | Unsigned
     kept: bool
@@ -44,9 +44,9 @@ class Item:
         return self.event
 
     def tell(self, outcome: Outcome) -> None:
-        """Tell the waiter, unless it was told before. A fault of the waiter's is a warning.
+        """Notify the waiter, unless that was done before. An exception of the waiter is a warning.
 
-        A journal that could not note a result sends it once more after a restart, and gets a replay as the answer.
+        If the journal could not record a result, it is sent once more after a restart, and the answer is a replay.
         """
         done, self.done = self.done, None
         if done is None:
@@ -59,7 +59,7 @@ class Item:
 
 @dataclass(eq=False)
 class Batch:
-    """The events of one request, in their order. ended has the kept ones whose outcome stands."""
+    """The events of one request, in order. ended contains the kept events with a final outcome."""
 
     items: list[Item] = field(default_factory=list)
     traces: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ class Batch:
         return [item.signed() for item in self.items]
 
     def settle(self, outcomes: Sequence[Outcome]) -> None:
-        """Tell the outcomes to those who wait, and note those of kept events that stand."""
+        """Notify the waiters of the outcomes, and record the final outcomes of kept events."""
         for item, outcome in zip(self.items, outcomes, strict=True):
             if not item.kept:
                 item.tell(outcome)
@@ -79,25 +79,25 @@ class Batch:
                 self.ended.append((item, outcome))
 
     def abandon(self, why: str) -> None:
-        """Tell those who still wait that no outcome is known."""
+        """Notify the remaining waiters that no outcome is known."""
         for item in self.items:
             if not item.kept:
                 item.tell(Unreachable(why))
 
     def kept(self) -> list[Item]:
-        """Return the kept events, in their order."""
+        """Return the kept events, in order."""
         return [item for item in self.items if item.kept]
 
     def undecided(self) -> list[Item]:
-        """Return the kept events that have to be sent again, in their order."""
+        """Return the kept events that must be retried, in order."""
         ended = {id(item) for item, _ in self.ended}
         return [item for item in self.kept() if id(item) not in ended]
 
 
 def take_batch(waiting: deque[Item], out: Sequence[Batch]) -> tuple[Batch, int]:
-    """Take the events that may go as the next request out of those that wait. There may be none.
+    """Remove the events that may form the next request from the pending ones. There may be none.
 
-    Return also how many of those that were looked at had to stay. After a fault all still wait.
+    Return also how many of the considered events had to stay. After an exception all of them are still pending.
     """
     traces: set[str] = set().union(*(batch.traces for batch in out))
     in_line = any(batch.in_line for batch in out)
@@ -122,7 +122,7 @@ def take_batch(waiting: deque[Item], out: Sequence[Batch]) -> tuple[Batch, int]:
 
 
 def warn(text: str) -> None:
-    """Warn of a fault in the background. A filter that makes warnings errors does not stop what goes on there."""
+    """Warn of an exception in the background. A filter that turns warnings into errors does not stop the background."""
     try:
         warnings.warn(f"agentledger: {text}", RuntimeWarning, stacklevel=3)
     except RuntimeWarning:

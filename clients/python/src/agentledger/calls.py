@@ -1,4 +1,4 @@
-"""Calls for events, decisions and approvals. Each is an operation: it yields requests and returns what they gave."""
+"""Calls for events, decisions and approvals. Each is an operation: it yields requests and returns a result."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .wire.effects import Answer, Operation, Pause
 EVENTS = "/v1/ingest/events"
 APPROVALS = "/v1/ingest/approvals"
 MAX_LINES = 500
-"""Events of one batch. The service takes 1,000; more than this is no faster."""
+"""Maximum number of events per batch. The service accepts 1,000; more than this is not faster."""
 MAX_BYTES = 4 << 20
 POLL_SECONDS = 25
 CROWDED_PAUSE = 5.0
-"""Seconds between two questions while the service has no room for another waiting request."""
+"""Seconds between two requests while the service cannot accept another waiting request."""
 
 
 def send_event(s: Settings, event: Signed, retry: Retry, ask: bool = False) -> Operation[Stored]:
-    """Store one event. ask asks for the approval that the policy may demand (X-Request-Approval)."""
+    """Store one event. ask requests the approval that the policy may require (X-Request-Approval)."""
     headers = {"Idempotency-Key": event.event_id, **({"X-Request-Approval": "1"} if ask else {})}
     answer = yield from fetch(ingest_request(s, "POST", EVENTS, event.text, headers=headers), retry)
     return read_stored(read_object(answer.body), event.event_id)
@@ -44,7 +44,7 @@ def send_event(s: Settings, event: Signed, retry: Retry, ask: bool = False) -> O
 def evaluate(
     s: Settings, tool: str, payload: Mapping[str, Any], more: Mapping[str, Any], convert: Convert | None
 ) -> Operation[Decision]:
-    """Ask the policy. more has further members: actor_type, action_kind, request_approval."""
+    """Ask the policy. more contains further members: actor_type, action_kind, request_approval."""
     members = {"organization_id": s.org, "agent_id": s.agent, "tool_name": tool, "payload": dict(payload), **more}
     body = canonical_bytes(members, convert)
     answer = yield from fetch(ingest_request(s, "POST", "/v1/ingest/policy/evaluate", body), s.retry)
@@ -52,14 +52,14 @@ def evaluate(
 
 
 def ask_approval(s: Settings, members: Mapping[str, Any], convert: Convert | None) -> Operation[Approval]:
-    """Ask people, or find the open question of the same action, ingest key and trace."""
+    """Request approval, or find the open request with the same action, ingest key and trace."""
     body = canonical_bytes({"organization_id": s.org, "agent_id": s.agent, **members}, convert)
     answer = yield from fetch(ingest_request(s, "POST", APPROVALS, body), s.retry)
     return read_approval(read_object(answer.body))
 
 
 def get_approval(s: Settings, approval_id: str, wait: int = 0) -> Operation[Approval]:
-    """Fetch the state of an approval; the service waits up to so many seconds while it is pending."""
+    """Fetch the state of an approval; while it is pending, the service waits up to the given seconds."""
     path = f"{APPROVALS}/{quote(approval_id, safe='')}" + (f"?wait={wait}" if wait else "")
     request = ingest_request(s, "GET", path, timeout=s.timeout + wait)
     answer = yield from fetch(request, s.retry if not wait else Retry(1))
@@ -67,9 +67,9 @@ def get_approval(s: Settings, approval_id: str, wait: int = 0) -> Operation[Appr
 
 
 def wait_approval(s: Settings, approval_id: str, clock: Any, deadline: float | None) -> Operation[Approval]:
-    """Wait until an approval is not pending any more. Errors are ApprovalRequired when the deadline is over.
+    """Wait until an approval is no longer pending. The error is ApprovalRequired after the deadline.
 
-    clock returns seconds; deadline is a time of that clock, None for no end.
+    clock returns seconds; deadline is a time of that clock, or None for no deadline.
     """
     tried = 0
     while True:
@@ -95,7 +95,7 @@ def wait_approval(s: Settings, approval_id: str, clock: Any, deadline: float | N
 
 
 def consume_approval(s: Settings, approval: Approval) -> Operation[str]:
-    """Use a given approval with the agent's proof, and return the grant. It comes again for five minutes."""
+    """Consume a granted approval with the agent's proof, and return the grant. A retry within five minutes is safe."""
     proof = s.require_signer().consume_proof(approval.approval_id, approval.action_digest)
     body = canonical_bytes({"action_digest": approval.action_digest, "proof_b64": proof})
     path = f"{APPROVALS}/{quote(approval.approval_id, safe='')}/consume"
@@ -107,13 +107,13 @@ def consume_approval(s: Settings, approval: Approval) -> Operation[str]:
 
 
 def cancel_approval(s: Settings, approval_id: str) -> Operation[None]:
-    """Withdraw a question."""
+    """Withdraw a request for approval."""
     path = f"{APPROVALS}/{quote(approval_id, safe='')}/cancel"
     yield from fetch(ingest_request(s, "POST", path, b"{}"), s.retry)
 
 
 def is_final(approval: Approval) -> bool:
-    """Tell whether the state of an approval never changes."""
+    """Return whether the state of an approval is final."""
     return approval.status in FINAL
 
 
@@ -121,10 +121,10 @@ Outcome = Stored | Refused | Unreachable
 
 
 def send_batch(s: Settings, events: Sequence[Signed], retry: Retry) -> Operation[list[Outcome]]:
-    """Store events in few requests, in their order. The outcomes are in that order too.
+    """Store events in as few requests as possible, in order. The outcomes are in the same order.
 
-    A refused event keeps no other from being stored. Lines that the service could not take are sent again before
-    anything else. A request that fails as a whole is the outcome of every event without one.
+    A refused event does not prevent others from being stored. Lines that the service could not accept are retried
+    before anything else. If a request fails as a whole, its error is the outcome of every event without one.
     """
     outcomes: list[Outcome | None] = [None] * len(events)
     waiting, tried = list(range(len(events))), 0
@@ -185,7 +185,7 @@ def _copy(failure: Refused | Unreachable | None) -> Outcome:
 
 
 def batch_size(sizes: Sequence[int]) -> int:
-    """Return how many events of these sizes in bytes one request takes."""
+    """Return how many events of these sizes in bytes fit into one request."""
     total = 0
     for count, size in enumerate(sizes):
         total += size + 1

@@ -1,9 +1,9 @@
 """Canonical JSON (RFC 8785) of Python values.
 
-A value that JSON has no one form for is refused with its place, and never converted silently. The caller may say
-how to convert by a function of his own.
+A value without a unique JSON form is rejected with its place, and never converted silently. The caller may pass a
+function that converts such values.
 
-Accepted: dict with str names, list, str, bool, int up to 2^53, float, None. Refused by name: everything else, such
+Accepted: dict with str names, list, str, bool, int up to 2^53, float, None. Rejected by name: everything else, such
 as tuple, set, bytes, Decimal, datetime; NaN and infinities; lone surrogates; cycles; more than 64 levels.
 """
 
@@ -59,7 +59,7 @@ def strict_text(value: Any, convert: Convert | None = None) -> str:
 
 
 def canonical_members(value: dict[str, Any], convert: Convert | None = None) -> dict[str, str]:
-    """Return the members of an object by name, each as it stands in the canonical form. Errors are Malformed."""
+    """Return the members of an object by name, each in its canonical form. Errors are Malformed."""
     members: dict[str, str] = {}
     for name in _sorted_names(value, str):
         parts: list[str] = [_quote(name), ":"]
@@ -82,7 +82,7 @@ def pointer(path: str, name: str | int) -> str:
 
 
 class _Writer:
-    """Writes one value. names has the way from the outermost value to the one that is being written."""
+    """Writes one value. names is the path from the outermost value to the one that is being written."""
 
     def __init__(self, parts: list[str], convert: Convert | None) -> None:
         self.add = parts.append

@@ -1,4 +1,4 @@
-"""The blocking client. Several threads may use one, and share its connections and batches."""
+"""The blocking client. It is thread-safe, and its threads share connections and batches."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 class Client(Core):
-    """Calls one service as one agent. Nothing is connected before the first call.
+    """Calls one service as one agent. It does not connect before the first call.
 
-    Arguments that are None come from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
+    Arguments that are None are read from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
     """
 
     def _begin(self) -> None:
@@ -52,30 +52,30 @@ class Client(Core):
         return result_of(self._sender.send([self._prepared(event)])[0])
 
     def send_all(self, events: Iterable[Event | Signed]) -> list[Stored | Refused | Unreachable]:
-        """Store events in their order. Return what became of each: a refused one keeps no other from being stored.
+        """Store events in order. Return an outcome for each: a refused event does not prevent others from being stored.
 
         Errors are Malformed, before anything is sent, and Overflow.
         """
         return self._sender.send([self._signed(event) for event in events])
 
     def queue(self, event: Event | Signed) -> Signed:
-        """Put an event into the queue, which is sent in the background.
+        """Queue an event, which is sent in the background.
 
-        Errors are Malformed, Overflow, and NotWritten when the queue's file has no room.
+        Errors are Malformed, Overflow, and NotWritten if the queue's file cannot be written.
         """
         signed = self._signed(event)
         self._sender.queue([signed])
         return signed
 
     def flush(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
-        """Wait until the queue is empty, so many seconds at most. Return the events that were refused for good.
+        """Wait at most the given seconds until the queue is empty. Return the events that the service refused finally.
 
-        Errors are Unreachable when the time is over; the events stay in the queue.
+        The error is Unreachable if the time expires; the events stay in the queue.
         """
         return self._sender.flush(deadline)
 
     def close(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
-        """Flush and stop. Errors are those of flush, and all is closed then too."""
+        """Flush and stop. Errors are those of flush; everything is closed nevertheless."""
         try:
             return self._sender.close(deadline)
         finally:
@@ -96,7 +96,7 @@ class Client(Core):
         trace: str | None = None,
         options: Options = Options(),
     ) -> Any:
-        """Do a guarded act: it runs only if it is allowed, and at most once for a key. Return what do returned.
+        """Run a guarded act: it runs only if it is allowed, and at most once for a key. Return the result of do.
 
         Errors are those of do, and Denied, ApprovalRequired, ApprovalDenied, NotDecided, OutcomeUnknown,
         FailedBefore, KeyReused, Malformed.
@@ -112,14 +112,14 @@ class Client(Core):
         trace: str | None = None,
         options: Options = Options(),
     ) -> Opened:
-        """Get the permission of an act that other code does, for frameworks with hooks before and after a call.
+        """Obtain permission for an act that other code runs, for frameworks with hooks before and after a call.
 
-        Do the act only if the result has a permit, and close_act it then. Errors are those of act.
+        Run the act only if the result has a permit, and then call close_act. Errors are those of act.
         """
         return self._transport.run(self._guarding.open(tool, payload, self._options(options), key, trace))
 
     def close_act(self, opened: Opened, output: Any = None, failed: bool = False) -> None:
-        """Note how an opened act ended, and state its result."""
+        """Record how an opened act ended, and state its result."""
         self._transport.run(self._guarding.close(opened, output, failed))
 
     def guard(
@@ -138,7 +138,7 @@ class Client(Core):
         return decorate
 
     def resume(self) -> int:
-        """After a restart: tell the results that the service lacks, and note interrupted acts as unknown."""
+        """After a restart: send the results that the service lacks, and state interrupted acts as unknown."""
         return self._guarding.resume()
 
     def log(self, slug: str, key: str) -> Log:
@@ -146,7 +146,7 @@ class Client(Core):
         return Log(self, slug, key)
 
     def run(self, operation: Operation[T]) -> T:
-        """Run an operation of this package, for calls that have no method here."""
+        """Run an operation of this package, for calls without a method here."""
         return self._transport.run(operation)
 
     def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:

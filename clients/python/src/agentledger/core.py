@@ -1,4 +1,4 @@
-"""What Client and AsyncClient have in common: their settings, and calls as operations that neither has run yet."""
+"""Code shared by Client and AsyncClient: their settings, and calls as operations that neither has run yet."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Core:
         max_queued: int = MAX_QUEUED,
         journal: Journal | None = None,
     ) -> None:
-        """key is the Ed25519 seed in base64 or its 32 bytes. timeout bounds one try of a request, in seconds.
+        """key is the Ed25519 seed in base64 or its 32 bytes. timeout limits one try of a request, in seconds.
 
-        queue_file makes queued events survive a crash; max_queued bounds the queue. journal is that of guarded acts:
-        without one they are remembered in memory. Errors are NotAsked.
+        With queue_file, queued events survive a crash; max_queued limits the queue. journal is the journal of guarded
+        acts: without one they are remembered in memory. Errors are NotAsked.
         """
         self.settings = read_settings(
             url, token, org, agent, key_id, key, timeout=timeout, retry=retry, convert=convert
@@ -62,7 +62,7 @@ class Core:
         raise NotImplementedError
 
     def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
-        """Queue a result of an act; told is called once the service has it. It may wait for a disk."""
+        """Queue a result of an act; told is called once the service has stored it. It may wait for the disk."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class Core:
         return event if isinstance(event, Signed) else self.sign(event)
 
     def _prepared(self, event: Event | Signed) -> Signed | Unsigned:
-        """Return an event that the sender signs, because a thread that signs many in a row does it in less time."""
+        """Return an event that the sender signs, because a thread that signs many in a row is faster."""
         return event if isinstance(event, Signed) else self.settings.require_signer().prepare(event)
 
     def _evaluate(self, tool: str, payload: Mapping[str, Any] | None, more: Mapping[str, Any]) -> Operation[Decision]:

@@ -1,11 +1,11 @@
-"""How the events of one client leave: when a request goes, what its outcomes mean, and when all ends.
+"""How the events of one client are sent: when a request starts, what its outcomes mean, and when everything ends.
 
-Threads or tasks perform the deliveries. This module decides for both, and waits for nothing by itself.
+Threads or tasks perform the deliveries. This module decides for both and never waits.
 
-- While nothing is out, all that waits may go. A further request goes beside another one when enough events are new,
-  so that events are made and signed while the service works.
-- When queued events failed, one request goes at a time, after a pause that doubles up to LONGEST_PAUSE.
-- No fault while outcomes are settled ends a sender: waiters are told, and kept events stay.
+- While nothing is in flight, all pending events may be sent. A further request starts in parallel if enough events are
+  new, so that events are created and signed while the service works.
+- After queued events failed, one request at a time is sent, after a pause that doubles up to LONGEST_PAUSE.
+- No exception while outcomes are settled ends a sender: waiters are notified, and kept events stay.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .settings import Settings
 from .wire.effects import Disk, Operation
 
 FAULT_PAUSE = 1.0
-"""Seconds after a fault while events were taken."""
+"""Seconds after an exception while events were taken."""
 LONGEST_PAUSE = 30.0
-"""Seconds between two tries of a queue that can't be sent."""
+"""Seconds between two tries of a queue that cannot be sent."""
 MAX_REQUESTS = 2
-"""Requests that are out at a time."""
+"""Maximum number of requests in flight."""
 ENOUGH = 16
-"""New events for which a further request goes while another one is out."""
+"""Number of new events at which a further request starts while another one is in flight."""
 
 
 class Delivery:
@@ -42,7 +42,7 @@ class Delivery:
         self._closing = False
 
     def is_due(self) -> bool:
-        """Tell whether a request may go now."""
+        """Return whether a request may start now."""
         o = self.outbox
         if self._failures:
             return not o.requests and o.waiting > 0 and not self._closing and self._clock() >= self._next_try
@@ -51,19 +51,19 @@ class Delivery:
         return o.fresh >= ENOUGH and o.requests < MAX_REQUESTS
 
     def take(self) -> Batch | None:
-        """Return the events of a request that goes now, None for none. Deliver and end them then."""
+        """Return the events of a request that starts now, or None. Deliver and end them then."""
         return self.outbox.take() if self.is_due() else None
 
     @property
     def pause(self) -> float | None:
-        """Seconds until a request is due because of the time alone, None where none will be."""
+        """Seconds until time alone makes a request due, or None."""
         o = self.outbox
         if not self._failures or o.requests or not o.waiting:
             return None
         return max(0.0, self._next_try - self._clock())
 
     def deliver(self, batch: Batch) -> Operation[None]:
-        """Send a batch and settle it. Whatever becomes of this, end the batch then."""
+        """Send a batch and settle it. Whatever the result, end the batch then."""
         try:
             batch.settle((yield from self._exchange(batch)))
             if batch.ended and (self.outbox.has_file or any(item.done for item, _ in batch.ended)):
@@ -72,7 +72,7 @@ class Delivery:
             warn(f"outcomes could not be settled: {type(why).__name__}")
 
     def end(self, batch: Batch) -> None:
-        """Tell each waiter of a batch who was not told yet, and put kept events without an outcome back."""
+        """Notify each remaining waiter of a batch, and put kept events without an outcome back."""
         again = self.outbox.finish(batch)
         if again or batch.ended:
             self._failures = self._failures + 1 if again else 0
@@ -88,12 +88,12 @@ class Delivery:
             return [Unreachable(said)] * len(batch.items)
 
     def close(self) -> None:
-        """Take no more events. What waits is still sent, unless queued events have failed."""
+        """Accept no more events. Pending events are still sent, unless queued events have failed."""
         self.outbox.shut()
         self._closing = True
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is sent any more."""
+        """Whether nothing is sent any longer."""
         o = self.outbox
         return self._closing and not o.requests and (self._failures > 0 or not o.waiting)

@@ -1,4 +1,4 @@
-"""Ed25519 as the service and its verifier count it (docs/verification.md, Ed25519).
+"""Ed25519 by the rule of the service and its verifier (docs/verification.md, Ed25519).
 
 - A public key is the canonical encoding of a point of the prime-order subgroup other than the identity.
 - R of a signature is not of small order, S is below the order of the group, and the equation has no cofactor.
@@ -22,7 +22,7 @@ _Point = tuple[int, int, int, int]
 
 
 class BadKey(ValueError):
-    """32 bytes that no verifier of these logs takes for a public key. The text names the reason."""
+    """32 bytes that no verifier of these logs accepts as a public key. The text contains the reason."""
 
 
 @lru_cache(maxsize=1024)
@@ -43,7 +43,7 @@ def public_key(raw: bytes) -> Ed25519PublicKey:
 
 
 def is_signature(raw_key: bytes, signature: bytes, message: bytes) -> bool:
-    """Tell whether a signature counts for a public key that counts. Errors are BadKey."""
+    """Return whether a signature counts for a public key that counts. Errors are BadKey."""
     key = public_key(raw_key)
     if len(signature) != 64 or int.from_bytes(signature[32:], "little") >= _L:
         return False
@@ -57,7 +57,7 @@ def is_signature(raw_key: bytes, signature: bytes, message: bytes) -> bool:
 
 
 def _x_of(y: int, sign: int) -> int | None:
-    """Return x of the point with this y and sign (RFC 8032, section 5.1.3), None for no canonical encoding."""
+    """Return x of the point with this y and sign (RFC 8032, section 5.1.3), or None for a non-canonical encoding."""
     if y >= _P:
         return None
     square = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P

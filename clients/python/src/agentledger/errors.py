@@ -1,4 +1,4 @@
-"""The errors of this package. All have one base, LedgerError, and none shows a token or a private key."""
+"""The errors of this package. All have one base, LedgerError, and none contains a token or a private key."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class LedgerError(Exception):
 
 
 class Malformed(LedgerError, ValueError):
-    """A value is refused before anything is signed or sent.
+    """A value was rejected before anything was signed or sent.
 
-    path names the place as a JSON pointer, "" for the whole value.
+    path is the place as a JSON pointer, "" for the whole value.
     """
 
     def __init__(self, why: str, path: str = "") -> None:
@@ -25,10 +25,10 @@ class Malformed(LedgerError, ValueError):
 
 
 class Refused(LedgerError):
-    """The service answered with another status than 2xx.
+    """The service answered with a status other than 2xx.
 
-    status is the HTTP status, code the service's word for programs ("" for none), retry_after the seconds that
-    the service asked to wait (0 for none).
+    status is the HTTP status, code the service's code for programs (or ""), retry_after the seconds to wait as
+    requested by the service (or 0).
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Refused(LedgerError):
 
 
 class Unreachable(LedgerError):
-    """No usable answer came: the connection failed, or its time was over, or the answer can't be read."""
+    """There is no usable answer: the connection failed or timed out, or the answer is malformed."""
 
 
 class Overflow(LedgerError):
-    """The queue of events is full. The event that was given is not in it."""
+    """The queue of events is full. The given event is not in it."""
 
 
 class NotWritten(LedgerError, OSError):
-    """A file of the client's can't be written, for example because the disk is full. What was given is not in it."""
+    """A file of the client cannot be written, for example because the disk is full. The given event is not in it."""
 
     def __init__(self, what: str, why: OSError, advice: str) -> None:
         super().__init__(f"{what} can't be written: {why.strerror or type(why).__name__}. {advice}")
@@ -71,14 +71,14 @@ class NotWritten(LedgerError, OSError):
 
 
 class NotDecided(LedgerError):
-    """There is no decision, so the act was not done. The same call with the same key is safe to repeat."""
+    """There is no decision, so the act was not done. The same call with the same key can safely be repeated."""
 
     def __str__(self) -> str:
         return super().__str__() + ". The act was not done: the same call is safe to repeat"
 
 
 class Denied(LedgerError):
-    """The policy or the ledger denies the act. It was not done."""
+    """The policy or the ledger denies the act. The act was not done."""
 
     def __init__(self, reason: str, decision: Decision | None = None) -> None:
         super().__init__("the act is not allowed: " + reason)
@@ -87,7 +87,7 @@ class Denied(LedgerError):
 
 
 class ApprovalRequired(LedgerError):
-    """People have to agree first, and the caller did not want to wait for them (longer)."""
+    """The act needs approval, and the caller did not want to wait for it (any longer)."""
 
     def __init__(self, approval: Approval) -> None:
         super().__init__(f"approval {approval.approval_id} is {approval.status}")
@@ -95,7 +95,7 @@ class ApprovalRequired(LedgerError):
 
 
 class ApprovalDenied(Denied):
-    """People said no, or the approval ended another way. comment and code are what they said, "" for nothing."""
+    """The act was not approved, or the approval ended in another way. comment and code are the approvers', or ""."""
 
     def __init__(self, approval: Approval, decision: Decision | None = None) -> None:
         reason = f"the approval is {approval.status}"
@@ -108,11 +108,11 @@ class ApprovalDenied(Denied):
 
 
 class OutcomeUnknown(LedgerError):
-    """The act was begun before, and nobody knows how it ended. It is not repeated."""
+    """The act began before, and its end is unknown. It is not repeated."""
 
 
 class FailedBefore(LedgerError):
-    """The act of this key ran before and failed. It is not repeated."""
+    """The act with this key ran before and failed. It is not repeated."""
 
 
 class KeyReused(LedgerError, ValueError):
@@ -124,9 +124,9 @@ class Unproved(LedgerError):
 
 
 class NotAsked(LedgerError, ValueError):
-    """A setting is missing or malformed, so nothing was asked."""
+    """A setting is missing or malformed, so no request was made."""
 
 
 def one_line(text: str) -> str:
-    """Return text of others without control characters, at most 512 characters, safe for a terminal."""
+    """Return a foreign text without control characters, at most 512 characters, safe to print."""
     return "".join(c if c.isprintable() else "?" for c in text[:512])

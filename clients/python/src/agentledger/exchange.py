@@ -1,4 +1,4 @@
-"""Requests with their retries: which failure is tried again, and after which pause. Nothing here waits or connects."""
+"""Requests with their retries: which failures are retried, and after which pause. Nothing here waits or connects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 _STANDING = ("frozen", "read_only", "held", "importing", "moved")
 MAX_RETRY_AFTER = 3600.0
-"""Seconds: a longer Retry-After is cut to this."""
+"""Seconds: a longer Retry-After is reduced to this."""
 
 
 def ingest_request(
@@ -28,7 +28,7 @@ def ingest_request(
     headers: dict[str, str] | None = None,
     timeout: float | None = None,
 ) -> Request:
-    """Return a request with the token. Errors are NotAsked without one."""
+    """Return a request with the token. The error is NotAsked if there is none."""
     if not settings.token:
         raise NotAsked("no ingest key: set token (APS_TOKEN)")
     all_headers = {"Accept": media, "Authorization": f"Bearer {settings.token}", "Service-Version": SERVICE_VERSION}
@@ -61,7 +61,7 @@ def fetch(request: Request, retry: Retry) -> Operation[Answer]:
 
 
 def read_refusal(answer: Answer) -> Refused:
-    """Return the error of an answer that is not 2xx. A body in another form, such as a proxy's page, is ignored."""
+    """Return the error for an answer other than 2xx. A body of another form, such as a proxy's page, is ignored."""
     try:
         body = json.loads(answer.body)
     except (ValueError, RecursionError):
@@ -78,7 +78,7 @@ def read_refusal(answer: Answer) -> Refused:
 
 
 def is_retryable(why: LedgerError) -> bool:
-    """Tell whether a request that failed so may be tried again."""
+    """Return whether a request that failed with this error may be retried."""
     if isinstance(why, Refused):
         if why.code in _STANDING or why.code == "plan_limit":
             return False
@@ -87,14 +87,14 @@ def is_retryable(why: LedgerError) -> bool:
 
 
 def pause_after(tried: int, why: LedgerError, retry: Retry) -> float:
-    """Return the pause in seconds after so many tries, from 1."""
+    """Return the pause in seconds after the given number of tries, from 1."""
     backoff = min(retry.most, retry.base * 2.0 ** min(tried - 1, 30))
     asked = why.retry_after if isinstance(why, Refused) else 0.0
     return max(asked, backoff / 2 + random.random() * backoff / 2)
 
 
 def _retry_after(value: str) -> float:
-    """Read the header Retry-After: seconds or a date. 0 for none, and for another form."""
+    """Parse the header Retry-After: seconds or a date. Return 0 if it is absent or malformed."""
     if value.isascii() and value.isdigit():
         return min(float(value[:9]), MAX_RETRY_AFTER)
     try:

@@ -38,7 +38,7 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def is_time(text: Any, form: re.Pattern[str] = MOMENT) -> bool:
-    """Tell whether a value is a time of that form, on a day that there is (year 0000 is a leap year)."""
+    """Return whether a value is a time of that form, on a day that there is (year 0000 is a leap year)."""
     match = form.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return False
@@ -50,7 +50,7 @@ def is_time(text: Any, form: re.Pattern[str] = MOMENT) -> bool:
 
 
 def is_principal(text: Any) -> bool:
-    """Tell whether a value can be actor_principal: 1 to 256 code points without control characters."""
+    """Return whether a value can be actor_principal: 1 to 256 code points without control characters."""
     return isinstance(text, str) and 1 <= len(text) <= 256 and _CONTROL.search(text) is None
 
 
@@ -86,7 +86,7 @@ _RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         "policy_decision must be allow, deny or allow_with_obligation",
     ),
 )
-"""Member, rule and message, in the order in which faults are told."""
+"""Member, rule and message, in the order in which errors are reported."""
 
 _RESERVED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("key_id", ("system_", "bridge_"), "A key_id that begins with system_ or bridge_ is reserved for the server"),
@@ -98,7 +98,7 @@ _RESERVED_OF = {name: beginnings for name, beginnings, _ in _RESERVED}
 
 
 def check_members(event: dict[str, Any]) -> None:
-    """Check the members of an event, signature members aside. Errors are Malformed, in the service's words."""
+    """Check the members of an event, except the signature. Errors are Malformed, in the service's words."""
     for name in _REQUIRED:
         if name not in event:
             raise Malformed(f"Missing {name}")
@@ -108,7 +108,7 @@ def check_members(event: dict[str, Any]) -> None:
 
 
 def check_reserved(event: dict[str, Any]) -> None:
-    """Check that no name of an event is one of the server's. Errors are Malformed."""
+    """Check that no name of an event is reserved for the server. Errors are Malformed."""
     if event["agent_id"] == "system":
         raise Malformed("agent_id system is reserved for the server")
     for name, beginnings, words in _RESERVED:
@@ -117,9 +117,9 @@ def check_reserved(event: dict[str, Any]) -> None:
 
 
 def are_right(members: dict[str, Any]) -> bool:
-    """Tell whether check_members and check_reserved find no fault in these members, the agent's names aside.
+    """Return whether check_members and check_reserved accept these members, except for the agent's names.
 
-    It costs less, because it looks at the given members only, and does not say what the fault is.
+    It costs less, because it checks only the given members and does not return the reason.
     """
     for name, value in members.items():
         rule = _RULE_OF.get(name)

@@ -1,8 +1,8 @@
 """Guarded acts: intent, decision, act, result. Fails closed, and runs an act at most once.
 
 1. The intent is signed, written to the journal, and sent with X-Request-Approval. Its acceptance is the permission.
-2. Where people have to agree, the call waits for them and uses their approval once.
-3. The journal notes durably that the act begins. The act runs. The journal notes how it ended.
+2. If approval is required, the call waits for it and consumes it once.
+3. The journal durably records that the act begins. The act runs. The journal records how it ended.
 4. The result is sent as an event that names the intent.
 
 After any failure before step 3 the act does not run. An act that has begun without an end never begins again.
@@ -82,7 +82,7 @@ class Guarding:
         key: str | None,
         trace: str | None,
     ) -> Operation[Any]:
-        """Run an act that is allowed and was never begun, and return its output."""
+        """Run an act that is allowed and has never begun, and return its output."""
         opened: Opened = yield from self.open(tool, payload, o, key, trace)
         if opened.permit is None:
             return opened.entry.output
@@ -91,7 +91,7 @@ class Guarding:
             output = yield Act(lambda: act(permit))
         except Exception as why:
             failure = why
-        except BaseException:  # nobody knows how far it came
+        except BaseException:  # how far it came is unknown
             self.journal.leave(opened.entry.key)
             raise
         yield from self.close(opened, output, failure is not None)
@@ -102,9 +102,9 @@ class Guarding:
     def open(
         self, tool: str, payload: Mapping[str, Any], o: Options, key: str | None, trace: str | None
     ) -> Operation[Opened]:
-        """Get the permission of an act and note that it begins. Do the act then, and close it.
+        """Obtain permission for an act and record that it begins. Run the act then, and close it.
 
-        Without a permit in the result the act was done before, and the entry has its output.
+        If the result has no permit, the act was done before, and the entry has its output.
         """
         name = key if key is not None else new_id("act")
         self.journal.begin(name)
@@ -150,7 +150,7 @@ class Guarding:
             raise NotDecided(f"the journal can't be written: {_reason(why)}: make room in its folder") from why
 
     def close(self, opened: Opened, output: Any, failed: bool) -> Operation[None]:
-        """Note how an act ended, and state its result."""
+        """Record how an act ended, and state its result."""
         entry, o = opened.entry, opened.options
         grant = opened.permit.grant if opened.permit else ""
         entry.stage, entry.status, entry.ended_at = ENDED, "error" if failed else "ok", time.time()
@@ -161,7 +161,7 @@ class Guarding:
         entry.result = result.text.decode()
         try:
             yield Disk(_storing(self.journal, entry))
-        except OSError as why:  # the act is done, and stays begun in the journal: it never runs again
+        except OSError as why:  # the act is done, and remains begun in the journal: it never runs again
             warn(f"the journal can't note the end of an act: {_reason(why)}: make room in its folder")
         self.journal.leave(entry.key)
         yield Disk(lambda: self.tell(entry))
@@ -172,12 +172,12 @@ class Guarding:
         try:
             stored: Stored = yield from self._send(intent, o)
         except Refused as why:
-            if why.status in _DEFINITE:  # it is not stored and never will be: another intent may be made
+            if why.status in _DEFINITE:  # it is not stored and never will be: another intent may be created
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision on the act: {why}") from why
         except Unreachable as why:
             raise NotDecided(f"no decision on the act: {why}") from why
-        if stored.status == "replayed" and not stored.policy_decision:  # another intent has to be made
+        if stored.status == "replayed" and not stored.policy_decision:  # another intent is needed
             yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided("no decision on the act: the event was stored before, and the answer does not say how")
         decision = stored.policy_decision or "allow"
@@ -196,7 +196,7 @@ class Guarding:
         return Permit(intent.event_id, entry.call_id, decision, grant, approved_payload(intent))
 
     def _send(self, intent: Signed, o: Options) -> Operation[Stored]:
-        """Send an intent and ask for its approval. A token that may not ask still learns the decision."""
+        """Send an intent and request its approval. A token that may not request it still gets the decision."""
         try:
             return (yield from calls.send_event(self.settings, intent, Retry(o.attempts), ask=True))
         except Refused as why:
@@ -205,7 +205,7 @@ class Guarding:
         return (yield from calls.send_event(self.settings, intent, Retry(o.attempts)))
 
     def _grant(self, signer: Signer, entry: Entry, stored: Stored, asked: Approval, o: Options) -> Operation[str]:
-        """Wait for people and use their approval."""
+        """Wait for the approval and consume it."""
         deadline = None if o.wait is None else self.clock() + o.wait
         approval = asked
         try:
@@ -219,13 +219,13 @@ class Guarding:
                 try:
                     return (yield from calls.consume_approval(self.settings, approval))
                 except Refused as why:
-                    if why.code != "quorum_lost":  # else it is pending again
+                    if why.code != "quorum_lost":  # otherwise it is pending again
                         raise
                 approval = asked
         except ApprovalRequired:
             raise
         except (Refused, Unreachable) as why:
-            if isinstance(why, Refused) and why.status == 410:  # used or over: another intent asks anew
+            if isinstance(why, Refused) and why.status == 410:  # used or expired: another intent asks again
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision of people: {why}") from why
         entry.status = "denied"
@@ -234,7 +234,7 @@ class Guarding:
         raise ApprovalDenied(approval, stored.decision)
 
     def _again(self, signer: Signer, entry: Entry, o: Options) -> Operation[bool]:
-        """Answer for an act that was begun before. Return whether it is done."""
+        """Handle an act that began before. Return whether it is done."""
         if entry.stage == BEGUN and o.idempotent:
             entry.stage = DECIDING
             return False
@@ -242,7 +242,7 @@ class Guarding:
             _end_unknown(signer, entry, o)
             try:
                 yield Disk(_storing(self.journal, entry))
-            except OSError as why:  # it is not told, because the next call would tell it by another event
+            except OSError as why:  # not stated, because the next call would state it by another event
                 raise OutcomeUnknown(f"{_UNKNOWN}. The journal can't be written: {_reason(why)}") from why
         if not entry.told:
             yield Disk(lambda: self.tell(entry))
@@ -253,7 +253,7 @@ class Guarding:
         return True
 
     def tell(self, entry: Entry) -> None:
-        """Give the result of an act to the queue. The journal keeps it until the service has it."""
+        """Queue the result of an act. The journal keeps it until the service has stored it."""
 
         def told() -> None:
             entry.told = True
@@ -262,7 +262,7 @@ class Guarding:
                     self.journal.store(entry)
                 else:
                     self.journal.remove(entry.key)
-            except OSError:  # the result is told once more after a restart, and answered as a replay
+            except OSError:  # the result is sent once more after a restart, and the answer is a replay
                 return
 
         try:
@@ -271,9 +271,9 @@ class Guarding:
             warn(f"the result of an act is not queued, and resume() after the next start states it: {why}")
 
     def resume(self) -> int:
-        """Tell the results that the service does not have yet, and note interrupted acts as unknown.
+        """Send the results that the service does not have yet, and state interrupted acts as unknown.
 
-        Call it after a restart, before any act. Return how many results were told.
+        Call it after a restart, before any act. Return the number of results sent.
         """
         signer, count = self.settings.require_signer(), 0
         for entry in self.journal.entries():

@@ -1,4 +1,4 @@
-"""What a guarded act states: its intent before, and its result after."""
+"""The events of a guarded act: its intent before, and its result after."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OWN = ("phase", "call_id", "salt", "input_digest")
 class Options:
     """How acts of one tool are guarded.
 
-    action_kind: of the intent. wait: seconds to wait for people, None for as long as it takes, 0 for not at all.
-    digest: arguments go as payload.input_digest with the members named in shown. record_output: the result event has
-    the output itself, beside its digest. idempotent: an act that was interrupted may run again. on_ask is called with
-    an approval that is waited for. attempts: how often the intent is sent.
+    action_kind: of the intent. wait: maximum seconds to wait for approval, None for no maximum, 0 not to wait.
+    digest: the arguments are sent as payload.input_digest with the members named in shown. record_output: the result
+    event contains the output in addition to its digest. idempotent: an interrupted act may run again. on_ask is called
+    with an approval that the act waits for. attempts: how often the intent is sent.
     """
 
     action_kind: str = "tool_call"
@@ -47,7 +47,7 @@ class Options:
 class Permit:
     """The permission of an act: the intent's event.
 
-    grant is the signed note of an approval, and approved the payload that it is for; both are "" for none.
+    grant is the signed note of an approval, and approved the payload that it is for; both are "" without approval.
     """
 
     event_id: str
@@ -58,7 +58,7 @@ class Permit:
 
 
 def digest_of(tool: str, trace: str | None, payload: Mapping[str, Any], convert: Convert | None) -> str:
-    """Return the digest of all that a key must not be used again for."""
+    """Return the digest of everything that a key must not be reused for."""
     text = canonical_bytes([tool, trace, dict(payload)], convert)
     return hashlib.sha256(text).hexdigest()
 
@@ -130,7 +130,7 @@ def _nonce_of(grant: str) -> str:
 
 
 def plain(output: Any, convert: Convert | None) -> Any:
-    """Return an output as JSON, None where it has no such form: the act is done, so its output is no error."""
+    """Return an output as JSON, or None if it has no such form: the act is done, so its output is not an error."""
     try:
         canonical_bytes(output)
         return output
@@ -145,5 +145,5 @@ def plain(output: Any, convert: Convert | None) -> Any:
 
 
 def known(output: Any, plain: Any) -> bool:
-    """Tell whether an output has a JSON form."""
+    """Return whether an output has a JSON form."""
     return plain is not None or output is None

@@ -1,8 +1,8 @@
-"""The journal of guarded acts: what was begun and how it ended, so that no act runs twice.
+"""The journal of guarded acts: which acts began and how they ended, so that no act runs twice.
 
-A journal in a folder has one file for each act, replaced durably (file and folder are synced) before the next step
-begins. It holds arguments and results, so the folder has mode 0700. A journal in memory forgets at the end of the
-process: it is for acts without a key. One process has a folder at a time.
+A journal in a folder has one file per act, which is replaced durably (file and folder are synced) before the next step
+begins. It contains arguments and results, so the folder has mode 0700. A journal in memory is lost when the process
+ends: it is for acts without a key. Only one process at a time can use a folder.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _TEMPORARY = ".new"
 
 @dataclass
 class Entry:
-    """One act. envelope is the intent as it was signed, and result is the event of its end.
+    """One act. envelope is the signed intent, and result is the event of its end.
 
-    told says that the service has the result. kept is false for an act without a key of its own,
-    which is forgotten then.
+    told means that the service has stored the result. kept is false for an act without its own key,
+    which is then forgotten.
     """
 
     key: str
@@ -51,12 +51,12 @@ class Entry:
 
 
 class Journal:
-    """Entries by key. keep is the time in seconds for which an ended act is remembered, from its end."""
+    """Entries by key. keep is how long an ended act is remembered, in seconds."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, keep: float = 7 * 86400.0) -> None:
-        """Open the journal in a folder, which is made where it is missing, or one in memory.
+        """Open the journal in a folder, which is created if missing, or one in memory.
 
-        Errors are NotAsked while another process has it, and those of the file system.
+        Errors are NotAsked while another process uses it, and those of the file system.
         """
         self._folder = None if folder is None else pathlib.Path(folder)
         self._memory: dict[str, Entry] = {}
@@ -82,19 +82,19 @@ class Journal:
                 self.remove(entry.key)
 
     def begin(self, key: str) -> None:
-        """Take a key for one act at a time. Errors are NotAsked while another call has it."""
+        """Lock a key for one act. The error is NotAsked while another call holds it."""
         with self._lock:
             if key in self._busy:
                 raise NotAsked("an act of this key is under way")
             self._busy.add(key)
 
     def leave(self, key: str) -> None:
-        """Give a key back."""
+        """Unlock a key."""
         with self._lock:
             self._busy.discard(key)
 
     def load(self, key: str) -> Entry | None:
-        """Return the entry of a key, None for none. Errors are NotAsked for a damaged one."""
+        """Return the entry of a key, or None. The error is NotAsked if it is damaged."""
         if self._folder is None:
             return self._memory.get(key)
         try:
@@ -104,7 +104,7 @@ class Journal:
         return _read(text)
 
     def store(self, entry: Entry) -> None:
-        """Write an entry durably. Errors are those of the file system; the older entry stays then."""
+        """Write an entry durably. Errors are those of the file system; the older entry then remains."""
         if self._folder is None:
             self._memory[entry.key] = entry
             return
@@ -114,7 +114,7 @@ class Journal:
             _write_synced(new, json.dumps(asdict(entry)).encode())
             os.replace(new, name)
         except OSError:
-            new.unlink(missing_ok=True)  # else it keeps room that the disk lacks
+            new.unlink(missing_ok=True)  # otherwise it keeps space that the disk lacks
             raise
         sync_folder(self._folder)
 
@@ -136,7 +136,7 @@ class Journal:
         return folder / (hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest() + ".json")
 
     def close(self) -> None:
-        """Let other processes have the folder."""
+        """Release the folder for other processes."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

@@ -1,8 +1,8 @@
-"""Numbers of JSON: IEEE doubles, written as RFC 8785 demands, and never changed silently.
+"""Numbers of JSON: IEEE doubles, written as RFC 8785 requires, and never changed silently.
 
 - An integer literal (no fraction, no exponent) has the value of its canonical form.
-- Any other literal has at most 17 significant digits, leading and trailing zeros not counted.
-- No literal becomes infinite, and none but zero becomes zero.
+- Any other literal has at most 17 significant digits, not counting leading and trailing zeros.
+- No literal becomes infinite, and only zero becomes zero.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _shortest(value: float) -> tuple[str, str, int]:
 
 
 def read_literal(text: str) -> int | float | str:
-    """Return the value of a number literal, or the reason against it as a text.
+    """Return the value of a number literal, or the reason for rejecting it as a text.
 
     An integer is an int up to MAX_INTEGER and a float beyond, so that both have one canonical form.
     """

@@ -1,9 +1,9 @@
-"""Events that wait to be sent: a bounded queue, in memory or in a file.
+"""Pending events: a bounded queue, in memory or in a file.
 
-- The queue is told as full by Overflow. An event that was put is sent, or is told to its waiter, or stays.
-- Whatever fails, finish tells each waiter of a batch, and kept events without an outcome go back to the front.
+- A full queue raises Overflow. An event that was put is sent, or its waiter is notified, or it stays.
+- Whatever fails, finish notifies each waiter of a batch, and kept events without an outcome return to the front.
 - After shut nothing is added, and after give_up nobody waits.
-- Nothing here connects. Safe for several threads. put, record and close may wait for a disk; nothing else waits.
+- Nothing here connects. It is thread-safe. put, record and close may wait for a disk; nothing else waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .queuefile import QueueFile
 from .signer import Signed, Unsigned
 
 MAX_QUEUED = 10_000
-"""Events that wait, unless the caller says otherwise."""
+"""The default maximum number of pending events."""
 
 
 class Outbox:
@@ -36,22 +36,22 @@ class Outbox:
         self._refused: list[tuple[Signed, Refused]] = []
 
     def __len__(self) -> int:
-        """Return how many events wait or are out."""
+        """Return how many events are pending or in flight."""
         return self._count
 
     @property
     def waiting(self) -> int:
-        """How many events wait that are not out."""
+        """The number of pending events that are not in flight."""
         return len(self._waiting)
 
     @property
     def fresh(self) -> int:
-        """How many of those no take has looked at."""
+        """The number of those that no take has considered."""
         return self._fresh
 
     @property
     def requests(self) -> int:
-        """How many batches are out."""
+        """The number of batches in flight."""
         return len(self._out)
 
     @property
@@ -60,7 +60,7 @@ class Outbox:
         return self._file is not None
 
     def put(self, events: Sequence[Signed], done: Done | None = None) -> None:
-        """Add kept events, all or none. With a file they are on disk afterwards.
+        """Add kept events, all or none. If there is a file, they are on disk afterwards.
 
         Errors are Overflow, NotAsked after shut, and NotWritten.
         """
@@ -81,7 +81,7 @@ class Outbox:
                 self._add(items)
 
     def put_waited(self, events: Sequence[Signed | Unsigned], dones: Sequence[Done]) -> None:
-        """Add events whose sender waits, all or none. The file does not get them. Errors are Overflow and NotAsked."""
+        """Add events whose sender waits, all or none, but not to the file. Errors are Overflow and NotAsked."""
         in_line = len(events) > 1
         self._put([Item(event, False, in_line, done) for event, done in zip(events, dones, strict=True)])
 
@@ -102,7 +102,7 @@ class Outbox:
         self._fresh += len(items)
 
     def take(self) -> Batch | None:
-        """Return what may go as the next request, None for nothing. It is out until finish is called."""
+        """Return the events of the next request, or None. They are in flight until finish is called."""
         with self._lock:
             batch, left = take_batch(self._waiting, self._out)
             self._fresh = len(self._waiting) - left
@@ -112,7 +112,7 @@ class Outbox:
             return batch
 
     def record(self, batch: Batch) -> None:
-        """Note the kept events of a batch whose outcome stands, in the journal of acts and in the queue's file."""
+        """Record the kept events of a batch with a final outcome, in the journal of acts and in the queue's file."""
         for item, outcome in batch.ended:
             item.tell(outcome)
         if self._file is None:
@@ -122,12 +122,12 @@ class Outbox:
         with self._disk:
             try:
                 self._file.remove(ended, refused)
-            except OSError:  # they are sent once more after a restart, and answered as replays
+            except OSError:  # they are sent once more after a restart, and the answers are replays
                 return
 
     def finish(self, batch: Batch) -> bool:
-        """End a batch, and return whether events have to be sent again. They go back to the front."""
-        again = batch.kept()  # after a fault all are sent again, and those that are stored get replays as answers
+        """End a batch, and return whether events must be retried. They return to the front."""
+        again = batch.kept()  # after an exception all are retried, and the answers for stored ones are replays
         try:
             again = batch.undecided()
             return bool(again)
@@ -140,7 +140,7 @@ class Outbox:
             batch.abandon("the client failed before it knew the outcome, so the event may be stored")
 
     def take_refused(self) -> list[tuple[Signed, Refused]]:
-        """Return the kept events that were refused for good, and forget them."""
+        """Return the kept events that the service refused finally, and remove them."""
         with self._lock:
             refused, self._refused = self._refused, []
         return refused
@@ -151,7 +151,7 @@ class Outbox:
             self._shut = True
 
     def give_up(self, why: str = "the client is closed") -> None:
-        """Tell all whose events wait that nothing is sent any more. Kept events stay in the queue."""
+        """Notify all waiters that nothing is sent any longer. Kept events stay in the queue."""
         with self._lock:
             left = [item for item in self._waiting if not item.kept]
             self._waiting = deque(item for item in self._waiting if item.kept)

@@ -1,7 +1,7 @@
-"""The fast path of canonical JSON: values that the encoder of json, written in C, puts into canonical form by itself.
+"""The fast path of canonical JSON: values that the C encoder of json already writes in canonical form.
 
-- A text comes for a value only if it is the value's canonical form. For all other values, also refused ones, there is
-  none, and the strict path (module canonical) writes or refuses them.
+- It returns a text only if that is the value's canonical form. For all other values, including invalid ones, it returns
+  none, and the strict path (module canonical) writes or rejects them.
 - Plain are dict with ASCII names, list, str, bool, int up to 2^53, None, and floats that repr writes as RFC 8785 does:
   those with a fraction, from 0.0001 to 10^16. Subclasses are not plain.
 """
@@ -21,7 +21,7 @@ encode_plain = json.JSONEncoder(
 
 
 def plain_text(value: Any, levels: int) -> str | None:
-    """Return the canonical form of a plain value of at most so many levels, None for another value."""
+    """Return the canonical form of a plain value with at most the given number of levels, or None."""
     if not _is_plain(value, levels):
         return None
     text = encode_plain(value)
@@ -29,7 +29,7 @@ def plain_text(value: Any, levels: int) -> str | None:
 
 
 def has_surrogate(text: str) -> bool:
-    """Tell whether a text has half of a surrogate pair, which no UTF-8 can hold."""
+    """Return whether a text has half of a surrogate pair, which UTF-8 cannot represent."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -38,7 +38,7 @@ def has_surrogate(text: str) -> bool:
 
 
 def _is_plain(value: Any, levels: int) -> bool:
-    """Tell whether a value has plain parts only. Half surrogates are not looked for."""
+    """Return whether a value has only plain parts. It does not search for lone surrogates."""
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return True

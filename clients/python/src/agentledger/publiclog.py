@@ -1,4 +1,4 @@
-"""The public log of an organization. All that is returned is checked under a key that the caller pinned."""
+"""The public log of an organization. Everything that is returned was checked under a key that the caller pinned."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Log:
-    """Names one log: the organization's slug, and the known keys: the pinned one, and those that follow accepted."""
+    """One log: the organization's slug, and the known keys: the pinned one, and those that follow accepted."""
 
     slug: str
     known: tuple[LogKey, ...]
@@ -48,7 +48,7 @@ class Log:
         return Trust(keys, tuple(k for k in self.known if k.to_size is not None))
 
     def signer(self, note: object) -> VerifierKey:
-        """Return the known key that counts for a checkpoint, or the newest one."""
+        """Return the known key that counts for a checkpoint, or the latest one."""
         try:
             key = find_signer(self.known, parse_note(note)) if isinstance(note, (str, bytes)) else None
         except Flaw:
@@ -72,7 +72,7 @@ def head(s: Settings, log: Log) -> Operation[Head]:
 
 
 def checkpoint(s: Settings, log: Log) -> Operation[Head]:
-    """Fetch the newest checkpoint. Errors are Unproved, and those of fetch."""
+    """Fetch the latest checkpoint. Errors are Unproved, and those of fetch."""
     answer = yield from fetch(public_request(s, log.path("transparency/checkpoint")), s.retry)
     try:
         opened = open_pinned(answer.body, log.signer(answer.body))
@@ -83,7 +83,7 @@ def checkpoint(s: Settings, log: Log) -> Operation[Head]:
 
 @dataclass(frozen=True)
 class Followed:
-    """What follow has found. memory is plain JSON for the next visit, and new_keys the keys that this visit accepted."""
+    """The result of follow. memory is plain JSON for the next visit, and new_keys the keys that this visit accepted."""
 
     memory: dict[str, Any]
     head: Head
@@ -93,7 +93,7 @@ class Followed:
 def follow(s: Settings, log: Log, memory: Mapping[str, Any]) -> Operation[tuple[Followed, Log]]:
     """Fetch the head and check that it extends the tree of a memory, under keys that the log stated under known ones.
 
-    log has the pinned keys alone; the result has all. Errors are Unproved, and those of fetch.
+    log has only the pinned keys; the result has all keys. Errors are Unproved, and those of fetch.
     """
     try:
         kept, accepted, known = _recall(log, memory)
@@ -139,7 +139,7 @@ def _find_statements(s: Settings, log: Log, note: Note, known: tuple[LogKey, ...
                 path = log.path(f"transparency/keys/{key_id}")
                 text = (yield from fetch(public_request(s, path), s.retry)).body
             except LedgerError:
-                text = None  # nothing states this key
+                text = None  # no event states this key
             key_id = finder.send(text)
     except StopIteration as done:
         found: Found = done.value
@@ -147,7 +147,7 @@ def _find_statements(s: Settings, log: Log, note: Note, known: tuple[LogKey, ...
 
 
 def _check_one_history(s: Settings, log: Log, trees: list[Checkpoint]) -> Operation[None]:
-    """Check that each of several trees extends all smaller ones, and that the last one is the largest."""
+    """Check that each tree extends all smaller ones, and that the last one is the largest."""
     newest, ordered = trees[-1], sorted(trees, key=lambda tree: tree.size)
     if ordered[-1].size > newest.size:
         larger = ordered[-1].size
@@ -182,7 +182,7 @@ def inclusion(s: Settings, log: Log, index: int, leaf: bytes, at: Checkpoint) ->
 
 
 def consistency(s: Settings, log: Log, old: Checkpoint, new: Checkpoint) -> Operation[list[bytes]]:
-    """Fetch the proof that a tree extends an older one. Errors are Unproved: evidence of a fork, or of a fault."""
+    """Fetch the proof that a tree extends an older one. Unproved is evidence of a fork, or of a broken service."""
     path = log.path(f"transparency/consistency?from={old.size}&to={new.size}")
     v = read_object((yield from fetch(public_request(s, path), s.retry)).body)
     hashes = _hashes(v, "from", "to")
@@ -194,9 +194,9 @@ def consistency(s: Settings, log: Log, old: Checkpoint, new: Checkpoint) -> Oper
 
 
 def bundle(s: Settings, log: Log, event_id: str, trust: Trust) -> Operation[BundleResult]:
-    """Fetch and check the bundle of an event. The result says whether it is proved. It may be of the wrong event:
+    """Fetch and check the bundle of an event. The result states whether it is proved.
 
-    then the error is Unproved.
+    If the service sends the bundle of another event, the error is Unproved.
     """
     path = log.path(f"verify/{quote(event_id, safe='')}")
     answer = yield from fetch(public_request(s, path), s.retry)

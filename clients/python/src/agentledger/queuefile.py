@@ -1,7 +1,7 @@
-"""A queue of signed events in a file, so that a crash loses none. One process has it at a time.
+"""A queue of signed events in a file, so that a crash loses none. Only one process at a time can use it.
 
 Lines are JSON: {"event": text} for an event that was put, {"done": event_id} for one that is stored or refused.
-Each append is synced before it returns. A line that a crash cut short is dropped at the next start: its event was
+Each append is synced before it returns. A line that a crash cut off is dropped at the next start: its event was
 never acknowledged to the caller. Refused events are kept in a second file, NAME.refused.
 """
 
@@ -24,7 +24,7 @@ class QueueFile:
     """An append-only file of events and of their ends."""
 
     def __init__(self, name: str | os.PathLike[str]) -> None:
-        """Open or make the file. Errors are NotAsked while another process has it, and those of the file system."""
+        """Open or create the file. Errors are NotAsked while another process uses it, and those of the file system."""
         self._path = pathlib.Path(name)
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
@@ -38,7 +38,7 @@ class QueueFile:
         self._size = self._load()
 
     def waiting(self) -> list[Signed]:
-        """Return the events that wait, oldest first."""
+        """Return the pending events, oldest first."""
         return list(self._waiting.values())
 
     def _load(self) -> int:
@@ -58,7 +58,7 @@ class QueueFile:
         return size
 
     def append(self, events: Sequence[Signed]) -> None:
-        """Write events durably. Errors are NotWritten; the events are not in the queue then."""
+        """Write events durably. After the error NotWritten the events are not in the queue."""
         try:
             self._write_or_clear([{"event": event.text.decode()} for event in events])
         except OSError as why:
@@ -67,7 +67,7 @@ class QueueFile:
         self._waiting.update({event.event_id: event for event in events})
 
     def remove(self, events: Iterable[Signed], refused: Iterable[Signed]) -> None:
-        """Note events that are stored or refused. Refused ones are kept in the second file first.
+        """Record events that are stored or refused. Refused ones are first kept in the second file.
 
         An event may come twice, because a result that the file kept is queued again after a restart.
         """
@@ -88,7 +88,7 @@ class QueueFile:
         self._told.update(event.event_id for event in refused)
 
     def _write_or_clear(self, lines: list[dict[str, Any]]) -> None:
-        """Write lines. Where they do not fit, and nothing waits, what the file holds is not needed any more."""
+        """Write lines. If the disk is full and nothing is pending, the content of the file is no longer needed."""
         try:
             self._write(lines)
         except OSError:
@@ -112,7 +112,7 @@ class QueueFile:
         self._size += len(text)
 
     def close(self) -> None:
-        """Close the file and let other processes have it."""
+        """Close the file and release it for other processes."""
         os.close(self._file)
 
 

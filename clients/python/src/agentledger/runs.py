@@ -1,4 +1,4 @@
-"""Runs of tools that hold no key: the service signs their steps (docs/workflows.md)."""
+"""Runs of tools without a key: the service signs their steps (docs/workflows.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNS = "/v1/ingest/workflows/runs"
 
 @dataclass(frozen=True)
 class Run:
-    """A run at the service. resumed says that it was there before."""
+    """A run at the service. resumed means that it existed before."""
 
     run_id: str
     trace_id: str
@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Step:
-    """The service's answer to a step, which is in the ledger. A tool goes on only if may_go_on."""
+    """The service's answer to a step, which is in the ledger. A tool proceeds only if may_go_on is true."""
 
     decision: str
     policy_id: str
@@ -42,7 +42,7 @@ class Step:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether the policy allows the step, or people have and the step consumed their approval."""
+        """Whether the policy allows the step, or the step consumed an approval."""
         consumed = self.approval is not None and self.approval.get("status") == "consumed"
         return self.decision == "allow" or self.decision == "allow_with_obligation" and consumed
 
@@ -50,7 +50,7 @@ class Step:
 def start(
     s: Settings, workflow: str, external_run_id: str | None, more: Mapping[str, Any], c: Convert | None
 ) -> Operation[Run]:
-    """Start a run, or find the one of the same external_run_id."""
+    """Start a run, or find the one with the same external_run_id."""
     named = more.get("workflow", {"name": workflow})
     members = {**more, "workflow": named, "external_run_id": external_run_id or new_id("run")}
     answer = yield from fetch(ingest_request(s, "POST", RUNS, canonical_bytes(members, c)), s.retry)
@@ -63,7 +63,7 @@ def start(
 
 
 def step(s: Settings, run_id: str, steps: Sequence[Mapping[str, Any]], c: Convert | None) -> Operation[list[Step]]:
-    """Report steps, at most 50: all of them are stored or none. A step has step_key and status at least."""
+    """Report at most 50 steps: either all are stored or none. A step has at least step_key and status."""
     body = canonical_bytes([dict(x) for x in steps], c)
     answer = yield from fetch(ingest_request(s, "POST", f"{_path(run_id)}/steps", body), s.retry)
     values = read_value(answer.body)

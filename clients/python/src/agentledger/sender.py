@@ -1,4 +1,4 @@
-"""Threads that send what waits: while a request is out events gather, and they go as the next one."""
+"""Threads that send pending events: events that arrive while a request is in flight form the next batch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .wire.blocking import Transport
 
 
 STILL = 3
-"""How often other threads may run without putting an event before a request goes."""
+"""How often other threads may run without putting an event before a request starts."""
 
 
 class _Waiter:
-    """Waits for the outcomes of events, which come in their order. A bare lock costs less than a future."""
+    """Waits for the outcomes of events, which arrive in order. A bare lock costs less than a future."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -41,7 +41,7 @@ class _Waiter:
 class Sender:
     """Sends the events of one client. Each thread makes one request at a time; the first event starts the first thread.
 
-    A thread that a fault ended is replaced.
+    A thread that ended with an exception is replaced.
     """
 
     def __init__(self, delivery: Delivery, transport: Transport) -> None:
@@ -64,7 +64,7 @@ class Sender:
         self._wake()
 
     def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
-        """Send events and wait for their outcomes, in their order. Errors are Overflow, Unreachable without threads."""
+        """Send events and wait for their outcomes, in order. Errors are Overflow, and Unreachable without threads."""
         waiter = _Waiter(len(events))
         self._start()
         self._outbox.put_waited(events, [waiter.add] * len(events))
@@ -72,7 +72,7 @@ class Sender:
         return waiter.wait()
 
     def _start(self) -> None:
-        """Have a thread before anything is put. Errors are Unreachable."""
+        """Ensure that there is a thread before anything is put. Errors are Unreachable."""
         if self._threads:
             return
         with self._lock:
@@ -89,19 +89,19 @@ class Sender:
             raise Unreachable(f"nothing can be sent: {why}") from None
 
     def _wake(self) -> None:
-        if self._delivery.is_due():  # else a thread looks for more when its request is over
+        if self._delivery.is_due():  # otherwise a thread checks for more when its request has ended
             with self._lock:
                 self._summon()
 
     def _summon(self) -> None:
-        """Have one more thread look for events, if there may be one."""
+        """Let one more thread check for events, if another one is allowed."""
         if self._idle:
             self._due.notify()
         elif len(self._threads) < MAX_REQUESTS:
             try:
                 self._add_thread()
             except Unreachable as why:
-                if not self._threads:  # else the others do its work
+                if not self._threads:  # otherwise the others do its work
                     self._outbox.give_up(str(why))
 
     def _run(self) -> None:
@@ -131,7 +131,7 @@ class Sender:
                     self._settled.notify_all()
 
     def _next(self) -> Batch | None:
-        """Return the next batch, None when nothing is sent any more."""
+        """Return the next batch, or None if nothing is sent any longer."""
         with self._lock:
             self._idle += 1
             try:
@@ -147,9 +147,9 @@ class Sender:
                 self._idle -= 1
 
     def _gather(self) -> None:
-        """Let the callers whom the last answers set free put their next events, so that these go together.
+        """Let the callers that the last answers released put their next events, so that these are sent together.
 
-        Nobody waits for a time: it ends when as many events wait, or when other threads have run and put none.
+        It does not wait for a time: it ends when as many events are pending, or when other threads ran and put none.
         """
         most, seen, still = self._told, self._outbox.waiting, 0
         if seen >= most:
@@ -165,7 +165,7 @@ class Sender:
             self._lock.acquire()
 
     def _leave(self) -> None:
-        """End this thread. After a fault another one goes on; the last one closes the queue."""
+        """End this thread. After an exception another one continues; the last one closes the queue."""
         with self._lock:
             self._threads.discard(threading.current_thread())
             self._due.notify_all()
@@ -183,9 +183,9 @@ class Sender:
             self._outbox.close()
 
     def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
-        """Wait until nothing waits, at most so many seconds. Return the queued events that were refused for good.
+        """Wait at most the given seconds until nothing is pending. Return the queued events that were refused finally.
 
-        Errors are Unreachable when the time is over. The events stay in the queue then.
+        The error is Unreachable if the time expires. The events then stay in the queue.
         """
         end = time.monotonic() + deadline
         with self._lock:
@@ -197,7 +197,7 @@ class Sender:
         return self._outbox.take_refused()
 
     def close(self, deadline: float) -> list[tuple[Signed, Refused]]:
-        """Flush, then stop. Errors are those of flush; the threads end also then."""
+        """Flush, then stop. Errors are those of flush; the threads end nevertheless."""
         try:
             return self.flush(deadline)
         finally:
@@ -206,6 +206,6 @@ class Sender:
                 self._due.notify_all()
                 threads = list(self._threads)
             for thread in threads:
-                thread.join(1.0)  # it may be in a request, and ends by itself then
+                thread.join(1.0)  # it may be in a request, and then ends automatically
             if not threads:
                 self._outbox.close()

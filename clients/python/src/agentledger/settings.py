@@ -16,14 +16,14 @@ from .errors import NotAsked
 from .signer import Signer
 
 SERVICE_VERSION = "2026-05-18"
-"""The API version that this package is written for."""
+"""The API version that this package implements."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """When a request is tried again. Pauses are random, between half of the back-off and all of it.
+    """How requests are retried. Pauses are random, between half of the back-off and the whole back-off.
 
-    A longer Retry-After of the service counts instead. base and most are seconds.
+    A longer Retry-After of the service takes precedence. base and most are seconds.
     """
 
     attempts: int = 8
@@ -33,7 +33,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Address:
-    """Where the service is."""
+    """The address of the service."""
 
     scheme: str
     host: str
@@ -50,7 +50,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings. The token is in no text of it."""
+    """Checked settings. No text form contains the token."""
 
     address: Address
     token: str = field(repr=False)
@@ -61,7 +61,7 @@ class Settings:
     retry: Retry
 
     def require_signer(self) -> Signer:
-        """Return the signer. Errors are NotAsked without one."""
+        """Return the signer. The error is NotAsked if there is none."""
         if self.signer is None:
             raise NotAsked("no signing key: set agent, key_id and key (APS_AGENT, APS_KEY_ID, APS_KEY_FILE)")
         return self.signer
@@ -80,7 +80,7 @@ def read_settings(
     convert: Convert | None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings of arguments, and of the environment for those that are None. Errors are NotAsked."""
+    """Return the settings from arguments, and from the environment for those that are None. Errors are NotAsked."""
     env = os.environ if environment is None else environment
     token = token if token is not None else env.get("APS_TOKEN", "")
     org = org if org is not None else env.get("APS_ORG", "")
@@ -98,7 +98,7 @@ def read_settings(
 
 
 def parse_address(url: str) -> Address:
-    """Read the address of a service. Errors are NotAsked."""
+    """Parse the address of a service. Errors are NotAsked."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
@@ -112,7 +112,7 @@ def parse_address(url: str) -> Address:
 
 
 def _trim_line_end(text: str) -> str:
-    """Return text without one trailing LF or CRLF, which files and variables filled from files often have."""
+    """Return text without one trailing LF or CRLF, which files, and variables filled from files, often have."""
     return text[:-1].removesuffix("\r") if text.endswith("\n") else text
 
 

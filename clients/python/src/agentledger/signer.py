@@ -1,4 +1,4 @@
-"""Signs the events of one agent with one Ed25519 key. No method, text or error shows the private key."""
+"""Signs the events of one agent with one Ed25519 key. No method, text or error reveals the private key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .verify.documents import event_digest
 from .verify.encoding import base64_bytes
 
 MAX_ENVELOPE = 256 << 10
-"""Bytes of the largest envelope that the service takes unless its operator set another bound."""
+"""Default maximum size in bytes of an envelope that the service accepts."""
 
 _TEXT = b'%s"sig_alg":"ed25519",%s"sig_value_b64":"%s",%s'
 _SIGNATURE_SIZE = len(_TEXT % (b"", b"", b"", b"")) + 88
@@ -32,7 +32,7 @@ Event = Mapping[str, Any] | str | bytes
 
 @dataclass(frozen=True)
 class Signed:
-    """A signed event: its canonical text, which is sent and stored, and its names."""
+    """A signed event: its canonical text, which is sent and stored, and its identifiers."""
 
     text: bytes
     event_id: str
@@ -44,12 +44,12 @@ class Signed:
 
 
 class Unsigned:
-    """A checked event without its signature. size is that of the signed text in bytes."""
+    """A checked event without its signature. size is the size of the signed text in bytes."""
 
     __slots__ = ("_signer", "_parts", "event_id", "trace_id", "size")
 
     def __init__(self, signer: Signer, parts: tuple[bytes, bytes, bytes], event_id: str, trace_id: str) -> None:
-        """parts are the canonical form, cut where the two members of the signature go."""
+        """parts are the canonical form, split where the two members of the signature are inserted."""
         self._signer = signer
         self._parts = parts
         self.event_id = event_id
@@ -65,10 +65,10 @@ class Unsigned:
 
 
 class Signer:
-    """Completes and signs events of one agent. Safe for several threads."""
+    """Completes and signs events of one agent. It is thread-safe."""
 
     def __init__(self, org: str, agent: str, key_id: str, key: str | bytes, convert: Convert | None = None) -> None:
-        """key is the 32-byte Ed25519 seed, as bytes or in base64. convert is for values that JSON does not have.
+        """key is the 32-byte Ed25519 seed, as bytes or in base64. convert is for values without a JSON form.
 
         Errors are NotAsked for a malformed name or key.
         """
@@ -96,9 +96,9 @@ class Signer:
         return self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
     def complete(self, event: Event) -> dict[str, Any]:
-        """Return the event with the members that it lacks: ids, time, salt, and those of the agent.
+        """Return the event with the members that it lacks: IDs, time, salt, and those of the agent.
 
-        Given members stay as they are. Completing twice makes two events. Errors are Malformed.
+        Given members are kept. Completing twice creates two events. Errors are Malformed.
         """
         return {**self._defaults(), **self._given(event)}
 
@@ -113,7 +113,7 @@ class Signer:
         return given
 
     def _defaults(self) -> dict[str, Any]:
-        random = secrets.token_bytes(48)  # at once, because each call asks the system
+        random = secrets.token_bytes(48)  # all at once, because each call is a system call
         return {
             "schema_version": 1,
             "organization_id": self.org,
@@ -134,7 +134,7 @@ class Signer:
         return self.prepare(event).sign()
 
     def prepare(self, event: Event) -> Unsigned:
-        """Complete and check an event, to be signed later, also by another thread. Errors are those of sign."""
+        """Complete and check an event, to be signed later, possibly by another thread. Errors are those of sign."""
         given = self._given(event)
         if "sig_alg" in given or "sig_value_b64" in given:
             raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
@@ -161,7 +161,7 @@ class Signer:
 
 
 def read_signed(text: bytes) -> Signed:
-    """Return the names of an event that was signed before. Errors are Malformed."""
+    """Return the identifiers of an event that was signed before. Errors are Malformed."""
     members = parse_object(text)
     if not isinstance(members.get("sig_value_b64"), str):
         raise Malformed("the event is not signed")
@@ -177,14 +177,14 @@ def new_id(prefix: str) -> str:
 
 
 def now() -> str:
-    """Return the time now as events have it, in UTC with milliseconds."""
+    """Return the current time in the form of events, in UTC with milliseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def _plain_parts(members: dict[str, Any]) -> tuple[bytes, bytes, bytes] | None:
-    """Return the canonical form in the three parts between which the two members of the signature go.
+    """Return the canonical form in the three parts between which the two members of the signature are inserted.
 
-    None is for members that are not plain, or lie between those two. trace_id is behind both.
+    Return None if members are not plain, or sort between those two. trace_id sorts after both.
     """
     text = plain_text(members, MAX_DEPTH)
     if text is None:

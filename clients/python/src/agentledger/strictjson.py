@@ -1,4 +1,4 @@
-"""Strict JSON texts: one value, UTF-8, no member twice, no lone surrogate, at most 64 levels, exact numbers.
+"""Strict JSON texts: one value, UTF-8, no duplicate member, no lone surrogate, at most 64 levels, exact numbers.
 
 These are the rules of the service and of the verifier (docs/verification.md, JSON).
 """
@@ -15,7 +15,7 @@ from .plainjson import has_surrogate
 
 
 class _Flaw:
-    """Stands for a value that is refused, until its place is known."""
+    """Represents a rejected value until its place is known."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -24,7 +24,7 @@ class _Flaw:
 def parse(text: str | bytes, depth: int = MAX_DEPTH) -> Any:
     """Return the value of a strict JSON text. Errors are Malformed with the place as a JSON pointer.
 
-    Integers up to 2^53 are int, also where they are spelled 4.0 or 4e0; all other numbers are float.
+    Integers up to 2^53 are int, even if they are spelled 4.0 or 4e0; all other numbers are float.
     """
     if isinstance(text, bytes):
         try:

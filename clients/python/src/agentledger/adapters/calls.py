@@ -1,4 +1,4 @@
-"""What the adapters have in common: names of tools, and words for the model."""
+"""Code shared by the adapters: names of tools, and messages for the model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NameTool = Callable[[str], str]
 
 
 def same_name(name: str) -> str:
-    """Return the framework's name of a tool as it is."""
+    """Return the framework's name of a tool unchanged."""
     return name
 
 
 def refusal_words(why: LedgerError) -> str:
-    """Return what the model is told of a call that did not run. It has the policy's reason and people's words."""
+    """Return the message to the model about a call that did not run: the policy's reason and the approvers' comment."""
     return f"The call was not made: {why}"
 
 
@@ -36,5 +36,5 @@ def read_arguments(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def output_text(output: Any) -> Any:
-    """Return a tool's output for the ledger: JSON values as they are, all else as text."""
+    """Return a tool's output for the ledger: JSON values unchanged, everything else as text."""
     return output if isinstance(output, (str, int, float, bool, dict, list, type(None))) else str(output)

@@ -7,8 +7,8 @@ call by returning False; a hook after it gets tool_result too. Tested against a 
     crew.kickoff()
     unregister()
 
-CrewAI tells the model only that a hook blocked the call; on_refused gets the reason. Register this hook last: a hook
-behind it could still block a call that the ledger has begun, or change its input.
+CrewAI only tells the model that a hook blocked the call; on_refused gets the reason. Register this hook last: a later
+hook could still block a call that the ledger has begun, or change its input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def guard_tools(
     options: Options = Options(),
     on_refused: Callable[[str, LedgerError], None] | None = None,
 ) -> Callable[[], None]:
-    """Register the hooks, and return a function that takes them away. on_refused gets the tool and the reason."""
+    """Register the hooks, and return a function that removes them. on_refused gets the tool and the reason."""
     from crewai import hooks
 
     under_way = UnderWay()
@@ -62,19 +62,19 @@ def guard_tools(
 
 
 class UnderWay:
-    """Calls between their two hooks. CrewAI names no call, so a call is found by its input object, or an equal one."""
+    """Calls between their two hooks. CrewAI has no call IDs, so a call is found by its input object or an equal one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls: list[tuple[str, Any, Opened]] = []
 
     def add(self, context: Any, act: Opened) -> None:
-        """Note a call that begins."""
+        """Record a call that begins."""
         with self._lock:
             self._calls.append((context.tool_name, context.tool_input, act))
 
     def take(self, context: Any) -> Opened | None:
-        """Return the call that ended, None for one that was blocked."""
+        """Return the call that ended, or None if it was blocked."""
         with self._lock:
             same = [c for c in self._calls if c[0] == context.tool_name and c[1] is context.tool_input]
             equal = [c for c in self._calls if c[0] == context.tool_name and c[1] == context.tool_input]

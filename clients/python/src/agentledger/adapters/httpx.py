@@ -1,12 +1,12 @@
-"""httpx: transports that guard each request of an httpx client, sent to the network only if it is allowed.
+"""httpx: transports that guard each request of an httpx client, which is sent only if it is allowed.
 
     with httpx.Client(transport=GuardedTransport(ledger)) as web:
         web.post("https://bank.example/refunds", json={"order": "A-1009"}, headers={"Idempotency-Key": "refund-A-1009"})
 
 A request is an act of the tool http.<method>, whose payload has method, host, path, query and the SHA-256 of the body.
-A request with an Idempotency-Key is made once; it is not made again, and its answer is not kept. A request that people
-approved carries the grant in the header Agentledger-Grant and the approved payload in Agentledger-Call, both in base64.
-Redirects are requests of their own.
+A request with an Idempotency-Key is made once; it is not repeated, and its answer is not stored. An approved request
+has the grant in the header Agentledger-Grant and the approved payload in Agentledger-Call, both in base64.
+Redirects are separate requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..errors import LedgerError, Malformed
 from ..intents import Options, Permit
 
 MAX_BODY = 8 << 20
-"""Bytes of the largest body. It is read into memory, because the decision covers all of it."""
+"""Maximum size of a body in bytes. The body is read into memory, because the decision covers all of it."""
 GRANT_HEADER = "Agentledger-Grant"
 CALL_HEADER = "Agentledger-Call"
 
@@ -33,11 +33,11 @@ Describe = Callable[[httpx.Request, bytes], tuple[str, dict[str, Any]]]
 
 
 class Repeated(LedgerError):
-    """The request was made before, and its answer is not kept."""
+    """The request was already made, and its answer is not stored."""
 
 
 def describe_request(request: httpx.Request, body: bytes) -> tuple[str, dict[str, Any]]:
-    """Return tool and payload of a request. No header is in the payload, because headers hold secrets."""
+    """Return tool and payload of a request. The payload contains no headers, because headers contain secrets."""
     path, _, query = request.url.raw_path.decode("ascii").partition("?")
     payload = {
         "method": request.method,
@@ -67,7 +67,7 @@ def _permitted(request: httpx.Request, body: bytes, permit: Permit) -> httpx.Req
 
 
 class GuardedTransport(httpx.BaseTransport):
-    """A transport of httpx.Client. Errors are those of Client.act, Repeated, and those of the transport below."""
+    """A transport of httpx.Client. Errors are those of Client.act, Repeated, and those of the underlying transport."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class GuardedTransport(httpx.BaseTransport):
         return answers[0]
 
     def close(self) -> None:
-        """Close the transport below. The ledger's client stays open."""
+        """Close the underlying transport. The ledger's client stays open."""
         self._below.close()
 
 
@@ -130,5 +130,5 @@ class AsyncGuardedTransport(httpx.AsyncBaseTransport):
         return answers[0]
 
     async def aclose(self) -> None:
-        """Close the transport below. The ledger's client stays open."""
+        """Close the underlying transport. The ledger's client stays open."""
         await self._below.aclose()

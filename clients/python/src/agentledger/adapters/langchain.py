@@ -2,11 +2,11 @@
 
 The protocol is that of langchain.agents.middleware.AgentMiddleware: wrap_tool_call(request, handler) and its twin
 awrap_tool_call, where request.tool_call has name, args and id. A refused call is answered by a ToolMessage with the
-status error, so that the model can go on. Tested against a stand-in for LangChain, not against LangChain itself.
+status error, so that the model can continue. Tested against a stand-in for LangChain, not against LangChain itself.
 
     agent = create_agent(model, tools=[refund], middleware=[guard_tools(client, name=lambda n: f"acme.payments.{n}")])
 
-With a key the same call (thread and call id, say) is made once, also after a restart:
+With a key the same call (thread and call ID, for example) is made once, even after a restart:
 
     guard_tools(client, key=lambda request: request.tool_call["id"])
 """
@@ -28,7 +28,7 @@ KeyOf = Callable[[Any], str]
 def guard_tools(
     client: Client | AsyncClient, *, name: NameTool = same_name, key: KeyOf | None = None, options: Options = Options()
 ) -> Any:
-    """Return the middleware. A Client serves invoke and stream, an AsyncClient ainvoke and astream."""
+    """Return the middleware. A Client supports invoke and stream, an AsyncClient ainvoke and astream."""
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import ToolMessage
 

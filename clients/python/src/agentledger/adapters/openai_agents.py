@@ -9,8 +9,8 @@ against a stand-in for the SDK, not against the SDK itself.
     @function_tool(tool_input_guardrails=[before], tool_output_guardrails=[after])
     def refund(order: str) -> str: ...
 
-Put both on the tool, and `before` last: a guardrail behind it could still refuse a call that the ledger has begun.
-Such a call stays without result until AsyncClient.resume states it as unknown.
+Put both on the tool, and `before` last: a later guardrail could still refuse a call that the ledger has begun.
+Such a call has no result until AsyncClient.resume states it as unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .calls import NameTool, output_text, read_arguments, refusal_words, same_na
 
 
 def guard_tool(client: AsyncClient, *, name: NameTool = same_name, options: Options = Options()) -> tuple[Any, Any]:
-    """Return the input guardrail and the output guardrail of function tools. One pair may serve many tools."""
+    """Return the input guardrail and the output guardrail of function tools. One pair can serve many tools."""
     from agents import ToolGuardrailFunctionOutput, tool_input_guardrail, tool_output_guardrail
 
     opened: dict[str, Opened] = {}

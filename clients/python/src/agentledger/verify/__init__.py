@@ -1,9 +1,9 @@
-"""Checks what a log says, offline: bundles, heads, consistency, tlog-proofs and evidence packs.
+"""Verifies the documents of a log offline: bundles, heads, consistency, tlog-proofs and evidence packs.
 
-- A check depends on its arguments alone: no network, no state. The clock is read only for the default of now, which
-  tells cosignatures from the future.
-- A report asserts recomputed facts, and names the parts that no check covers.
-- There are three outcomes: proved, proved wrong, can't tell. They are those of `aps verify`, in its words.
+- The result of a check depends only on its arguments: no network, no state. The clock is read only for the default of
+  now, which distinguishes cosignatures from the future.
+- A report asserts only recomputed facts, and lists the parts that no check covers.
+- There are three outcomes: proved, proved wrong, can't tell. They are the outcomes of `aps verify`, in its words.
 """
 
 from .api import bundle, consistency, head, pack, tlog_proof

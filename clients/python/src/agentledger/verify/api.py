@@ -1,4 +1,4 @@
-"""The functions that callers use. Keys are given by the caller and never taken from a document."""
+"""The functions for callers. Keys are given by the caller and never taken from a document."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def bundle(
     require: str = "commitment",
     now: float | None = None,
 ) -> BundleResult:
-    """Check a bundle under a pinned vkey, or a tlog-policy, or both, with a saved list of further keys.
+    """Check a bundle under a pinned vkey, a tlog-policy, or both, with a saved list of further keys.
 
-    directory (of read_trust) asks for a second proof by the service's directory. require is commitment, record or
-    full: less is CANT_TELL. now is the time of the check in seconds since 1970, by default the clock's; cosignatures from
-    after it are named and prove no time. Errors are NotAsked for keys that can't be read; a wrong bundle is a result.
+    directory (from read_trust) requires a second proof by the service's directory. require is commitment, record or
+    full: less is CANT_TELL. now is the time of the check in seconds since 1970, by default the current time; later
+    cosignatures are listed and prove no time. Errors are NotAsked for malformed keys; a wrong bundle is a result.
     """
     return verify_bundle(text, read_trust(key, policy, keys, now), directory, require)
 
@@ -47,7 +47,10 @@ def tlog_proof(
     keys: Text | None = None,
     now: float | None = None,
 ) -> ProofResult:
-    """Check a C2SP tlog-proof for an entry's text. now is as for bundle. Errors are NotAsked; a wrong proof is a result."""
+    """Check a C2SP tlog-proof for an entry's text. now is as for bundle.
+
+    Errors are NotAsked; a wrong proof is a result.
+    """
     return verify_proof(text, entry, read_trust(key, policy, keys, now))
 
 
@@ -61,12 +64,12 @@ def pack(
     full: bool = False,
     now: float | None = None,
 ) -> PackResult:
-    """Check an evidence pack: its bytes, the path of a file or of a folder, or a binary file that can seek, which stays open.
+    """Check an evidence pack: its bytes, the path of a file or folder, or a seekable binary file, which stays open.
 
-    A file is read in portions, so the memory does not follow the pack's size. If the files of a ZIP or of a folder can't be
-    read, the result is CANT_TELL, and a symbolic link in a folder is never followed. manifest is the digest that the log's
-    event of the export names, in hex. full makes a pack without envelopes CANT_TELL. now is as for bundle. Errors are NotAsked, and OSError
-    for a file that can't be read; a wrong pack is a result.
+    A file is read in portions, so the memory does not depend on the pack's size. If the files of a ZIP or of a folder
+    cannot be read, the result is CANT_TELL. A symbolic link in a folder is never followed. manifest is the digest in
+    the log's event of the export, in hex. With full, a pack without envelopes is CANT_TELL. now is as for bundle.
+    Errors are NotAsked, and OSError for a file that cannot be read; a wrong pack is a result.
     """
     return verify_pack(raw, read_trust(key, policy, keys, now), manifest, full)
 
@@ -83,7 +86,7 @@ def head(text: Text, key: str) -> Checkpoint:
 def consistency(text: Text, old_note: Text, new_note: Text, key: str) -> None:
     """Check an answer of transparency/consistency between two signed checkpoints. Errors are Unproved.
 
-    The error is evidence of a fork, or of a broken service: keep both checkpoints.
+    An error is evidence of a fork, or of a broken service: keep both checkpoints.
     """
     pinned = read_trust(key).keys[0]
     try:

@@ -1,4 +1,4 @@
-"""Bundles: the text of one, read strictly (docs/verification.md, The bundle)."""
+"""Bundles, parsed strictly (docs/verification.md, The bundle)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Inclusion:
 
 @dataclass(frozen=True)
 class Bundle:
-    """All that the check of one event needs. It is made by parse_bundle."""
+    """All data needed to check one event. Create it with parse_bundle."""
 
     members: dict[str, Any]
     inclusion: Inclusion
@@ -41,12 +41,12 @@ class Bundle:
     directory: SecondProof | None
 
     def text(self, name: str) -> str:
-        """Return a member that every bundle has as a text."""
+        """Return a text member that every bundle has."""
         value = self.members[name]
         return value if isinstance(value, str) else ""
 
     def text_lower(self, name: str) -> str:
-        """Return a text in lower case, for ids whose case does not matter."""
+        """Return a text in lower case, for IDs whose case does not matter."""
         return self.text(name).lower()
 
     def shown(self, name: str) -> str | None:
@@ -61,30 +61,30 @@ class Bundle:
 
     @property
     def log_keys(self) -> list[str]:
-        """All keys that signed the checkpoint while one takes over from another; mostly empty."""
+        """All keys that signed the checkpoint during a rotation; usually empty."""
         return self.members.get("log_keys") or []
 
     @property
     def unknown(self) -> list[str]:
-        """Members that version 1 does not have, in canonical order."""
+        """Members that version 1 does not define, in canonical order."""
         known = {*_REQUIRED, *_NULLABLE, *_OPTIONAL}
         return sorted((n for n in self.members if n not in known), key=lambda n: n.encode("utf-16-be"))
 
     def names_key(self, vkey: str) -> bool:
-        """Tell whether the bundle says that a key signed its checkpoint."""
+        """Return whether the bundle claims that a key signed its checkpoint."""
         return vkey == self.members["log_key"] or vkey in self.log_keys
 
 
 @dataclass(frozen=True)
 class SecondProof:
-    """A proof by the service's directory: a listed tree has the event, and an event of the directory lists it."""
+    """A proof by the service's directory: a listed tree contains the event, and an event of the directory lists it."""
 
     inclusion: Inclusion
     bundle: Bundle
 
 
 def parse_bundle(text: str | bytes) -> Bundle:
-    """Read a bundle. Errors are Flaw; its kind is VERSION for a bundle of another version."""
+    """Parse a bundle. Errors are Flaw; its kind is VERSION for a bundle of another version."""
     try:
         members = parse_object(text)
     except Malformed as why:
@@ -131,7 +131,7 @@ def _check_values(b: dict[str, Any]) -> None:
 
 
 def parse_inclusion(value: Any, name: str) -> Inclusion:
-    """Read an object of exactly the members of an inclusion proof. Errors are Flaw."""
+    """Parse an object with exactly the members of an inclusion proof. Errors are Flaw."""
     need(isinstance(value, dict) and value.keys() == _PROOF, f"{name}: members", MALFORMED)
     hashes = value["hashes"]
     good = is_natural(value["log_index"]) and is_natural(value["tree_size"]) and is_hash(value["root_hash"])

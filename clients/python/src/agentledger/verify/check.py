@@ -1,6 +1,6 @@
 """The check of a bundle: six verdicts, and a seventh of a second proof (docs/verification.md, The verdicts).
 
-A check depends on its arguments alone. No part of a bundle counts because of another part that is not proved.
+The result depends only on the arguments. No part of a bundle counts because of another part that is not proved.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .tree import check_inclusion
 
 
 class _Undisclosed(Exception):
-    """A verdict can't be told, because a part is not shown."""
+    """A verdict that needs a part which is not disclosed."""
 
 
 def check_bundle(bundle: Bundle, options: Options) -> Report:
-    """Check a bundle. It never fails: the report has the reasons."""
+    """Check a bundle. It never fails: the report contains the reasons."""
     return Checker(bundle, options).check()
 
 
 class Checker:
-    """One run of a check: the parts of the bundle, each with the reason why there is none."""
+    """One run of a check: the parts of the bundle, each with the reason if it is missing or malformed."""
 
     def __init__(self, bundle: Bundle, options: Options) -> None:
         self.bundle = bundle
@@ -55,7 +55,7 @@ class Checker:
         self.envelope = _attempt(lambda: parse_envelope(_shown(bundle, "envelope")))
 
     def check(self) -> Report:
-        """Give all verdicts."""
+        """Return all verdicts."""
         r = self.report
         r.tree_size = self.checkpoint.size if isinstance(self.checkpoint, Checkpoint) else 0
         self._read_cosignatures()
@@ -247,7 +247,7 @@ class Checker:
 
 
 def check_proof(proof: Inclusion, index: int, leaf: bytes, size: int, root: bytes) -> None:
-    """Check that a proof of a bundle shows a leaf at an index of a tree. Errors are Flaw."""
+    """Check that a proof of a bundle proves a leaf at an index of a tree. Errors are Flaw."""
     need(proof.log_index == index, "log_index and the proof's")
     need((proof.tree_size, proof.root_hash) == (size, root), "tree_size, root_hash and checkpoint")
     check_inclusion(index, size, leaf, proof.hashes, root)

@@ -58,7 +58,7 @@ def _is_named(line: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Succession:
-    """Which log another one succeeds: its last known number of entries, and the operator's reason."""
+    """Which log another log succeeds: its last known number of entries, and the operator's reason."""
 
     predecessor: str
     size: int
@@ -66,7 +66,7 @@ class Succession:
 
 
 def succession_of(bundle: Bundle) -> Succession | None:
-    """Return the succession that a bundle's event states, None for any other event. Check the bundle, too."""
+    """Return the succession that a bundle's event states, or None for any other event. Check the bundle, too."""
     record_text, envelope_text = bundle.shown("record"), bundle.shown("envelope")
     if bundle.log_index != 0 or record_text is None or envelope_text is None:
         return None
@@ -92,7 +92,7 @@ def _read_succession(origin: str, entry_text: str, record_text: str, envelope_te
 
 
 def _next_origin(origin: str) -> str:
-    """Return the origin of a log's successor: /2 behind it, then /3."""
+    """Return the origin of a log's successor, which ends in /2, then /3."""
     head, _, number = origin.rpartition("/")
     if number.isascii() and number.isdigit() and int(number) >= 2:
         return f"{head}/{int(number) + 1}"

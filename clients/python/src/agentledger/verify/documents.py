@@ -57,7 +57,7 @@ def genesis(origin: str) -> bytes:
 
 
 def parse_entry(text: str) -> Entry:
-    """Read an entry, which has one spelling. Errors are Flaw."""
+    """Parse an entry, which has one spelling. Errors are Flaw."""
     match = _ENTRY.fullmatch(text)
     seq = decimal(match[3], MAX_NATURAL) if match else None
     if match is None or seq is None:
@@ -66,7 +66,7 @@ def parse_entry(text: str) -> Entry:
 
 
 def parse_record(text: str) -> dict[str, Any]:
-    """Read a record, which has one spelling. Errors are Flaw."""
+    """Parse a record, which has one spelling. Errors are Flaw."""
     form = Flaw("not the exact canonical form", MALFORMED)
     try:
         record = parse_object(text)
@@ -119,7 +119,7 @@ def _is_policy(p: Any) -> bool:
 
 
 def parse_envelope(text: str) -> Envelope:
-    """Read an envelope in canonical form. Errors are Flaw."""
+    """Parse an envelope in canonical form. Errors are Flaw."""
     try:
         members = parse_object(text)
         check_members(members)
@@ -144,18 +144,18 @@ def _check_signature_members(members: dict[str, Any]) -> None:
 
 
 def signed_content(members: dict[str, Any]) -> bytes:
-    """Return the bytes that a signature of an event covers: all members but the two of the signature."""
+    """Return the bytes that a signature of an event covers: all members except the two of the signature."""
     unsigned = {name: value for name, value in members.items() if name not in ("sig_alg", "sig_value_b64")}
     return canonical_text(unsigned).encode()
 
 
 def event_digest(key_id: str, content: bytes) -> bytes:
-    """Return the digest of an event by its key id and signed content."""
+    """Return the digest of an event from its key ID and signed content."""
     return sha(b"APS1\n", key_id.encode(), b"\n", content)
 
 
 def check_signature(record: dict[str, Any], envelope: Envelope | None) -> None:
-    """Check that the record's key signed the digest, or the envelope where the record says so. Errors are Flaw."""
+    """Check that the record's key signed the digest or the envelope, depending on the form. Errors are Flaw."""
     key = multikey_bytes(record["public_key"])
     if key is None:
         raise Flaw("public_key: multikey", MALFORMED)
@@ -179,7 +179,7 @@ def _check_signed(key: bytes, value: str, message: bytes) -> None:
 
 
 def check_envelope(record: dict[str, Any], envelope: Envelope) -> None:
-    """Check that an envelope is the one of the record. Errors are Flaw."""
+    """Check that an envelope belongs to the record. Errors are Flaw."""
     e = envelope.members
     need(envelope.digest.hex() == record["event_digest"], "envelope and event_digest")
     same = all(e[n] == record[n] for n in ("event_id", "agent_id", "key_id"))
@@ -193,7 +193,7 @@ def check_envelope(record: dict[str, Any], envelope: Envelope) -> None:
 
 
 def is_result_of(members: dict[str, Any], intent: str) -> bool:
-    """Tell whether an event calls itself the result of an intent."""
+    """Return whether an event claims to be the result of an intent."""
     payload = members["payload"]
     parent = members.get("parent_event_id")
     if not isinstance(parent, str) or not parent:
@@ -203,17 +203,17 @@ def is_result_of(members: dict[str, Any], intent: str) -> bool:
 
 
 def is_hash(value: Any) -> bool:
-    """Tell whether a value is a hash in lower-case hex."""
+    """Return whether a value is a hash in lower-case hex."""
     return isinstance(value, str) and hash_bytes(value) is not None
 
 
 def is_natural(value: Any) -> bool:
-    """Tell whether a value is a whole number from 0 to 2^53 - 1."""
+    """Return whether a value is a whole number from 0 to 2^53 - 1."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NATURAL
 
 
 def is_positive(value: Any) -> bool:
-    """Tell whether a value is a natural other than 0."""
+    """Return whether a value is a natural other than 0."""
     return is_natural(value) and value > 0
 
 

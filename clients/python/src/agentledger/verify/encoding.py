@@ -1,4 +1,4 @@
-"""Encodings that have one accepted spelling: base64, decimal numbers, hashes and Multikeys."""
+"""Encodings with one accepted spelling: base64, decimal numbers, hashes and Multikeys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sha(*parts: bytes) -> bytes:
 
 
 def base64_bytes(text: str) -> bytes | None:
-    """Return the bytes of standard base64 in its one spelling, None for another text."""
+    """Return the bytes of standard base64 in its one spelling, or None for another text."""
     try:
         raw = base64.b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
@@ -34,19 +34,19 @@ def base64_text(raw: bytes) -> str:
 
 
 def decimal(text: str, most: int = MAX_SIZE) -> int | None:
-    """Return a number in decimal without sign and leading zeros, at most that large, None for another text."""
+    """Return a decimal number of at most the given size without sign and leading zeros, or None for another text."""
     if not _DECIMAL.fullmatch(text) or int(text) > most:
         return None
     return int(text)
 
 
 def hash_bytes(text: str) -> bytes | None:
-    """Return the 32 bytes of a hash in lower-case hex, None for another text."""
+    """Return the 32 bytes of a hash in lower-case hex, or None for another text."""
     return bytes.fromhex(text) if _HASH.fullmatch(text) else None
 
 
 def multikey_bytes(text: str) -> bytes | None:
-    """Return the 32 bytes of an Ed25519 Multikey (z and base58btc), None for another text."""
+    """Return the 32 bytes of an Ed25519 Multikey (z and base58btc), or None for another text."""
     if len(text) != 48 or text[0] != "z" or any(c not in _BASE58 for c in text[1:]):
         return None
     number = 0

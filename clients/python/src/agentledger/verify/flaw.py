@@ -1,4 +1,4 @@
-"""The reason why a check fails: what does not hold, and the kind of fault, in the words of `aps verify`."""
+"""The reason why a check fails: what is wrong, and the kind of error, in the words of `aps verify`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOO_MANY_KEYS = "too many keys"
 
 
 class Unreadable(Exception):
-    """A container whose files can't be read, so that nothing is known about the pack."""
+    """A container whose files cannot be read, so nothing is known about the pack."""
 
 
 class Flaw(Exception):

@@ -1,4 +1,4 @@
-"""Heads of logs, and what one checkpoint proves of another."""
+"""Heads of logs, and proofs between checkpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .tree import check_consistency
 
 
 def open_pinned(note: str | bytes, key: VerifierKey) -> Checkpoint:
-    """Read a checkpoint that a pinned key has signed. Errors are Flaw."""
+    """Open a checkpoint that a pinned key signed. Errors are Flaw."""
     return open_checkpoint(parse_note(note), key)
 
 
 def check_head(h: dict[str, Any], key: VerifierKey) -> Checkpoint:
     """Check a head: its key signed the checkpoint, and the other members agree with it. Errors are Flaw.
 
-    Slug, fault, time and, in a log of more than one entry, the latest leaf hash are the operator's word.
+    Slug, fault, time and, in a log of more than one entry, the latest leaf hash are unverified operator claims.
     """
     texts = isinstance(h.get("origin"), str) and isinstance(h.get("checkpoint"), str)
     numbers = is_natural(h.get("tree_size")) and is_hash(h.get("root_hash"))
@@ -47,7 +47,7 @@ def _check_latest(h: dict[str, Any], checkpoint: Checkpoint) -> None:
 
 
 def check_consistency_answer(v: dict[str, Any], hashes: Sequence[bytes], old: Checkpoint, new: Checkpoint) -> None:
-    """Check that an answer proves the tree of new to extend that of old. Open both before. Errors are Flaw."""
+    """Check that an answer proves that the tree of new extends the tree of old. Open both first. Errors are Flaw."""
     need(old.origin == new.origin, "origins of the checkpoints")
     need((v.get("from"), v.get("to")) == (old.size, new.size), "from, to and the checkpoints' sizes")
     roots = (v.get("from_root"), v.get("to_root")) == (old.root.hex(), new.root.hex())

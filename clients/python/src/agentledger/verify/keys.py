@@ -1,4 +1,4 @@
-"""Verifier keys of logs and witnesses, as C2SP signed-note and tlog-cosignature have them."""
+"""Verifier keys of logs and witnesses, as specified by C2SP signed-note and tlog-cosignature."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG_TYPE = 1
 COSIGNATURE_TYPE = 4
 MLDSA_TYPE = 6
 MAX_NAME = 255
-"""Bytes of the longest name of a key, and so of an origin."""
+"""Maximum length in bytes of a key name, and so of an origin."""
 
 _SPACES = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
 
@@ -32,7 +32,7 @@ class VerifierKey:
 
     @property
     def signer(self) -> str:
-        """The key's name and key id, for people."""
+        """The display name of the key: name and key ID."""
         return f"{self.name}+{self.key_id.hex()}"
 
     @property
@@ -41,12 +41,12 @@ class VerifierKey:
         return self.typed[1:]
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Tell whether an Ed25519 signature of this key counts."""
+        """Return whether an Ed25519 signature of this key counts."""
         return ed25519.is_signature(self.public, signature, message)
 
 
 def is_key_name(name: str) -> bool:
-    """Tell whether a text can be the name of a key: not empty, no white space, plus or control character."""
+    """Return whether a text can be the name of a key: not empty, no white space, plus or control character."""
     return bool(name) and not any(c == "+" or c in _SPACES or unicodedata.category(c) in ("Cc", "Cs") for c in name)
 
 

@@ -1,4 +1,4 @@
-"""The statements of a log about its next key: events ledger_log_key, each in a tree that the key before signed too."""
+"""A log's statements about its next key: events ledger_log_key, each in a tree that the previous key signed too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_KNOWN_KEYS = 256
 
 @dataclass(frozen=True)
 class AcceptedKey:
-    """A log key that the log stated under a key that was known before.
+    """A log key that the log stated under an earlier known key.
 
     key signs trees of from_size and larger ones, and by, the key that signed the statement, only smaller ones.
     """
@@ -40,7 +40,7 @@ class AcceptedKey:
         )
 
     def members(self) -> dict[str, Any]:
-        """Return the key in the form in which readers store it."""
+        """Return the key in the form that readers store."""
         return {"vkey": str(self.key), "by": str(self.by), "from_size": self.from_size}
 
     def add_to(self, known: Sequence[LogKey]) -> tuple[LogKey, ...]:
@@ -73,7 +73,7 @@ class KeyStatement:
 
 
 def parse_accepted(members: Any) -> AcceptedKey:
-    """Read an accepted key as members wrote it. Errors are Flaw."""
+    """Parse an accepted key as written by members. Errors are Flaw."""
     good = isinstance(members, dict) and all(isinstance(members.get(n), str) for n in ("vkey", "by"))
     need(good and is_positive(members.get("from_size")), "accepted key", MALFORMED)
     return AcceptedKey(parse_log_key(members["vkey"]), parse_log_key(members["by"]), members["from_size"])
@@ -86,7 +86,7 @@ def find_signer(known: Iterable[LogKey], note: Note) -> VerifierKey | None:
 
 
 def open_known(known: Sequence[LogKey], raw: str | bytes) -> Checkpoint:
-    """Read a checkpoint that a known key signed which signs trees of its size. Errors are Flaw."""
+    """Open a checkpoint with the known key that signs trees of its size. Errors are Flaw."""
     note = parse_note(raw)
     key = find_signer(known, note)
     if key is None:
@@ -97,9 +97,9 @@ def open_known(known: Sequence[LogKey], raw: str | bytes) -> Checkpoint:
 def check_key_statement(text: str | bytes, known: Sequence[LogKey]) -> KeyStatement:
     """Check the bundle of an event by which a log states its next key. Errors are Flaw.
 
-    The tree must end with the event. The stated key and a known key must have signed it; the known one must sign trees
-    of this size and have no end, because a key that was replaced states no other one. The caller must check that this
-    tree and each tree that it knows are of one history.
+    The tree must end with the event. The stated key and a known key must have signed it. The known key must sign trees
+    of this size and have no end, because a replaced key cannot state another one. The caller must check that this tree
+    and every tree that it knows are of one history.
     """
     try:
         return _check(parse_bundle(text), known)
@@ -156,10 +156,10 @@ Found = tuple[list[KeyStatement], list[str]]
 
 
 def find_key_statements(note: Note, known: Sequence[LogKey]) -> Generator[str, bytes | None, Found]:
-    """Follow the rotations of a log from the known keys to those that signed a note.
+    """Follow the rotations of a log from the known keys to the keys that signed a note.
 
-    It yields the ID of each key whose statement it needs, in hex, and gets the text of the bundle, or None if there is
-    none. It returns the statements in the order of the rotations, and why others were not found.
+    It yields the ID of each key whose statement it needs, in hex, and receives the text of the bundle, or None if there
+    is none. It returns the statements in the order of the rotations, and why others were not found.
     """
     return (yield from _Finder(known).run(note))
 

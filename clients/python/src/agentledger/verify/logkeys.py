@@ -1,4 +1,4 @@
-"""The list of a log's keys: transparency/keys, saved at a time or from a source that the caller trusts."""
+"""The list of a log's keys: transparency/keys, saved earlier or from a source that the caller trusts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .keys import VerifierKey, parse_log_key
 
 @dataclass(frozen=True)
 class LogKey:
-    """A key of a log, which signed the checkpoints of trees of the sizes [from_size, to_size)."""
+    """A key of a log, which signs the checkpoints of trees of the sizes [from_size, to_size)."""
 
     key: VerifierKey
     from_size: int
     to_size: int | None
 
     def signed(self, size: int) -> bool:
-        """Tell whether checkpoints of trees of that size are the key's."""
+        """Return whether the key signs checkpoints of trees of that size."""
         return self.from_size <= size and (self.to_size is None or size < self.to_size)
 
 
 def parse_log_keys(text: str | bytes) -> list[LogKey]:
-    """Return the keys of use log of a saved list, in its order. Errors are Flaw."""
+    """Return the keys of use log in a saved list, in order. Errors are Flaw."""
     try:
         lines = parse_object(text).get("keys")
     except Malformed as why:

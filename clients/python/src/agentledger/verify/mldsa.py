@@ -14,7 +14,7 @@ _Polynomial = list[int]
 
 
 def is_signature(key: bytes, signature: bytes, message: bytes) -> bool:
-    """Tell whether a signature is that of the key (algorithms 3 and 8). Other lengths are no signature."""
+    """Return whether a signature is by the key (algorithms 3 and 8). Values of other lengths are no signature."""
     if len(key) != KEY_SIZE or len(signature) != SIGNATURE_SIZE:
         return False
     challenge = signature[:_CHALLENGE]
@@ -46,7 +46,7 @@ def _shake(data: bytes, size: int) -> bytes:
 
 
 def _unpack(data: bytes, bits: int) -> _Polynomial:
-    """Read little-endian numbers of so many bits (algorithm 18)."""
+    """Parse little-endian numbers of the given number of bits (algorithm 18)."""
     whole = int.from_bytes(data, "little")
     mask = (1 << bits) - 1
     return [whole >> bits * i & mask for i in range(len(data) * 8 // bits)]
@@ -72,7 +72,7 @@ def _sample_challenge(seed: bytes) -> _Polynomial:
 
 
 def _read_hints(data: bytes) -> list[set[int]] | None:
-    """Read the hints (algorithm 21), None for malformed ones."""
+    """Parse the hints (algorithm 21). Return None if they are malformed."""
     hints: list[set[int]] = []
     begin = 0
     for end in data[_OMEGA:]:

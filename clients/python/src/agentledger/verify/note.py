@@ -13,7 +13,7 @@ from .flaw import MALFORMED, SIGNATURE, Flaw, need
 from .keys import MLDSA_TYPE, VerifierKey, is_key_name
 
 MAX_NOTE = 128 << 10
-"""Bytes of the largest note."""
+"""Maximum size of a note in bytes."""
 MAX_SIGNATURES = 100
 MAX_COSIGNED = 253402300799
 """The latest time of a cosignature in seconds: the end of the year 9999."""
@@ -33,13 +33,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """A text, which ends in LF, and signatures, which are not verified yet."""
+    """A text, which ends in LF, and unverified signatures."""
 
     text: str
     lines: tuple[Line, ...]
 
     def line_of(self, key: VerifierKey) -> Line | None:
-        """Return the line of a key, by name and key id, None for none."""
+        """Return the line of a key, by name and key ID, or None."""
         return next((x for x in self.lines if (x.name, x.key_id) == (key.name, key.key_id)), None)
 
 
@@ -53,7 +53,7 @@ class Checkpoint:
 
 
 def parse_note(raw: str | bytes) -> Note:
-    """Read a note. Errors are Flaw."""
+    """Parse a note. Errors are Flaw."""
     data = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     need(len(data) <= MAX_NOTE, "parse note: size", MALFORMED)
     form = Flaw("parse note: text, characters or signature lines", MALFORMED)
@@ -100,7 +100,7 @@ def check_signed(note: Note, key: VerifierKey) -> None:
 
 
 def parse_checkpoint(note: Note) -> Checkpoint:
-    """Read the text of a note as a checkpoint of exactly three lines, without a look at signatures."""
+    """Parse the text of a note as a checkpoint of exactly three lines, ignoring signatures."""
     lines = note.text.split("\n", 3)
     form = Flaw("checkpoint text: lines, size or root", MALFORMED)
     if len(lines) != 4 or not lines[0] or not _DIGITS.fullmatch(lines[1]) or int(lines[1]) >= 2**64:
@@ -122,7 +122,7 @@ def _loose_base64(text: str) -> bytes | None:
 
 
 def read_checkpoint(note: Note) -> Checkpoint:
-    """Read a checkpoint, signed by anybody. Errors are Flaw."""
+    """Parse a checkpoint regardless of who signed it. Errors are Flaw."""
     try:
         return parse_checkpoint(note)
     except Flaw as flaw:
@@ -130,7 +130,7 @@ def read_checkpoint(note: Note) -> Checkpoint:
 
 
 def open_checkpoint(note: Note, key: VerifierKey) -> Checkpoint:
-    """Read a checkpoint that a key of its origin's name has signed. Errors are Flaw."""
+    """Open a checkpoint that a key with the name of its origin signed. Errors are Flaw."""
     try:
         check_signed(note, key)
         checkpoint = parse_checkpoint(note)
@@ -141,7 +141,7 @@ def open_checkpoint(note: Note, key: VerifierKey) -> Checkpoint:
 
 
 def cosigned_at(note: Note, key: VerifierKey) -> int:
-    """Return the seconds since 1970 that a witness states in its cosignature. Errors are Flaw."""
+    """Return the time in a witness's cosignature, in seconds since 1970. Errors are Flaw."""
     line = note.line_of(key)
     mldsa_key = key.typed[0] == MLDSA_TYPE
     size = 8 + (mldsa.SIGNATURE_SIZE if mldsa_key else 64)
@@ -175,6 +175,6 @@ def _cosigned_tree(note: Note, name: str, seconds: int) -> bytes:
 
 
 def instant(seconds: int) -> str:
-    """Return a time as the service writes it, with milliseconds."""
+    """Format a time as the service does, with milliseconds."""
     at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
     return at.strftime("%Y-%m-%dT%H:%M:%S.000Z").rjust(24, "0")

@@ -1,7 +1,7 @@
 """Verification as `aps verify` does it: a report, and one of three outcomes.
 
-PROVED: all that is shown is right under the keys given. WRONG: a check failed. CANT_TELL: nothing is proved wrong,
-and too little is known, shown or cosigned.
+PROVED: everything that is shown is correct under the given keys. WRONG: a check failed. CANT_TELL: nothing is proved
+wrong, but too little is known, shown or cosigned.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NO_SECOND_PROOF = "can't tell: the bundle has no second proof by the directory"
 
 @dataclass
 class BundleResult:
-    """The result for a bundle. reason is "" when it is proved. report and bundle are None when it can't be read."""
+    """The result for a bundle. reason is "" if it is proved. report and bundle are None if it cannot be parsed."""
 
     outcome: Outcome
     reason: str
@@ -54,7 +54,7 @@ class BundleResult:
         return self.outcome is Outcome.PROVED
 
     def members(self) -> dict[str, Any]:
-        """Return the report as `aps verify --json` has it, without checked_at."""
+        """Return the report in the form of `aps verify --json`, without checked_at."""
         said = self.report.members() if self.report else {}
         for name in ("quorum_ok", "quorum_time", "directory_quorum_ok", "directory_quorum_time"):
             if getattr(self, name) is not None:
@@ -73,7 +73,7 @@ class BundleResult:
 def verify_bundle(
     text: str | bytes, trust: Trust, directory: Trust | None = None, require: str = "commitment"
 ) -> BundleResult:
-    """Check a bundle. directory asks for a second proof; require is commitment, record or full."""
+    """Check a bundle. directory requires a second proof; require is commitment, record or full."""
     try:
         bundle = parse_bundle(text)
     except Flaw as flaw:
@@ -122,7 +122,7 @@ def _missing(report: Report, require: str) -> str:
 
 
 def _unreadable(text: str | bytes, flaw: Flaw) -> BundleResult:
-    """Tell a bundle that breaks the rules, which is wrong, from something that is none or of another version."""
+    """Distinguish a bundle that violates the rules, which is wrong, from other texts and other versions."""
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     looks = raw.strip(b" \t\r\n").startswith(b"{") and b'"inclusion"' in raw and _is_json(raw)
     if flaw.kind == VERSION or not looks:
@@ -138,7 +138,7 @@ def _is_json(raw: bytes) -> bool:
 
 
 def unknown_keys(bundle: Bundle, options: Options, report: Report) -> list[str]:
-    """Return who signed, by name and key id, if all is right but that other keys signed than those given."""
+    """Return name and key ID of the signers, if everything is correct except that unknown keys signed."""
     if report.ok:
         return []
     unknown: list[VerifierKey] = []

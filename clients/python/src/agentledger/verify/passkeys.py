@@ -1,4 +1,4 @@
-"""Passkeys as docs/signed-votes.md counts them: public keys of three kinds, and WebAuthn assertions over a text."""
+"""Passkeys by the rules of docs/signed-votes.md: public keys of three kinds, and WebAuthn assertions over a text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unbase64url(text: Any) -> bytes:
 
 
 def is_bucket(text: Any) -> bool:
-    """Tell whether a value is a time bucket."""
+    """Return whether a value is a time bucket."""
     return isinstance(text, str) and _BUCKET.fullmatch(text) is not None and is_time(text[:-1] + ".000Z", INSTANT)
 
 
@@ -123,7 +123,7 @@ def _counts(check: Callable[[], None]) -> bool:
 
 
 def _is_der(raw: bytes) -> bool:
-    """Tell whether bytes are a SEQUENCE of two INTEGERs from 1 to n - 1 in DER."""
+    """Return whether bytes are a SEQUENCE of two INTEGERs from 1 to n - 1 in DER."""
     if len(raw) < 2 or raw[0] != 0x30 or raw[1] >= 0x80 or raw[1] != len(raw) - 2:
         return False
     at = 2
@@ -176,7 +176,7 @@ class Assertion:
 
 @dataclass(frozen=True)
 class Credential:
-    """A passkey, as the event that registered it states it."""
+    """A passkey, as stated by the event that registered it."""
 
     id: str
     key: PasskeyKey
@@ -185,7 +185,7 @@ class Credential:
 
 
 def read_assertion(value: Any) -> Assertion:
-    """Read an assertion. Errors are Flaw."""
+    """Parse an assertion. Errors are Flaw."""
     need(isinstance(value, dict) and value.keys() == _ASSERTION, "assertion: members", MALFORMED)
     need(is_bucket(value["time"]), "assertion: time", MALFORMED)
     data, client = unbase64url(value["authenticator_data"]), unbase64url(value["client_data_json"])
@@ -196,7 +196,7 @@ def read_assertion(value: Any) -> Assertion:
 
 
 def check_assertion(credential: Credential, text: bytes, a: Assertion, received_at: str) -> None:
-    """Check that a credential made an assertion over a text, in an event that was received at a time. Errors are Flaw."""
+    """Check that a credential made an assertion over a text, in an event received at a time. Errors are Flaw."""
     need(a.credential == credential.id, "credential_id")
     need(_fits(a.time, received_at), "time and received_at")
     _check_client_data(a.client, base64url(sha(text)), credential.web_origin)

@@ -1,6 +1,6 @@
-"""C2SP tlog-policy: logs that a verifier trusts, and witnesses of whom a quorum must have cosigned.
+"""C2SP tlog-policy: logs that a verifier trusts, and witnesses, a quorum of which must have cosigned.
 
-A policy is bytes, of which ASCII alone has a meaning; names are compared byte by byte.
+A policy is bytes, of which only ASCII is significant; names are compared byte by byte.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .keys import VerifierKey, parse_log_key, parse_witness_key
 from .note import Note, cosigned_at
 
 MAX_TEXT = 128 << 10
-"""Bytes of the longest policy."""
+"""Maximum size of a policy in bytes."""
 MAX_ITEMS = 100
 """Logs, witnesses and groups, each."""
 MAX_AHEAD = 300
@@ -26,7 +26,7 @@ _THRESHOLD = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 @dataclass(frozen=True)
 class Cosignature:
-    """The statement of a witness that it saw a checkpoint. time is in seconds since 1970."""
+    """A witness's statement that it saw a checkpoint. time is in seconds since 1970."""
 
     name: str
     key: VerifierKey
@@ -34,16 +34,16 @@ class Cosignature:
 
 
 def is_ahead(cosigned: int, now: float) -> bool:
-    """Tell whether a cosignature's time is too far in the future to be used. Both are in seconds."""
+    """Return whether the time of a cosignature is too far in the future to be used. Both are in seconds."""
     return cosigned > now + MAX_AHEAD
 
 
 @dataclass(frozen=True)
 class Times:
-    """The times in seconds that cosignatures prove, whichever minority of witnesses has a wrong clock.
+    """The times in seconds that cosignatures prove, even if a minority of witnesses has wrong clocks.
 
-    by is the earliest time by which a quorum had cosigned, since the latest time since which a quorum has. Both are None
-    if there is no quorum without the cosignatures from the future, which are ahead.
+    by is the earliest time by which a quorum had cosigned, since the latest time since which a quorum has. Both are
+    None if the cosignatures that are not from the future reach no quorum; the others are ahead.
     """
 
     by: int | None
@@ -53,7 +53,7 @@ class Times:
 
 @dataclass
 class Policy:
-    """A policy. It is made by parse_policy."""
+    """A policy. Create it with parse_policy."""
 
     logs: list[VerifierKey] = field(default_factory=list)
     witnesses: dict[str, VerifierKey] = field(default_factory=dict)
@@ -66,12 +66,12 @@ class Policy:
         for name, key in self.witnesses.items():
             try:
                 found.append(Cosignature(name, key, cosigned_at(note, key)))
-            except Flaw:  # a wrong cosignature is as good as none
+            except Flaw:  # an invalid cosignature counts as absent
                 continue
         return found
 
     def reached(self, cosignatures: list[Cosignature]) -> bool:
-        """Tell whether those who cosigned are enough."""
+        """Return whether the cosigners reach the quorum."""
         names = {c.name for c in cosignatures}
         return self.quorum == "none" or self._holds(self.quorum, names)
 
@@ -95,7 +95,7 @@ class Policy:
 
 
 def parse_policy(raw: bytes) -> Policy:
-    """Read a policy. Errors are Flaw."""
+    """Parse a policy. Errors are Flaw."""
     text = raw.decode("latin-1")
     good = len(raw) <= MAX_TEXT and not any(c < " " and c not in "\t\n" or c == "\x7f" for c in text)
     need(good, "parse policy: size or characters", BAD_POLICY)

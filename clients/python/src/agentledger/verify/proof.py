@@ -29,7 +29,7 @@ class Proof:
 
 @dataclass
 class ProofResult:
-    """The result for a tlog-proof. reason is "" when it is proved."""
+    """The result for a tlog-proof. reason is "" if it is proved."""
 
     outcome: Outcome
     reason: str
@@ -57,7 +57,7 @@ class ProofResult:
 
 
 def parse_proof(raw: str | bytes) -> Proof:
-    """Read a tlog-proof in its one spelling. Errors are Flaw."""
+    """Parse a tlog-proof in its one spelling. Errors are Flaw."""
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
     except UnicodeDecodeError:
@@ -124,7 +124,7 @@ def _judge(proof: Proof, entry: bytes, trust: Trust) -> ProofResult:
 
 
 def _is_included(proof: Proof, entry: bytes, checkpoint: Checkpoint) -> Flaw | None:
-    """Return why an entry is not at its index of a checkpoint's tree, None if it is."""
+    """Return why an entry is not at its index of a checkpoint's tree, or None if it is."""
     try:
         check_inclusion(proof.index, checkpoint.size, leaf_hash(entry), proof.hashes, checkpoint.root)
         need(parse_entry(entry.decode("utf-8", "replace")).seq == proof.index + 1, "entry and index")

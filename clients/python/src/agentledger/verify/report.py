@@ -16,25 +16,25 @@ FROM_ARGUMENT = "argument"
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller of a check knows beside the bundle. Without a key the one in the bundle is taken."""
+    """What the caller of a check knows in addition to the bundle. Without a key the bundle's own key is used."""
 
     key: VerifierKey | None = None
     retired: tuple[LogKey, ...] = ()
     directory: Options | None = None
     witnesses: tuple[VerifierKey, ...] = ()
     now: float | None = None
-    """When the check began, in seconds since 1970. Without it no cosignature is called one from the future."""
+    """When the check began, in seconds since 1970. If None, no cosignature counts as from the future."""
 
     def is_given(self, vkey: str) -> bool:
-        """Tell whether a key that a bundle names is one that the caller gave."""
+        """Return whether the caller gave the key that a bundle names."""
         return self.key is not None and (vkey == str(self.key) or any(str(k.key) == vkey for k in self.retired))
 
 
 @dataclass(frozen=True)
 class Witnessed:
-    """A cosignature of a known witness: its name, and the time that it states.
+    """A cosignature of a known witness: its name and time.
 
-    in_future says that the time is later than the check, so it does not prove when the witness cosigned.
+    in_future means that the time is later than the check, so it does not prove when the witness cosigned.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Witnessed:
     in_future: bool = False
 
     def members(self) -> dict[str, Any]:
-        """Return the cosignature as `aps verify --json` has it."""
+        """Return the cosignature in the form of `aps verify --json`."""
         said: dict[str, Any] = {"name": self.name, "time": self.time}
         return {**said, "in_future": True} if self.in_future else said
 
@@ -54,7 +54,7 @@ class Witnessed:
 
 @dataclass
 class Report:
-    """What a check found. A verdict of None would need a part that is not disclosed."""
+    """The result of a check. A verdict is None if it would need a part that is not disclosed."""
 
     inclusion_ok: bool = False
     checkpoint_ok: bool = False
@@ -72,7 +72,7 @@ class Report:
     errors: list[str] = field(default_factory=list)
 
     def members(self) -> dict[str, Any]:
-        """Return the report as `aps verify --json` has it, without checked_at."""
+        """Return the report in the form of `aps verify --json`, without checked_at."""
         names = ["inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok"]
         said: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.directory_ok is not None:

@@ -37,7 +37,7 @@ def check_inclusion(index: int, size: int, leaf: bytes, hashes: Sequence[bytes],
 
 
 def check_consistency(old: int, new: int, old_root: bytes, new_root: bytes, hashes: Sequence[bytes]) -> None:
-    """Check that the tree of new leaves extends that of old leaves. Errors are Flaw."""
+    """Check that the tree of new leaves extends the tree of old leaves. Errors are Flaw."""
     need(0 <= old <= new <= MAX_SIZE, "check consistency: sizes out of range", PROOF)
     need(old > 0 or old_root == EMPTY_ROOT, "check consistency: another root", PROOF)
     rest = iter(hashes)
@@ -74,7 +74,7 @@ def _next(rest: Iterator[bytes], what: str) -> bytes:
 
 
 class Tree:
-    """A tree that grows leaf by leaf and keeps the roots of its perfect subtrees only."""
+    """A tree that grows leaf by leaf and keeps only the roots of its perfect subtrees."""
 
     def __init__(self, size: int, edge: Sequence[bytes]) -> None:
         """Begin with a tree of size leaves; edge has the roots of its perfect subtrees, the largest first."""

@@ -17,21 +17,21 @@ from .report import Options, Witnessed, witnessed
 
 @dataclass(frozen=True)
 class Trust:
-    """Keys of which one has to have signed, further keys of the same log, and the policy whose quorum is required."""
+    """Keys, one of which must have signed, further keys of the same log, and the policy whose quorum is required."""
 
     keys: tuple[VerifierKey, ...] = ()
     others: tuple[LogKey, ...] = ()
     policy: Policy | None = None
     now: float = field(default_factory=time.time, compare=False)
-    """When the check began, in seconds since 1970. It tells cosignatures from the future."""
+    """When the check began, in seconds since 1970. It distinguishes cosignatures from the future."""
 
     @property
     def given(self) -> bool:
-        """Whether anything is relied on."""
+        """Whether anything is trusted."""
         return bool(self.keys) or self.policy is not None
 
     def options(self, bundle: Bundle) -> Options:
-        """Return the options for a bundle: of the pinned keys one that it names, or else one of its log."""
+        """Return the options for a bundle, with a pinned key that it names, or else one of its log."""
         key: VerifierKey | None = None
         for k in self.keys:
             if bundle.names_key(str(k)):
@@ -47,7 +47,7 @@ class Trust:
         return tuple(self.policy.witnesses.values()) if self.policy else ()
 
     def open(self, raw: str | bytes) -> Checkpoint:
-        """Read a checkpoint that one of the keys signed. Errors are Flaw."""
+        """Open a checkpoint that one of the keys signed. Errors are Flaw."""
         note = parse_note(raw)
         size = read_checkpoint(note).size
         last = Flaw("open checkpoint: no key", SIGNATURE)
@@ -61,7 +61,7 @@ class Trust:
         raise last
 
     def quorum(self, signed: bool, raw: str | bytes) -> bool | None:
-        """Tell whether enough witnesses cosigned a checkpoint, None where none are asked for or no key signed it."""
+        """Return whether enough witnesses cosigned, or None if none are required or no key signed the checkpoint."""
         if self.policy is None or not signed:
             return None
         note = _note(raw)
@@ -83,7 +83,7 @@ class Trust:
         return None if by is None else instant(by)
 
     def unknown_signers(self, raw: str | bytes) -> list[str]:
-        """Return who signed a checkpoint in its log's name, if none of the keys did. The lines are not verified."""
+        """Return who signed a checkpoint in its log's name, if none of the keys did. The lines are unverified."""
         note = _note(raw)
         if note is None:
             return []
@@ -126,7 +126,7 @@ def _check_list(pinned: tuple[VerifierKey, ...], others: tuple[LogKey, ...]) -> 
 
 
 def options_with_directory(trust: Trust, directory: Trust, bundle: Bundle) -> Options:
-    """Return the options for a bundle with what is relied on of the service's directory."""
+    """Return the options for a bundle, with the trust in the service's directory."""
     options, second = trust.options(bundle), bundle.directory
     if second is None or not directory.given:
         return options

@@ -1,4 +1,4 @@
-"""The words of a report, the same as those of `aps verify`."""
+"""The printed lines of a report, the same as in `aps verify`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SIGNERS = {
 
 
 def printable(text: str) -> str:
-    """Return text with a question mark for each character that a terminal does not print."""
+    """Return text with a question mark for each unprintable character."""
     return "".join(c if c == " " or c.isprintable() and not c.isspace() else "?" for c in text)
 
 
 def verdict_line(ok: bool | None, name: str, words: str) -> str:
-    """Return the line of one check. words say which statement it is about."""
+    """Return the line of one check. words describe the checked statement."""
     sign = "ok  "
     if ok is None:
         sign, words = "--  ", "not disclosed"
@@ -47,7 +47,7 @@ def checkpoint_words(source: str) -> str:
 
 
 def bundle_lines(b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str]) -> list[str]:
-    """Return the report of a bundle for people."""
+    """Return the printed report of a bundle."""
     lines = [f"event       {printable(b.text('event_id'))}", f"log         {printable(b.text('origin'))}"]
     lines += _verdict_lines(b, r)
     said = succession_of(b) if r.ok else None
@@ -105,7 +105,7 @@ def _signature_words(b: Bundle) -> str:
 
 
 def quorum_lines(quorum: bool | None, at: str | None, by: list[Witnessed], of: str) -> list[str]:
-    """Describe a policy's quorum, reached by the time at. of names the signer of the checkpoint, if it is not the log."""
+    """Describe a policy's quorum, reached by the time at. of names the checkpoint's signer, if it is not the log."""
     lines = []
     if quorum is True:
         words = of + "enough witnesses of the policy have cosigned the checkpoint" + (f", by {at}" if at else "")
@@ -130,7 +130,7 @@ def soften(lines: list[str], unknown_keys: list[str]) -> list[str]:
 
 
 def unknown_keys_words(signers: list[str], slug: str) -> str:
-    """Say that the only fault is a signature by unknown keys, and where to find the keys."""
+    """Describe that the only error is a signature by unknown keys, and where to find the keys."""
     return (
         f"can't tell: signed by the key {printable(' and '.join(signers))}, which is not among those that you trust. "
         "If it is a key that the log had before or has got since, it is in the log's "

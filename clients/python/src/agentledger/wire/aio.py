@@ -1,4 +1,4 @@
-"""Performs effects with asyncio. One event loop uses a Transport."""
+"""Performs effects with asyncio. A Transport belongs to one event loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAILURES = (OSError, EOFError, http.client.HTTPException, ssl.SSLError, ValueEr
 
 
 class _Stale(Exception):
-    """A kept connection was closed by the service before it answered."""
+    """The service closed a reused connection before it answered."""
 
 
 class Transport:
@@ -63,7 +63,7 @@ class Transport:
         return await result if inspect.isawaitable(result) else result
 
     async def fetch(self, request: Request) -> Answer:
-        """Make one request. Errors are Unreachable. An idle connection that turns out closed is replaced once."""
+        """Make one request. Errors are Unreachable. A closed idle connection is replaced once."""
         try:
             async with asyncio.timeout(request.timeout):
                 if self._idle:
@@ -111,14 +111,14 @@ class Transport:
         return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + (request.body or b"")
 
     async def close(self) -> None:
-        """Close the connections that no request is using."""
+        """Close the idle connections."""
         idle, self._idle = self._idle, []
         for _, writer in idle:
             writer.close()
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
-    """Return an answer, and whether its connection can be used again."""
+    """Return an answer, and whether its connection can be reused."""
     head = await reader.readuntil(b"\r\n\r\n")
     line, _, rest = head.partition(b"\r\n")
     version, status, *_ = line.split(b" ", 2)

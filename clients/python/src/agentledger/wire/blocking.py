@@ -1,4 +1,4 @@
-"""Performs effects with blocking sockets. Several threads may use one Transport."""
+"""Performs effects with blocking sockets. A Transport is thread-safe."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Transport:
         return effect.do()
 
     def fetch(self, request: Request) -> Answer:
-        """Make one request. Errors are Unreachable. An idle connection that turns out closed is replaced once."""
+        """Make one request. Errors are Unreachable. A closed idle connection is replaced once."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is not None:
@@ -99,7 +99,7 @@ class Transport:
                 connection.close()
 
     def close(self) -> None:
-        """Close the connections that no request is using."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -113,6 +113,6 @@ def _prepare(connection: http.client.HTTPConnection, timeout: float) -> None:
 
 
 def _unreachable(why: BaseException) -> Unreachable:
-    """Name a failure by its type: texts of libraries may repeat addresses and headers."""
+    """Name a failure by its type: texts of libraries may contain addresses and headers."""
     reason = why.strerror if isinstance(why, OSError) and why.strerror else type(why).__name__
     return Unreachable(f"the service can't be reached: {reason}")

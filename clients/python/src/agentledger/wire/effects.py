@@ -1,4 +1,4 @@
-"""What a call asks of the world. A driver performs each effect, blocking or with asyncio."""
+"""The effects of a call. A driver performs each of them, blocking or with asyncio."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _is_key(k: dict[str, Any]) -> bool:
 
 
 def _counts(multikey: str) -> bool:
-    """Tell whether a Multikey has a public key that counts."""
+    """Return whether a Multikey has a public key that counts."""
     raw = multikey_bytes(multikey)
     if raw is None:
         return False

@@ -15,7 +15,7 @@ from .source import Source
 
 POLICY_FILE = re.compile(r"policies/[0-9a-f]{64}\.json", re.ASCII)
 MAX_LINE = 4 << 20
-"""Bytes of the longest line."""
+"""Maximum length of a line in bytes."""
 VOTERS = "voters.ndjson"
 """The file that only packs with signed votes have."""
 _BEFORE = ("checkpoint", "keys.json", "policy", "agents.json")
@@ -44,14 +44,14 @@ class Member:
 
     @cached_property
     def sha256(self) -> str:
-        """The digest of the content, which is read for it once."""
+        """The digest of the content, which is read once to compute it."""
         digest = hashlib.sha256()
         for portion in self.portions():
             digest.update(portion)
         return digest.hexdigest()
 
     def read(self) -> bytes:
-        """Return the bytes of the file. The caller bounds their number."""
+        """Return the bytes of the file. The caller must bound their number."""
         return b"".join(self.portions())
 
     def portions(self) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def _text(line: bytes, what: str) -> str:
 
 
 def open_archive(pack: Source | str | os.PathLike[str]) -> dict[str, Member]:
-    """Return the files of a pack by name, in the order of the manifest. A path is that of a folder.
+    """Return the files of a pack by name, in the order of the manifest. A path names a folder.
 
     Errors are Flaw, Unreadable and OSError.
     """
@@ -91,7 +91,7 @@ def open_archive(pack: Source | str | os.PathLike[str]) -> dict[str, Member]:
 
 
 def reader(member: Member) -> Callable[[int, int], bytes]:
-    """Return the function that reads a part of a file. A file that can only be read from its beginning is kept in memory."""
+    """Return the function that reads a part of a file. A file that can only be read sequentially is kept in memory."""
     if type(member.content) is Stored:
         return member.content.read
     raw = member.read()

@@ -30,7 +30,7 @@ _KEY_MEMBERS = frozenset(("vkey", "use", "from_size", "to_size"))
 
 @dataclass
 class Facts:
-    """What a pack proves: it is complete for [begin, end), and shows so many events."""
+    """What a pack proves: it is complete for [begin, end), and shows this many events."""
 
     origin: str = ""
     begin: int = 0
@@ -57,9 +57,10 @@ Open = Callable[[str], Checkpoint]
 
 
 def check_pack(pack: Source | str | os.PathLike[str], open_note: Open | None, facts: Facts) -> None:
-    """Check a pack, of which a path is that of a folder, and fill the facts as far as the check comes.
+    """Check a pack, where a path names a folder, and fill in the facts as far as the check goes.
 
-    Errors are Flaw, Unreadable and OSError. open_note opens the checkpoint under the pinned keys; None takes the keys of the pack.
+    Errors are Flaw, Unreadable and OSError. open_note opens the checkpoint under the pinned keys; None takes the keys
+    of the pack.
     """
     files = open_archive(pack)
     m = read_manifest(files)
@@ -143,7 +144,7 @@ def _open_by_any(text: str, keys: list[_Key]) -> Checkpoint:
 
 
 def _not_covered(f: Facts, may_hide_retirements: bool) -> list[str]:
-    """Name what no check covers, in the words of `aps verify`."""
+    """List what no check covers, in the words of `aps verify`."""
     names = ["that no withheld event fits the request (docs/evidence.md)"] if f.filtered else []
     names.append("records.ndjson: received_at, custody, policy, and whose key public_key is")
     names.append("agents.json: display_name, custody, status, registered_at, ended_at, compromised_from")
@@ -162,7 +163,7 @@ def _not_covered(f: Facts, may_hide_retirements: bool) -> list[str]:
 
 
 def _check_entries(m: dict[str, Any], file: Member) -> None:
-    """Check that the log has exactly these entries in the range. The file has the hashes of their records."""
+    """Check that the log has exactly these entries in the range. The file contains the hashes of their records."""
     count = m["end"] - m["begin"]
     need(file.size == 32 * count, "completeness: entries.bin", MALFORMED)
     before = bytes.fromhex(m["prev"]) if count else b""
@@ -201,9 +202,9 @@ def _hex(value: bytes) -> bytes:
 def _read_records(
     m: dict[str, Any], file: Member, events: Events, known: dict[str, set[tuple[str, str]]]
 ) -> set[str]:
-    """Read the shown records: they lie in the range, fit the request, and their keys signed.
+    """Read the shown records: they are in the range, match the request, and their keys signed.
 
-    Return the digests of their policies, MAX_POLICIES and one at most.
+    Return the digests of their policies, at most MAX_POLICIES and one.
     """
     policies: set[str] = set()
     named: set[str] = set()

@@ -1,4 +1,4 @@
-"""ZIP files and folders that hold a pack. They decide nothing: what counts is the content of the files."""
+"""ZIP files and folders that contain a pack. They decide nothing: only the content of the files counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .source import PORTION, Source
 MAX_BYTES = 2**32 - 1
 """Of a ZIP file, and of the files in any container together."""
 MAX_FILES = 4096
-"""Including folders and files that are passed over."""
+"""Including folders and ignored files."""
 _MAX_DIRECTORY = 1 << 20
 _MAX_COMMENT = 2**16 - 1
 _STORED, _DEFLATED = 0, 8
@@ -43,10 +43,10 @@ def _require(holds: bool, what: str) -> None:
 
 
 class Stored:
-    """A file of a ZIP without compression."""
+    """An uncompressed file of a ZIP."""
 
     def __init__(self, source: Source, begin: int, size: int) -> None:
-        """begin is the place of the content."""
+        """begin is the position of the content."""
         self._source, self._begin, self.size = source, begin, size
 
     def read(self, begin: int, size: int) -> bytes:
@@ -59,7 +59,7 @@ class Stored:
 
 
 class Deflated(Stored):
-    """A compressed file of a ZIP. Its bytes must give exactly its size."""
+    """A compressed file of a ZIP. Its content must have exactly the stated size."""
 
     def __init__(self, source: Source, begin: int, packed: int, size: int) -> None:
         """packed is the number of bytes in the ZIP."""
@@ -91,7 +91,7 @@ class InFolder:
     """A file of a folder."""
 
     def __init__(self, path: bytes, size: int) -> None:
-        """size is that of the listing: a file that changes is an OSError."""
+        """size is from the listing: if the file changes, an OSError is raised."""
         self._path, self.size = path, size
 
     def portions(self) -> Iterator[bytes]:
@@ -136,7 +136,7 @@ def read_zip(source: Source) -> dict[bytes, Content]:
 
 
 def _read_directory(source: Source) -> tuple[bytes, int, int]:
-    """Return the directory, the number of files and the directory's place."""
+    """Return the directory, the number of files and the position of the directory."""
     _require(22 <= source.size <= MAX_BYTES, "size")
     tail = source.read(max(0, source.size - 22 - _MAX_COMMENT), 22 + _MAX_COMMENT)
     end = tail.rfind(b"PK\5\6")
@@ -151,7 +151,7 @@ def _read_directory(source: Source) -> tuple[bytes, int, int]:
 
 
 def _content_begin(source: Source, name: bytes, header: int, directory: int) -> int:
-    """Return the place of a file's content, which its header gives."""
+    """Return the position of a file's content from its header."""
     _require(header + 30 <= directory, "header of a file")
     local = source.read(header, 30 + len(name))
     names, extra = struct.unpack("<26xHH", local[:30])
@@ -187,18 +187,18 @@ def read_folder(folder: str | os.PathLike[str]) -> dict[bytes, Content]:
 
 
 def _is_path(name: bytes) -> bool:
-    """Tell whether a name leads to a file below its folder, on every operating system."""
+    """Return whether a name refers to a file below its folder on every operating system."""
     return not _BAD_NAME.search(name) and all(step not in (b"", b".", b"..") for step in name.split(b"/"))
 
 
 def _is_ignored(name: bytes) -> bool:
-    """Tell whether a file isn't the pack's: operating systems and archivers add such files."""
+    """Return whether a file is not part of the pack: operating systems and archivers add such files."""
     *folders, last = name.split(b"/")
     return last.startswith(b".") or last in (b"Thumbs.db", b"desktop.ini") or b"__MACOSX" in folders
 
 
 def without_folder(files: dict[bytes, Content]) -> dict[str, Content]:
-    """Return the files by their names in the folder of the manifest. A file outside of it keeps its name."""
+    """Return the files by their names in the folder of the manifest. Files outside that folder keep their names."""
     manifests = [name for name in files if name.split(b"/")[-1] == b"manifest.json"]
     _require(len(manifests) > 0, "no file manifest.json")
     _require(len(manifests) == 1, "two files manifest.json")

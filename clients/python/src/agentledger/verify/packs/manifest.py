@@ -26,14 +26,14 @@ _GLOB = re.compile(r"(?=.{1,256}\Z)(([A-Za-z0-9_:/-]+|\*)(\.([A-Za-z0-9_:/-]+|\*
 
 
 def read_canonical(raw: bytes | str, names: frozenset[str], what: str) -> dict[str, Any]:
-    """Read an object of exactly these members in canonical form. Errors are Flaw."""
+    """Parse an object with exactly these members in canonical form. Errors are Flaw."""
     value = read_any_canonical(raw, what)
     need(value.keys() == names, f"{what}: members", MALFORMED)
     return value
 
 
 def read_any_canonical(raw: bytes | str, what: str) -> dict[str, Any]:
-    """Read an object in canonical form. Errors are Flaw."""
+    """Parse an object in canonical form. Errors are Flaw."""
     text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
     value: dict[str, Any] = {}
     good = True
@@ -47,7 +47,7 @@ def read_any_canonical(raw: bytes | str, what: str) -> dict[str, Any]:
 
 
 def read_manifest(files: dict[str, Member]) -> dict[str, Any]:
-    """Read the manifest, and compare the files with it. Errors are Flaw."""
+    """Parse the manifest, and compare the files with it. Errors are Flaw."""
     need(files["manifest.json"].size <= MAX_DOCUMENT, "manifest: size", MALFORMED)
     m = read_canonical(files["manifest.json"].read(), _MEMBERS, "manifest")
     need(_is_manifest(m) and _is_request(m["request"]), "manifest: a member", MALFORMED)
@@ -99,7 +99,7 @@ def _check_files(said: list[Any], files: dict[str, Member]) -> None:
     for f, name in zip(said, names, strict=True):
         form = isinstance(f, dict) and f.keys() == {"name", "sha256", "size"} and is_hash(f["sha256"])
         need(form and is_natural(f["size"]), "manifest: a file", MALFORMED)
-        digest = files[name].sha256  # a container that gives another size is found here
+        digest = files[name].sha256  # fails if the container states another size than the content has
         need(f["name"] == name and f["size"] == files[name].size, f"name and size of {name}")
         need(f["sha256"] == digest, f"digest of {name}")
 
@@ -113,7 +113,7 @@ def _check_range(m: dict[str, Any]) -> None:
 
 
 def fits_tool(glob: str, tool: str | None) -> bool:
-    """Tell whether a tool name fits a glob: * is one segment, ** at the end one or more."""
+    """Return whether a tool name matches a glob: * is one segment, ** at the end one or more."""
     if tool is None:
         return False
     wanted, given = glob.split("."), tool.split(".")

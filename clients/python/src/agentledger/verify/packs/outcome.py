@@ -16,7 +16,7 @@ from .source import Raw, Source, open_source
 
 @dataclass
 class PackResult:
-    """The result for a pack. reason is "" when it is proved; facts are then what is proved."""
+    """The result for a pack. reason is "" if it is proved; facts then contains what is proved."""
 
     outcome: Outcome
     reason: str
@@ -27,7 +27,7 @@ class PackResult:
     cosignatures: list[Witnessed] = field(default_factory=list)
     unknown_keys: list[str] = field(default_factory=list)
     manifest_ok: bool | None = None
-    """Whether the manifest has the digest that was given; None if none was."""
+    """Whether the manifest has the given digest; None if none was given."""
 
     @property
     def proved(self) -> bool:
@@ -68,9 +68,9 @@ class PackResult:
 
 
 def verify_pack(raw: Raw, trust: Trust, manifest: str | None = None, full: bool = False) -> PackResult:
-    """Check a pack. manifest is the digest that the log's event of the export names; full asks for envelopes.
+    """Check a pack. manifest is the digest in the log's event of the export; full requires envelopes.
 
-    Errors are NotAsked and OSError for a pack that can't be read.
+    Errors are NotAsked, and OSError for a pack that cannot be read.
     """
     if isinstance(raw, (str, os.PathLike)) and os.path.isdir(raw):
         return _verify(raw, trust, manifest, full)

@@ -14,14 +14,14 @@ PORTION = 1 << 20
 """Bytes that are read at once."""
 
 Raw = bytes | str | os.PathLike[str] | BinaryIO
-"""A pack: its bytes, the path of a file or of a folder, or a binary file that can be read at any place."""
+"""A pack: its bytes, the path of a file or of a folder, or a seekable binary file."""
 
 
 class Source:
-    """Reads a pack at any place. The file's own position changes, and the file must not change meanwhile."""
+    """Reads a pack at any position. It moves the file's own position. The file must not change in the meantime."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Errors are NotAsked for a file of texts, and one that can't be read at any place."""
+        """The error is NotAsked for a text file and for a file that is not seekable."""
         if not file.seekable():
             raise NotAsked("a pack must be bytes, a path, or a binary file that can seek")
         self._file = file
@@ -30,7 +30,7 @@ class Source:
             raise NotAsked("a pack must be opened as a binary file")
 
     def read(self, begin: int, size: int) -> bytes:
-        """Return so many bytes of a place, fewer at the end of the file. Errors are OSError."""
+        """Return the bytes at a position, fewer at the end of the file. Errors are OSError."""
         self._file.seek(begin)
         content = self._file.read(size)
         while len(content) < size and (more := self._file.read(size - len(content))):
@@ -38,7 +38,7 @@ class Source:
         return content
 
     def portions(self, begin: int, size: int) -> Iterator[bytes]:
-        """Return the bytes of a place in portions, fewer bytes at the end of the file."""
+        """Return the bytes at a position in portions, fewer bytes at the end of the file."""
         end = min(begin + size, self.size)
         while begin < end and (content := self.read(begin, min(PORTION, end - begin))):
             yield content
@@ -47,7 +47,7 @@ class Source:
 
 @contextmanager
 def open_source(raw: Raw) -> Iterator[Source]:
-    """Open a pack. A path's file is closed at the end, a given file is not. Errors are NotAsked and OSError."""
+    """Open a pack. The file of a path is closed at the end, a given file is not. Errors are NotAsked and OSError."""
     if isinstance(raw, (bytes, bytearray, memoryview)):
         yield Source(io.BytesIO(raw))
     elif isinstance(raw, (str, os.PathLike)):

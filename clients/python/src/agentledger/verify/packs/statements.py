@@ -1,4 +1,4 @@
-"""What the service states in a pack: approvals, and erasures of envelopes."""
+"""The service's statements in a pack: approvals, and erasures of envelopes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROVEN = frozenset(("entry", "envelope", "proof", "record"))
 
 
 def read_envelope(text: str, record: dict[str, Any]) -> Envelope:
-    """Read an envelope that belongs to a record. Errors are Flaw."""
+    """Parse an envelope that belongs to a record. Errors are Flaw."""
     envelope = parse_envelope(text)
     check_envelope(record, envelope)
     need(envelope.members["sig_value_b64"] == record["sig_value_b64"], "envelope and the record's sig_value_b64")
@@ -43,7 +43,7 @@ def read_envelope(text: str, record: dict[str, Any]) -> Envelope:
 
 
 def check_system(record: dict[str, Any], m: dict[str, Any]) -> None:
-    """Check that a record is the service's own, of this log, and signed. Errors are Flaw."""
+    """Check that a record is one of the service's own, of this log, and signed. Errors are Flaw."""
     log = (record["origin"], record["organization_id"]) == (m["origin"], m["organization_id"])
     need(record["signer"] == "system" and log, "statement: not the service's own of this log")
     if record["sig_form"] == "digest":
@@ -51,7 +51,7 @@ def check_system(record: dict[str, Any], m: dict[str, Any]) -> None:
 
 
 def read_proven(m: dict[str, Any], line: str, kind: str, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a statement of a kind with its proof. Return its record and the members of its envelope. Errors are Flaw."""
+    """Parse a statement of a kind with its proof. Return its record and its envelope's members. Errors are Flaw."""
     x = read_canonical(line, _PROVEN, what)
     texts = all(isinstance(x[n], str) for n in ("entry", "envelope", "record")) and isinstance(x["proof"], list)
     need(texts and all(is_hash(h) for h in x["proof"]), f"{what}: a member", MALFORMED)
@@ -100,7 +100,7 @@ def _check_ranges(ranges: list[Any], index: int) -> None:
 def read_approvals(m: dict[str, Any], file: Member, events: Events, voters: Voters) -> tuple[int, int]:
     """Check the service's statements about approvals.
 
-    Return the number of approvals, and how many of them show no payload. Errors are Flaw.
+    Return the number of approvals, and how many of them have no payload. Errors are Flaw.
     """
     names: set[bytes] = set()  # digests, because a name may be as long as a line
     first_before = unchecked = 0
@@ -133,7 +133,7 @@ def _check_people(people: Any, actors: set[str]) -> None:
 
 
 def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> bool:
-    """Compare the action that a line shows with the digest that its events name. Tell whether it shows the payload."""
+    """Compare the action in a line with the digest that its events name. Return whether the line has a payload."""
     for name in ("action_digest", "agent_id", "tool_name"):
         need(name not in a or isinstance(a[name], str), f"approvals: {name}", MALFORMED)
     need("action_digest" not in a or a["action_digest"] == proved, "approvals: action_digest and the events")
@@ -151,7 +151,7 @@ def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> b
 def _check_events(
     m: dict[str, Any], name: str, own: list[Any], events: Events, voters: Voters, actors: set[str]
 ) -> tuple[int, str | None]:
-    """Check the events of an approval, and add who acts in them. Return the first one's number and the action_digest."""
+    """Check the events of an approval, and add its actors. Return the first one's number and the action_digest."""
     last = first = 0
     action: str | None = None
     for x in own:

@@ -1,4 +1,4 @@
-"""Signed votes in a pack: the passkeys that are registered as voter keys, and the votes that they signed."""
+"""Signed votes in a pack: the passkeys registered as voter keys, and the votes that they signed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ORIGIN = re.compile(r"(https?)://([a-z0-9._-]{1,253})(:[1-9][0-9]{0,4})?", re.A
 
 @dataclass(frozen=True)
 class VoterKey:
-    """The passkey that signed a vote, by the event that registered it."""
+    """The passkey that signed a vote, as stated by the event that registered it."""
 
     thumbprint: str
     registered_at: str
@@ -38,7 +38,7 @@ class VoterKey:
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote on an approval. signed is None where only the operator claims that the account cast it."""
+    """A vote on an approval. If signed is None, only the operator claims that the account cast it."""
 
     approval_id: str
     account_id: str
@@ -61,7 +61,7 @@ class Vote:
 class _Event:
     at: int
     of: bytes
-    credential: Credential | None = None  # None: it retires the key
+    credential: Credential | None = None  # if None, the event retires the key
     said: VoterKey | None = None
     consent: bytes = b""
 
@@ -70,10 +70,10 @@ class _Event:
 class _Key:
     events: list[_Event] = field(default_factory=list)
     used_until: int = 0
-    unlisted: int | None = None  # the first shown registration that has no line
+    unlisted: int | None = None  # the first shown registration without a line
 
     def place(self, at: int) -> int:
-        """Return the place of the first event at an index or behind it."""
+        """Return the position of the first event at or after an index."""
         return bisect_left(self.events, at, key=lambda e: e.at)
 
 
@@ -109,7 +109,7 @@ class Voters:
         need(bool(self._events), "voters: no line")
 
     def add(self, payload: dict[str, Any], received_at: str, at: int) -> None:
-        """Check and add the event at an index, which is above those before. Errors are Flaw."""
+        """Check and add the event at an index, which must exceed the previous ones. Errors are Flaw."""
         event = self._read_event(payload, received_at, at)
         need(not self._events or event.at > self._events[-1].at, "voters: order", MALFORMED)
         self._events.append(event)
@@ -158,7 +158,7 @@ class Voters:
         return last.credential, last.said
 
     def check_listed(self, members: dict[str, Any], at: int) -> None:
-        """Note a shown event: one about a listed voter key has a line, if a vote needs it. Errors are Flaw."""
+        """Record a shown event: one about a listed voter key must have a line if a vote needs it. Errors are Flaw."""
         if members["action_kind"] != KIND or not self._events:
             return
         said = [members["payload"].get(name) for name in ("transition", "account_id", "credential_id")]
@@ -175,7 +175,7 @@ class Voters:
             key.unlisted = at
 
     def check_vote(self, record: dict[str, Any], members: dict[str, Any]) -> None:
-        """Check the vote in an event about an approval, if it has one. Errors are Flaw."""
+        """Check the vote, if any, in an event about an approval. Errors are Flaw."""
         payload, account = members["payload"], members["actor_principal"].split("/")[0]
         approval, vote = payload.get("approval_id"), payload.get("vote")
         ids = isinstance(approval, str) and ID.fullmatch(approval) is not None and ID.fullmatch(account) is not None
@@ -204,7 +204,7 @@ class Voters:
         return said
 
     def check_used(self) -> None:
-        """Check that the file has the events that the votes need, and no others. Errors are Flaw."""
+        """Check that the file has exactly the events that the votes need. Errors are Flaw."""
         for event in reversed(self._events):
             if event.credential is None:
                 continue
@@ -219,7 +219,7 @@ class Voters:
 
 
 def _is_party(rp_id: Any, origin: Any) -> bool:
-    """Tell whether pages of an origin may use passkeys of a relying party."""
+    """Return whether pages of an origin may use passkeys of a relying party."""
     match = _ORIGIN.fullmatch(origin) if isinstance(origin, str) else None
     if match is None or not isinstance(rp_id, str) or not rp_id:
         return False
