@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// classOf returns how the requests of a route are admitted.
+// classOf returns the admission class of a route.
 func (s *Server) classOf(route *edge.Route[getter]) *admission.Class {
 	c := &admission.Class{Control: s.control, Limit: s.limit, Queue: s.control.Reads, Anonymous: true}
 	if strings.HasSuffix(route.Pattern, "/head") || strings.HasSuffix(route.Pattern, "/checkpoint") {
@@ -20,13 +20,13 @@ func (s *Server) classOf(route *edge.Route[getter]) *admission.Class {
 	return c
 }
 
-// call is one request of the surface and its answer.
+// call is one request of the surface and its response.
 type call struct {
 	request
 	server *Server
 	get    getter
 	w      http.ResponseWriter
-	ofTile bool // its route is one of tiles
+	ofTile bool // the route serves tiles or entry bundles
 	answer response
 }
 
@@ -42,7 +42,7 @@ func (c *call) Identify() (admission.Tenant, error) {
 	return admission.Tenant{ID: c.tenant, Public: true}, err
 }
 
-// isElsewhere reports whether another node answers.
+// isElsewhere reports whether another node serves the organization.
 func isElsewhere(err error) bool {
 	var e *admission.Elsewhere
 	return errors.As(err, &e)
@@ -55,7 +55,7 @@ func (c *call) Handle() (err error) {
 }
 
 // Send implements admission.Sender. It flushes, because sending takes most of the time of a
-// read, which has its slot until then.
+// read, and the read holds its slot until then.
 func (c *call) Send() error {
 	c.answer.writeTo(c.w, c.Request)
 	_ = http.NewResponseController(c.w).Flush()
@@ -73,10 +73,10 @@ func registerLimits(r prometheus.Registerer, limits ...*admission.Limit) {
 	}
 	r.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_public_in_flight", Help: "Public reads that are being answered.",
+			Name: "agentledger_public_in_flight", Help: "Public reads in flight.",
 		}, sum(func(l *admission.Limit) float64 { return float64(l.WeightInUse()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_public_overload_total", Help: "Public reads refused since too many were under way.",
+			Name: "agentledger_public_overload_total", Help: "Public reads rejected because too many were in flight.",
 		}, sum(func(l *admission.Limit) float64 { n := l.Refused(); return float64(n.All + n.One) })),
 	)
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Proofs are rendered by hand: they are numbers and hashes, many, and asked for
-// more often than all else.
+// Proofs are rendered without package json: they contain many hashes and are the most frequent requests.
 
-// renderInclusion renders a.
+// renderInclusion renders an inclusion proof.
 func renderInclusion(a *verify.InclusionAnswer) response {
 	b := make([]byte, 0, maxProofLength(a.Hashes))
 	b = appendNumber(append(b, `{"log_index":`...), a.LogIndex)
@@ -24,7 +23,7 @@ func renderInclusion(a *verify.InclusionAnswer) response {
 	return finishProof(b, a.Hashes, proofTag(a.RootHash, a.LogIndex))
 }
 
-// renderConsistency renders c.
+// renderConsistency renders a consistency proof.
 func renderConsistency(c *verify.Consistency) response {
 	b := make([]byte, 0, maxProofLength(c.Hashes))
 	b = appendNumber(append(b, `{"from":`...), c.From)
@@ -34,11 +33,11 @@ func renderConsistency(c *verify.Consistency) response {
 	return finishProof(b, c.Hashes, proofTag(c.ToRoot, c.From))
 }
 
-// formOfProofs is in the tag of each proof. It MUST change when the same proof is rendered as other bytes.
+// formOfProofs is part of the ETag of each proof. It must change if the rendering of proofs changes.
 const formOfProofs = 1
 
-// proofTag returns the ETag of the proof at a number to a root without a look at its bytes, which follow from both: a
-// root stands for the size and all leaves of its tree, and no two proofs of one thing lead to one root.
+// proofTag returns the ETag of a proof to a root without reading the proof. The root and the index determine the proof:
+// a root commits to the size and all leaves of its tree.
 func proofTag(root id.Hash, at id.Index) string {
 	var of [1 + len(root) + 8]byte // one block of SHA-256
 	of[0] = formOfProofs
@@ -47,10 +46,10 @@ func proofTag(root id.Hash, at id.Index) string {
 	return tagOf(sha256.Sum256(of[:]))
 }
 
-// maxProofLength is the length that an answer has at most.
+// maxProofLength bounds the length of a proof in JSON.
 func maxProofLength(hashes []id.Hash) int { return 256 + (2*len(id.Hash{})+len(`"",`))*len(hashes) }
 
-// finishProof ends an answer with the hashes of its proof.
+// finishProof appends the hashes of a proof and returns the response.
 func finishProof(b []byte, hashes []id.Hash, tag string) response {
 	b = append(b, `,"hashes":[`...)
 	for i, h := range hashes {

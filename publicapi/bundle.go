@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
-
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -24,7 +23,7 @@ const (
 	formatJSON  = "json"
 )
 
-// answerBundle serves verify/:eventId: an event's bundle, or its tlog-proof.
+// answerBundle serves verify/:eventId: the bundle of an event, or its tlog-proof.
 func (s *Server) answerBundle(r *request) (response, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
@@ -57,17 +56,17 @@ func (s *Server) answerBundle(r *request) (response, error) {
 	return p, err
 }
 
-// verifyBundle checks a bundle with the policies of its log and of the directory, as every
-// holder of the bundle can.
+// verifyBundle checks a bundle against the policies of its log and of the directory, as every
+// holder of the bundle can, and adds the report.
 func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.Bundle) error {
 	o := verify.Options{CheckedAt: id.InstantOf(s.clock())}
 	shown := []*log.State{state}
 	if b.Directory != nil {
-		kept, err := s.directoryState(ctx)
+		directory, err := s.directoryState(ctx)
 		if err != nil {
 			return err
 		}
-		shown = append(shown, kept)
+		shown = append(shown, directory)
 	}
 	for _, l := range shown {
 		policy, err := s.witnesses.Policy(ctx, l)
@@ -85,7 +84,7 @@ func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.B
 	return nil
 }
 
-// wantedFormat returns the form that is asked for, in the query or by Accept.
+// wantedFormat returns the format that the query or Accept requests.
 func wantedFormat(r *request) (string, error) {
 	switch format := r.query.Get("format"); format {
 	case formatProof, formatJSON:
@@ -99,8 +98,8 @@ func wantedFormat(r *request) (string, error) {
 	return "", fault.New(fault.Invalid, "format must be json or tlog-proof")
 }
 
-// orPage returns a handler of events that leaves a request for a page to page. A format in the
-// query wins over Accept, and a client that would take every form gets JSON.
+// orPage returns a handler that calls page if the client prefers HTML, and otherwise documents. A format in the
+// query overrides Accept. A client that accepts every format gets JSON.
 func orPage(documents, page edge.Handler) edge.Handler {
 	if page == nil {
 		return documents
@@ -114,8 +113,8 @@ func orPage(documents, page edge.Handler) edge.Handler {
 	}
 }
 
-// makeNewestBundle makes the bundle of an event in the log of a state or, if origin is "", in a log before it. It
-// returns the state of the log that contains the event.
+// makeNewestBundle builds the bundle of an event in the log of a state or, if origin is "", in an earlier log of the line.
+// It returns the state of the log that contains the event.
 func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string,
 	origin id.Origin) (*log.State, *verify.Bundle, error) {
 	if !event.ValidEvent(name) {
@@ -136,7 +135,7 @@ func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.
 	return found, b, err
 }
 
-// makeEventBundle makes the bundle of one event of a log under one checkpoint.
+// makeEventBundle builds the bundle of an event of a log under one checkpoint.
 func (s *Server) makeEventBundle(ctx context.Context, slug id.Slug, state *log.State, name string) (*verify.Bundle,
 	error) {
 	if !event.ValidEvent(name) {
@@ -158,8 +157,8 @@ func (s *Server) makeBundle(ctx context.Context, slug id.Slug, state *log.State,
 	return s.makeBundleOf(ctx, state, parts)
 }
 
-// MakeBundle returns the bundle of an event with as much as disclosure says, whatever the organization
-// shows to strangers, and with its report. Callers MUST have checked what their caller may read.
+// MakeBundle returns the bundle of an event with a report. It discloses what disclosure allows, instead of what the
+// organization discloses to the public. The caller must have checked the permissions of its own caller.
 func (s *Server) MakeBundle(ctx context.Context, slug id.Slug, state *log.State, at id.Index,
 	disclosure id.Disclosure) (*verify.Bundle, error) {
 	parts, err := s.readBundleParts(ctx, state, at)
@@ -174,7 +173,7 @@ func (s *Server) MakeBundle(ctx context.Context, slug id.Slug, state *log.State,
 	return b, s.verifyBundle(ctx, state, b)
 }
 
-// makeBundleOf makes a bundle of its parts, with the statement of the operator.
+// makeBundleOf builds a bundle from its parts and adds the operator's statement.
 func (s *Server) makeBundleOf(ctx context.Context, state *log.State, parts verify.Parts) (*verify.Bundle, error) {
 	b, err := verify.NewBundle(parts)
 	if err != nil {
@@ -187,19 +186,19 @@ func (s *Server) makeBundleOf(ctx context.Context, state *log.State, parts verif
 	return b, err
 }
 
-// readKeyClaim says whether the organization has claimed that the key of a disclosed
-// record was not the agent's alone when the event was signed.
+// readKeyClaim returns verify.KeyCompromised if the organization claims that somebody else could use the key of a
+// disclosed record when the event was signed, or "".
 func (s *Server) readKeyClaim(ctx context.Context, state *log.State, b *verify.Bundle) (string, error) {
 	if b.Record == nil {
 		return "", nil
 	}
 	r, err := event.ParseRecord([]byte(*b.Record))
 	if err != nil || r.Signer == event.SignerSystem {
-		return "", nil // a damaged record is shown as it is; verification says so
+		return "", nil // a damaged record is returned unchanged, and verification reports it
 	}
 	from, err := s.agents.CompromisedFrom(ctx, state, r.AgentID, r.KeyID)
 	if fault.Is(err, fault.NotFound) {
-		return "", nil // an unknown agent has no claim; the event is evidence all the same
+		return "", nil // there is no claim about an unknown agent; the event is evidence regardless
 	}
 	if err != nil || b.LogIndex < from {
 		return "", err
@@ -246,7 +245,7 @@ func (s *Server) readPartsUnder(ctx context.Context, state *log.State, at id.Ind
 	return p, err
 }
 
-// readErasedAt returns when the envelope of an event was erased, nil if it was not.
+// readErasedAt returns when the envelope of an event was erased, or nil if it was not.
 func (s *Server) readErasedAt(ctx context.Context, state *log.State, e storage.Event) (*id.Instant, error) {
 	if e.ErasedBy == 0 {
 		return nil, nil
@@ -296,8 +295,8 @@ func errErasing(cause error) error {
 		Message: "An erasure of the event is being written; try again"}
 }
 
-// operatorStatement returns the statement of the service about its own ledger. A fault is
-// shown by its level alone.
+// operatorStatement returns the statement of the service about its own ledger. Of a fault it contains only
+// the level.
 func (s *Server) operatorStatement(ctx context.Context, state *log.State) (*verify.OperatorStatement, error) {
 	done, err := s.ledgers.Reverified(ctx, state.Identity().Tenant)
 	if err != nil {

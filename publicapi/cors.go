@@ -2,14 +2,14 @@ package publicapi
 
 import "net/http"
 
-// preflightAge is how long, in seconds, a browser may keep the answer to a preflight.
+// preflightAge is how long, in seconds, a browser may cache the response to a preflight request.
 const preflightAge = "86400"
 
-// allowAllOrigins lets pages of every origin read all answers (CORS), also those that
-// say no, and answers preflight requests.
+// allowAllOrigins allows pages of every origin to read all responses (CORS), including
+// errors, and answers preflight requests.
 func allowAllOrigins(next http.Handler) http.Handler {
 	anyOrigin, nosniff, exposed := []string{"*"}, []string{"nosniff"},
-		[]string{"ETag, X-Request-Id"} // shared by all answers, never written to
+		[]string{"ETag, X-Request-Id"} // shared by all responses, never modified
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["Access-Control-Allow-Origin"] = anyOrigin

@@ -12,7 +12,7 @@ import (
 )
 
 // answerKeyDocument serves agents/:agentId/did: the did:key document of the
-// active key that was registered last.
+// agent's newest active key.
 func (s *Server) answerKeyDocument(r *request) (response, error) {
 	return s.agentDocument(r, newestKey, id.Agent(edge.PathParameter(r.Request, "agent")))
 }
@@ -22,8 +22,8 @@ func (s *Server) answerWebDocument(r *request) (response, error) {
 	return s.agentDocument(r, allKeys, id.Agent(edge.PathParameter(r.Request, "agent")))
 }
 
-// answerDocument serves did/:did. A did:web with a port holds an escape of its own
-// (%3A or %3a): it is also found when that was not escaped again for the path.
+// answerDocument serves did/:did. A did:web with a port contains an escape
+// (%3A or %3a). It is also found if that was not escaped again for the path.
 func (s *Server) answerDocument(r *request) (response, error) {
 	name := edge.PathParameter(r.Request, "did")
 	if public, err := did.ParseKey(name); err == nil {
@@ -63,8 +63,8 @@ func (s *Server) knownKeyDocument(r *request, public [32]byte) (response, error)
 	return response{}, refused
 }
 
-// agentDocument returns a document of an agent whose organization can be trusted to
-// know its keys.
+// agentDocument returns a document of an agent, or an error if the records of its organization cannot be
+// trusted.
 func (s *Server) agentDocument(r *request, form documentForm, agent id.Agent) (response, error) {
 	owner, err := s.agents.Owner(r.Context(), agent)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Server) agentDocument(r *request, form documentForm, agent id.Agent) (r
 	})
 }
 
-// newestDocument returns the did:key document of the active key that was registered last.
+// newestDocument returns the did:key document of the newest active key.
 func newestDocument(keys []did.Key) (did.Document, error) {
 	for i := len(keys) - 1; i >= 0; i-- {
 		if keys[i].State == did.Active {
@@ -97,10 +97,10 @@ func newestDocument(keys []did.Key) (did.Document, error) {
 	return did.Document{}, errNotFound()
 }
 
-// trustedState returns the state of an organization's ledger, or the error of
-// log.State.Trusted.
+// trustedState returns the state of an organization's ledger. It returns the error of
+// log.State.Trusted if the records of the organization cannot be trusted.
 func (s *Server) trustedState(r *request, t id.Tenant) (*log.State, error) {
-	if r.tenant == id.Service { // the DID names the organization, and not the path
+	if r.tenant == id.Service { // the DID names the organization, not the path
 		if err := s.edge.CheckReader(r.Context(), t); err != nil {
 			return nil, err
 		}

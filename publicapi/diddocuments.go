@@ -23,43 +23,43 @@ const (
 	oneKey                        // the did:key of a public key
 )
 
-// documentName names the bytes of a document. A change of an agent's keys raises the
-// config version of its organization, so the bytes of one name never change.
+// documentName is the cache key of a document. A change of an agent's keys increments the
+// config version of its organization, so the document with a name never changes.
 type documentName struct {
 	form     documentForm
-	agent    id.Agent // "" with oneKey
-	version  uint64   // of the agent's organization; 0 with oneKey
-	public   [32]byte // only with oneKey
+	agent    id.Agent // "" for oneKey
+	version  uint64   // config version of the agent's organization; 0 for oneKey
+	public   [32]byte // only for oneKey
 	resolved bool     // inside a did.Resolution
 }
 
-// documentBody is a rendered document with its tag and length, for any media type.
+// documentBody is a rendered document with its ETag and length, for any media type.
 type documentBody response
 
-// documentBytes is about the memory of a document beside its body, in bytes.
+// documentBytes is the approximate memory of a cached document in addition to its body, in bytes.
 const documentBytes = 512
 
-// newDocuments returns a cache of so many bytes. Names of older config versions are never
-// asked for again, and go when there is no room.
-func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
+// newDocuments returns a cache of at most limit bytes. Documents of earlier config versions are never
+// requested again and are evicted when the cache is full.
+func newDocuments(limit int64) *cache.Loading[documentName, documentBody] {
 	return cache.NewLoading(cache.LoadingOptions[documentName, documentBody]{
-		MaxAge: cache.Forever, Limit: room,
+		MaxAge: cache.Forever, Limit: limit,
 		Weight: func(_ documentName, b documentBody) int64 { return int64(len(b.body)) + documentBytes },
 	})
 }
 
-// cachedDocument returns the document of a name in the form that Accept names. It is made by
-// find, once for concurrent requests.
+// cachedDocument returns the document with a name in the media type that Accept prefers. Concurrent requests share one
+// call of find.
 func (s *Server) cachedDocument(r *request, name documentName,
 	find func(context.Context) (did.Document, error)) (response, error) {
 	media := header.PreferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON,
 		did.MediaDIDLDJSON, did.MediaResolution)
 	name.resolved = media == did.MediaResolution
-	name.agent = id.Agent(strings.Clone(string(name.agent))) // maybe a part of a whole request
+	name.agent = id.Agent(strings.Clone(string(name.agent))) // it may share memory with the request
 	body, err := s.documents.Get(r.Context(), name, func(ctx context.Context) (documentBody, error) {
 		d, err := find(ctx)
 		if fault.Is(err, fault.NotFound) {
-			return documentBody{}, nil // which is remembered too
+			return documentBody{}, nil // cached too
 		}
 		if err != nil {
 			return documentBody{}, err

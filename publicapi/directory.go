@@ -12,14 +12,14 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Directory is the log of all logs, of a service that keeps one.
+// Directory is the log that lists all logs of the service.
 type Directory struct {
 	Slug     id.Slug
 	Tenant   id.Tenant
 	Listings Listings
 }
 
-// Name returns the slug of the organization that keeps it, "" for none.
+// Name returns the slug of the organization whose log is the directory, or "" if there is no directory.
 func (d *Directory) Name() string {
 	if d == nil {
 		return ""
@@ -29,12 +29,12 @@ func (d *Directory) Name() string {
 
 // Listings finds the newest listing of a log.
 type Listings interface {
-	// Listed returns the directory's event that lists a log, and the size listed;
-	// fault.NotFound when it never was.
+	// Listed returns the directory's event that lists a log, and the listed size. It returns
+	// fault.NotFound if the log was never listed.
 	Listed(ctx context.Context, origin id.Origin) (id.Event, id.Index, error)
 }
 
-// directoryName is the answer to /v1/public/directory.
+// directoryName is the response of /v1/public/directory.
 type directoryName struct {
 	Organization id.Organization `json:"organization_id"`
 	Slug         id.Slug         `json:"organization_slug"`
@@ -42,8 +42,8 @@ type directoryName struct {
 	LogKey       string          `json:"log_key"`
 }
 
-// directoryState returns the state of the directory's ledger, 404 without one. Of a directory that another node owns,
-// it is the newest state that this node knows to have been shown.
+// directoryState returns the state of the directory's ledger, or fault.NotFound if there is no directory. If another node
+// owns it, the state is the latest published one that this node knows.
 func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 	if s.directory == nil {
 		return nil, errNotFound()
@@ -55,7 +55,8 @@ func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 	return state, err
 }
 
-// ownDirectoryState is directoryState, or an error by which the request is passed to the node that owns the directory.
+// ownDirectoryState is directoryState on the node that owns the directory. On another node, it returns the error with
+// which the request is forwarded.
 func (s *Server) ownDirectoryState(ctx context.Context) (*log.State, error) {
 	if s.directory != nil {
 		if err := s.edge.CheckReader(ctx, s.directory.Tenant); err != nil {
@@ -76,13 +77,13 @@ func (s *Server) answerDirectory(r *request) (response, error) {
 		state.VerifierKey().String()}, revalidate)
 }
 
-// How much one answer of directory/events looks at and holds.
+// Bounds of a response of directory/events: the entries that are read, and the bytes of texts.
 const (
 	directoryEntries = 1024
 	directoryBytes   = 1 << 20
 )
 
-// directoryPage is the answer to directory/events: those of [From, Next) that list
+// directoryPage is the response of directory/events: the events in [From, Next) that list
 // logs.
 type directoryPage struct {
 	From     id.Index         `json:"from"`
@@ -91,7 +92,7 @@ type directoryPage struct {
 	Events   []directoryEvent `json:"events"`
 }
 
-// directoryEvent is a listing with the texts that its entry commits to.
+// directoryEvent is a listing with the texts that the entry commits to.
 type directoryEvent struct {
 	LogIndex id.Index `json:"log_index"`
 	Record   string   `json:"record"`
@@ -139,8 +140,8 @@ func (s *Server) directoryPage(ctx context.Context, state *log.State, from id.In
 	return page, nil
 }
 
-// addDirectory adds the second proof to a bundle, if the event's log has been listed
-// with a tree that holds it.
+// addDirectory adds the proof under the directory's log to a bundle, if the directory has listed the event's log
+// at a size that includes the event.
 func (s *Server) addDirectory(ctx context.Context, state *log.State, b *verify.Bundle) error {
 	if s.directory == nil || s.directory.Tenant == state.Identity().Tenant {
 		return nil
@@ -152,13 +153,13 @@ func (s *Server) addDirectory(ctx context.Context, state *log.State, b *verify.B
 	if err != nil {
 		return err
 	}
-	kept, err := s.directoryState(ctx)
-	if err != nil || kept.Detached() {
+	directory, err := s.directoryState(ctx)
+	if err != nil || directory.Detached() {
 		return err
 	}
-	listing, err := s.makeEventBundle(ctx, s.directory.Slug, kept, string(name))
+	listing, err := s.makeEventBundle(ctx, s.directory.Slug, directory, string(name))
 	if fault.Is(err, fault.NotFound) {
-		return nil // stored, and not in the state that is shown yet
+		return nil // stored, but not published yet
 	}
 	if err != nil {
 		return err

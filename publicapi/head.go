@@ -27,14 +27,14 @@ func (s *Server) answerHead(r *request) (response, error) {
 	return s.cachedHead(of, note)
 }
 
-// headSubject is the input of an answer about a head, beside the checkpoint.
+// headSubject is the input of a response about a head, except the checkpoint.
 type headSubject struct {
 	slug          id.Slug
 	state         *log.State
-	before, after id.Origin // the logs before and after in the line; empty for none
+	before, after id.Origin // the previous and next log of the line, or ""
 }
 
-// nameNeighbours names the logs before and after in the line.
+// nameNeighbours sets the previous and next log of the line.
 func (s *Server) nameNeighbours(ctx context.Context, of *headSubject) error {
 	before, err := s.ledgers.Predecessor(ctx, of.state)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) nameNeighbours(ctx context.Context, of *headSubject) error {
 	return err
 }
 
-// describeHead describes the checkpoint that is shown. The last entry of a detached ledger is
+// describeHead returns the document of the published checkpoint. The last entry of a detached ledger is
 // unknown.
 func (of headSubject) describeHead(note []byte) verify.Head {
 	state := of.state
@@ -62,42 +62,41 @@ func (of headSubject) describeHead(note []byte) verify.Head {
 	return h
 }
 
-// renderHead renders the checkpoint that is shown.
+// renderHead renders the document of the published checkpoint.
 func (of headSubject) renderHead(note []byte) (response, error) {
 	made, err := newJSONResponse(of.describeHead(note), revalidate)
 	made.tag, made.length = made.entityTag(), strconv.Itoa(len(made.body))
 	return made, err
 }
 
-// maxHeads is of how many ledgers answers are kept, of one to a few KiB each.
+// maxHeads bounds the number of cached responses, of one to a few KiB each.
 const maxHeads = 1024
 
-// keptHead is an answer with its input. It keeps the input in memory, so that no newer
+// headEntry is a response with its input. It keeps the input alive, so that no later
 // input can have the same address.
-type keptHead struct {
+type headEntry struct {
 	headSubject
 	note []byte
 	made response
 }
 
-func newHeadCache() *cache.Map[id.Tenant, *keptHead] {
-	return cache.NewMap(cache.MapOptions[id.Tenant, *keptHead]{Limit: maxHeads})
+func newHeadCache() *cache.Map[id.Tenant, *headEntry] {
+	return cache.NewMap(cache.MapOptions[id.Tenant, *headEntry]{Limit: maxHeads})
 }
 
-// cachedHead returns the answer about a head with its checkpoint, which is not written
-// to. The newest answer about each ledger is kept: until the head is another one it is
-// always the same.
+// cachedHead returns the response about a head and its checkpoint, which the caller must not modify. It caches the latest
+// response of each ledger, which is the same until the head changes.
 func (s *Server) cachedHead(of headSubject, note []byte) (response, error) {
 	t := of.state.Identity().Tenant
-	if kept, found := s.heads.Get(t); found && kept.headSubject == of && sameMemory(kept.note, note) {
-		return kept.made, nil
+	if cached, found := s.heads.Get(t); found && cached.headSubject == of && sameMemory(cached.note, note) {
+		return cached.made, nil
 	}
 	made, err := of.renderHead(note)
 	if err == nil {
-		s.heads.Put(t, &keptHead{of, note, made})
+		s.heads.Put(t, &headEntry{of, note, made})
 	}
 	return made, err
 }
 
-// sameMemory reports whether two slices are one piece of memory.
+// sameMemory reports whether two slices share their memory and length.
 func sameMemory(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }

@@ -10,14 +10,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Known gives states of ledgers that other nodes own.
+// Known returns states of ledgers that other nodes own.
 type Known interface {
-	// Shown returns a state that was shown, and that within accepts by its size; nil for none.
+	// Shown returns a published state whose size within accepts, or nil if there is none.
 	Shown(ctx context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error)
 }
 
-// findKnown finds a state for a tile whose organization another node owns. A tile never changes, so this node answers
-// without that one if it knows that the tile was shown. Otherwise that node answers, or says why not.
+// findKnown finds a state for a tile of an organization that another node owns. A tile never changes, so this node serves
+// it without the owner if it knows that the tile was published. Otherwise the owner answers.
 func (s *Server) findKnown(r *request) bool {
 	within := tileOfPath(r.Request)
 	if s.known == nil || within == nil {
@@ -35,8 +35,8 @@ func (s *Server) findKnown(r *request) bool {
 	return true
 }
 
-// tileOfPath returns a function that reports whether a tree of a size has the tile or entry bundle that a path names.
-// It is nil for a path that names none.
+// tileOfPath returns a function that reports whether a tree of a size has the tile or entry bundle in a path. It is
+// nil if the path names neither.
 func tileOfPath(r *http.Request) (within func(id.Index) bool) {
 	path := tilePath(r)
 	if hasQuery(r) {

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Ledgers reads the ledgers (package log). This surface writes to none.
+// Ledgers reads ledgers (package log). This surface never writes to them.
 type Ledgers interface {
 	States
 	Shown
@@ -18,7 +18,7 @@ type Ledgers interface {
 	Proofs
 }
 
-// States reads published states, and how far they were audited.
+// States reads published states, and how far ledgers were reverified.
 type States interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
@@ -28,7 +28,7 @@ type States interface {
 
 // Shown reads the states of ledgers that other nodes own.
 type Shown interface {
-	// LastShown returns a ledger as it was at its anchor.
+	// LastShown returns the state of a ledger at its anchor.
 	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
 }
 
@@ -39,7 +39,7 @@ type Events interface {
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
 
-// Proofs reads tiles, and proofs that were checked.
+// Proofs reads tiles and verified proofs.
 type Proofs interface {
 	Tile(ctx context.Context, s *log.State, t tlog.Tile) ([]byte, error)
 	Inclusion(ctx context.Context, s *log.State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error)

@@ -13,13 +13,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// An organization has one log, or a line of logs: each but the newest is frozen, and the
-// next log of the line goes on in its place.
+// An organization has one log, or a line of logs: each except the newest is frozen and has a successor.
 
-// findInLine returns the first state that is of, from the newest of the line of s back;
-// fault.NotFound when there is none.
-func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.State) bool) (*log.State, error) {
-	for !of(state) {
+// findInLine returns the first state that match accepts, from state backward in its line. It returns
+// fault.NotFound if there is none.
+func (s *Server) findInLine(ctx context.Context, state *log.State, match func(*log.State) bool) (*log.State, error) {
+	for !match(state) {
 		var err error
 		if state, err = s.ledgers.Predecessor(ctx, state); err != nil {
 			return nil, err
@@ -31,7 +30,7 @@ func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.
 	return state, nil
 }
 
-// findByOrigin returns the log with an origin, which is state or a log before it. If origin is "", it returns state.
+// findByOrigin returns the log with an origin: state or an earlier log of its line. If origin is "", it returns state.
 func (s *Server) findByOrigin(ctx context.Context, state *log.State, origin id.Origin) (*log.State, error) {
 	if origin == "" {
 		return state, nil
@@ -39,8 +38,8 @@ func (s *Server) findByOrigin(ctx context.Context, state *log.State, origin id.O
 	return s.findInLine(ctx, state, func(l *log.State) bool { return l.Identity().Origin == origin })
 }
 
-// findByNumber returns the log of the line that a path of tiles names: the first, or one
-// by its number from 2 on.
+// findByNumber returns the log of the line that a path of tiles names: the first one, or a later one
+// by its number.
 func (s *Server) findByNumber(r *request, state *log.State) (*log.State, error) {
 	want, err := numberOfPath(r.Request)
 	if err != nil {
@@ -52,7 +51,7 @@ func (s *Server) findByNumber(r *request, state *log.State) (*log.State, error) 
 	})
 }
 
-// numberOfPath returns the number in its line of the log that a path of tiles names.
+// numberOfPath returns the number of a log in its line, from a path of tiles.
 func numberOfPath(r *http.Request) (int, error) {
 	text := chi.URLParam(r, "number")
 	if text == "" {
@@ -65,7 +64,7 @@ func numberOfPath(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// findHoldingLog returns the newest log of the line that holds an event, and its index.
+// findHoldingLog returns the newest log of the line that contains an event, and the event's index.
 func (s *Server) findHoldingLog(ctx context.Context, state *log.State, event id.Event) (*log.State, id.Index, error) {
 	var at id.Index
 	var failed error
@@ -79,8 +78,8 @@ func (s *Server) findHoldingLog(ctx context.Context, state *log.State, event id.
 	return found, at, err
 }
 
-// succession is the answer to successor: the log that goes on in place of a frozen
-// one, and its first event, which says so.
+// succession is the response of successor: the log that succeeds a frozen log, and its first event, which states the
+// succession.
 type succession struct {
 	Origin   id.Origin `json:"origin"`
 	LogKey   string    `json:"log_key"`
@@ -89,23 +88,23 @@ type succession struct {
 	Envelope string    `json:"envelope"`
 }
 
-// answerSuccessor serves successor below a log's prefix, 404 while it has none.
+// answerSuccessor serves successor below a log's prefix. It returns fault.NotFound if the log has no successor.
 func (s *Server) answerSuccessor(r *request) (response, error) {
 	state, err := s.byID(r)
 	if err != nil {
 		return response{}, err
 	}
-	heir, err := s.ledgers.Successor(r.Context(), state)
+	successor, err := s.ledgers.Successor(r.Context(), state)
 	if err != nil {
 		return response{}, err
 	}
-	if heir == nil {
+	if successor == nil {
 		return response{}, errNotFound()
 	}
-	first, err := s.ledgers.Event(r.Context(), heir, 0, storage.FieldRecord|storage.FieldEnvelope)
+	first, err := s.ledgers.Event(r.Context(), successor, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return response{}, err
 	}
-	return newJSONResponse(succession{heir.Identity().Origin, heir.VerifierKey().String(), 0, string(first.Record),
+	return newJSONResponse(succession{successor.Identity().Origin, successor.VerifierKey().String(), 0, string(first.Record),
 		string(first.Envelope)}, revalidate)
 }

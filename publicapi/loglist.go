@@ -10,16 +10,16 @@ import (
 
 // LogList is the list of the service's logs for witnesses (package loglist).
 type LogList interface {
-	// Current returns the newest list, nil before the first one was made.
+	// Current returns the latest list, or nil before the first one was built.
 	Current() *loglist.Made
 }
 
-// shortly lets caches in front of the service answer for a minute: witnesses read the
-// list a few times an hour, and a log that is new may wait as long.
+// shortly allows shared caches to answer for a minute: witnesses read the
+// list a few times an hour, and a new log can wait that long.
 const shortly = "public, max-age=60"
 
-// answerLogList serves the C2SP tlog-list of all logs, as it was made: 404 when the operator
-// has not asked for one. Nothing is read from the store.
+// answerLogList serves the C2SP tlog-list of all logs. It returns fault.NotFound unless the operator has
+// enabled the list, and never reads the store.
 func (s *Server) answerLogList(r *request) (response, error) {
 	if s.lists == nil {
 		return response{}, errNotFound()
@@ -27,7 +27,7 @@ func (s *Server) answerLogList(r *request) (response, error) {
 	made := s.lists.Current()
 	if made == nil {
 		return response{}, &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
-			Message: "The list is being made", RetryAfter: 5 * time.Second}
+			Message: "The list of logs is being built; try again", RetryAfter: 5 * time.Second}
 	}
 	p := response{media: mediaText, cache: shortly, vary: "Accept-Encoding", body: made.Text, tag: made.TextTag}
 	if header.WantsGzip(r.Header["Accept-Encoding"]) {

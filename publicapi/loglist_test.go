@@ -33,7 +33,7 @@ func TestLogListIsMade(t *testing.T) {
 	w.missing(logListPath)
 	w.lists = new(madeList)
 	w.serve(w.agents)
-	w.failed(logListPath, http.StatusServiceUnavailable, "The list is being made")
+	w.failed(logListPath, http.StatusServiceUnavailable, "The list of logs is being built; try again")
 }
 
 // Two organizations' logs, as they are rotated, frozen and succeeded: origins and keys,

@@ -8,14 +8,14 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Policies gives the policy documents that organizations publish; fault.NotFound for all others.
+// Policies returns the policy documents that organizations publish. It returns fault.NotFound for all others.
 type Policies interface {
 	Published(ctx context.Context, s *log.State, digest id.Hash) ([]byte, error)
 }
 
-// answerPolicyDocument serves policies/:digest: the document that a record names by its
-// policy_digest, as the bytes of that digest. A reader decides again with it. A document of a frozen
-// ledger is right as well, because its digest says so.
+// answerPolicyDocument serves policies/:digest: the exact bytes of the document that a record names by its
+// policy_digest. Readers evaluate decisions again with it. It is served for a frozen ledger too,
+// because the digest proves the document.
 func (s *Server) answerPolicyDocument(r *request) (response, error) {
 	digest, err := id.ParseHash(edge.PathParameter(r.Request, "digest"))
 	if err != nil || s.policies == nil {

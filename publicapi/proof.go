@@ -31,7 +31,7 @@ func (s *Server) answerInclusion(r *request) (response, error) {
 		Hashes: hashes}), nil
 }
 
-// wantedLeaf reads leaf and tree size of an inclusion proof: at < size <= state.Size().
+// wantedLeaf returns the leaf and the tree size of an inclusion proof: at < size <= state.Size().
 func (s *Server) wantedLeaf(r *request, state *log.State) (at, size id.Index, err error) {
 	if size, err = indexParameter(r.query, "tree_size", state.Size()); err != nil {
 		return 0, 0, err
@@ -62,7 +62,7 @@ func indexParameter(q url.Values, name string, absent id.Index) (id.Index, error
 	return id.Index(n), nil
 }
 
-// wantedIndex returns the one index that a query names, by itself or by event.
+// wantedIndex returns the index in a query, or the index of the event that it names.
 func (s *Server) wantedIndex(ctx context.Context, state *log.State, q url.Values) (id.Index, error) {
 	if q.Has("event_id") == q.Has("log_index") {
 		return 0, fault.New(fault.Invalid, "Give either log_index or event_id")
@@ -95,7 +95,7 @@ func (s *Server) answerConsistency(r *request) (response, error) {
 		Hashes: hashes}), nil
 }
 
-// wantedSizes reads the two sizes of a consistency proof: from <= to <= head.
+// wantedSizes returns the two sizes of a consistency proof: from <= to <= head.
 func wantedSizes(r *request, head id.Index) (from, to id.Index, err error) {
 	if !r.query.Has("from") {
 		return 0, 0, fault.New(fault.Invalid, "from is required")

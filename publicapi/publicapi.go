@@ -1,26 +1,26 @@
 // Package publicapi is the HTTP surface without authentication: the public part of an
-// organization's log, and the DID documents of agents.
+// organization's log, and the DID documents of agents. It hides which node or log of an organization's line answers,
+// and the caches of responses.
 //
-// An organization that gave up a frozen log has a line of logs. A request that names no
-// log is about the newest.
+// An organization that replaced a frozen log has a line of logs. A request that names no
+// log refers to the newest one.
 //
 // Invariants:
 //
 //   - It only reads. It knows organizations by tenant handles and agents by their
-//     public keys, and can't reach people or ingest keys. Of policies it
-//     knows those that their organization publishes.
-//   - An answer comes from one published state of one ledger, so its parts fit
-//     together: size, root, proofs, checkpoint. A frozen ledger that does not hold
-//     the tree of its checkpoint shows that checkpoint, and no entry or proof.
-//   - DID documents say which keys are active, so there are none of an organization
-//     whose records can't be trusted (log.State.Trusted). One is made once for each
-//     config version and kept within a bound of bytes.
+//     public keys, and cannot reach members or ingest keys. It serves only policies
+//     that their organization publishes.
+//   - A response comes from one published state of one ledger, so size, root, proofs and
+//     checkpoint match. A frozen ledger that no longer has the tree of its checkpoint
+//     serves that checkpoint, but neither entries nor proofs.
+//   - DID documents state which keys are active, so they are not served if the
+//     organization's records cannot be trusted (log.State.Trusted). Each is rendered once
+//     per config version, in a cache with a bound in bytes.
 //   - A bundle discloses the parts of an event that were chosen when it was stored.
-//   - What is under way at a time has a bound of its own, which slow readers don't
-//     count for: making an answer counts, sending it does not.
-//   - 404 has one body for every cause, and is never cached.
-//   - `Cache-Control: immutable` is sent for tiles and entry bundles only, because those
-//     never change.
+//   - The number of reads in flight is bounded. Slow readers do not count: only preparing a
+//     response does, not sending it.
+//   - 404 has one body for every cause and is never cached.
+//   - Only tiles and entry bundles, which never change, have `Cache-Control: immutable`.
 //   - Compression for anonymous clients is bounded in time and memory.
 package publicapi
 
@@ -44,8 +44,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Organizations finds the handle of an organization; fault.NotFound when there
-// is none of that name. Names of any form may be asked for.
+// Organizations returns the tenant of an organization, or fault.NotFound. Callers may pass invalid names.
 type Organizations interface {
 	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
 	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
@@ -53,21 +52,21 @@ type Organizations interface {
 	Slug(ctx context.Context, t id.Tenant) (id.Slug, error)
 }
 
-// Agents tells the public side of agents' keys.
+// Agents returns the public keys of agents.
 type Agents interface {
-	// Owner returns whose agent it is; fault.NotFound when there is no such agent.
+	// Owner returns the organization of an agent, or fault.NotFound if there is no such agent.
 	Owner(ctx context.Context, agent id.Agent) (id.Tenant, error)
 	// DIDKeys returns all keys of an organization's agent in the order of their registration.
 	DIDKeys(ctx context.Context, owner id.Tenant, agent id.Agent) ([]did.Key, error)
 	// KeyHolders yields the organizations in which a public key was ever registered.
 	KeyHolders(ctx context.Context, public [32]byte) iter.Seq2[id.Tenant, error]
-	// CompromisedFrom returns the index from which on an agent's key is not to be
-	// trusted, tlog.MaxSize when there is none.
+	// CompromisedFrom returns the first index at which an agent's key is not trusted, or tlog.MaxSize if it is always
+	// trusted.
 	CompromisedFrom(ctx context.Context, s *log.State, agent id.Agent, key id.Key) (id.Index, error)
 }
 
-// GrantKeys tells the key that signs an organization's grants and the size of its
-// log when that was made; ok is false before the first grant.
+// GrantKeys returns the key that signs an organization's grants and the size of its
+// log when that key was generated. Before the first grant, ok is false.
 type GrantKeys interface {
 	GrantKey(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error)
 }
@@ -79,45 +78,44 @@ type Options struct {
 	Organizations Organizations
 	Agents        Agents
 	GrantKeys     GrantKeys
-	// PublicURL is where clients find the service: scheme, host and maybe a port
-	// and a path, without a slash at the end.
+	// PublicURL is the address of the service for clients: scheme, host, and possibly a port
+	// and a path without a trailing slash.
 	PublicURL string
-	Witnesses Witnesses        // default: there are none
-	Clock     func() time.Time // default: time.Now
-	Directory *Directory       // default: none
-	LogList   LogList          // default: none
-	Policies  Policies         // default: none is published
-	Known     Known            // of organizations that other nodes own; default: their nodes are asked for all
+	Witnesses Witnesses        // if nil, there are none
+	Clock     func() time.Time // if nil, time.Now
+	Directory *Directory       // if nil, there is none
+	LogList   LogList          // if nil, there is none
+	Policies  Policies         // if nil, none is published
+	Known     Known            // tiles of organizations that other nodes own; if nil, those nodes serve them
 
-	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
-	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
-	DIDBytes    int64                 // room for DID documents; default 16 MiB
-	Control     *admission.Control    // load control shared with other surfaces; default: one of its own
-	Metrics     prometheus.Registerer // default: none
+	MaxInFlight int                   // concurrent reads, and in addition as many of heads and checkpoints; if zero, 512
+	GzipBytes   int64                 // of cached compressed entry bundles; if zero, 32 MiB
+	DIDBytes    int64                 // of cached DID documents; if zero, 16 MiB
+	Control     *admission.Control    // load control shared with other surfaces; if nil, not shared
+	Metrics     prometheus.Registerer // if nil, metrics are discarded
 }
 
-// Server serves the surface. Of a request it keeps nothing but compressed entry
-// bundles, which never change, DID documents of one config version each, and the answer
-// about a head until the head is another.
+// Server serves the surface. It caches compressed entry bundles, which never change, DID documents by config version,
+// and the response about each head until the head changes.
 type Server struct {
 	edge      edge.Edge
 	ledgers   Ledgers
 	orgs      Organizations
 	agents    Agents
 	grantKeys GrantKeys
-	directory *Directory // nil: there is none
-	lists     LogList    // nil: there is none
-	policies  Policies   // nil: none is published
-	known     Known      // nil: none
+	directory *Directory // may be nil
+	lists     LogList    // may be nil
+	policies  Policies   // may be nil
+	known     Known      // may be nil
 	witnesses Witnesses
 	publicURL string
 	host      string // of did:web identifiers
 	clock     func() time.Time
 	control   *admission.Control
 	limit     *admission.Limit
-	newest    *admission.Limit // of heads and checkpoints, so that reads that wait for the store do not refuse them
+	newest    *admission.Limit // for heads and checkpoints, so that other reads that wait for the store do not block them
 	gzipCache *gzipCache
-	heads     *cache.Map[id.Tenant, *keptHead]
+	heads     *cache.Map[id.Tenant, *headEntry]
 	documents *cache.Loading[documentName, documentBody]
 }
 
@@ -159,8 +157,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Routes adds the routes of the surface to r. Each answers GET and HEAD. A client that prefers
-// HTML gets the page of an event from eventPage; nil is a service without pages.
+// Routes adds the routes of the surface to r. Each accepts GET and HEAD. Clients that prefer
+// HTML get the page of an event from eventPage, which is nil if the service has no pages.
 func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 	const slug = slugPrefix + "{slug}"
 	var table edge.Table[getter]
@@ -202,16 +200,16 @@ func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 		Prefixes: []string{"/v1/public", "/o"}, Around: allowAllOrigins}, table)
 }
 
-// slugPrefix begins the paths that name an organization by its slug.
+// slugPrefix is the prefix of paths with an organization's slug.
 const slugPrefix = "/v1/public/orgs/"
 
 // bundlePattern is the route of an event.
 const bundlePattern = slugPrefix + "{slug}/verify/{event}"
 
-// getter makes the response to a request.
+// getter returns the response to a request.
 type getter func(*request) (response, error)
 
-// serveRoute answers the requests of a route. Every fault.NotFound has the same answer.
+// serveRoute returns the handler of a route. Every fault.NotFound gets the same response.
 func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
 	class, ofTile := s.classOf(route), strings.Contains(route.Pattern, "/tile/")
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -12,15 +12,15 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Reader gives other surfaces the documents of this one: the same values, read by the same
-// steps, that strangers get as JSON.
+// Reader returns the documents of this surface to other surfaces: the same values, read by the same
+// steps, that the public gets as JSON.
 type Reader struct{ server *Server }
 
-// Reader returns the documents of the surface for other surfaces.
+// Reader returns a reader of the documents of the surface.
 func (s *Server) Reader() Reader { return Reader{s} }
 
-// EventBundle returns the bundle of an event in the log of an origin, or without one in the
-// newest log of the organization that holds it. An unknown event is fault.NotFound.
+// EventBundle returns the bundle of an event in the log with an origin or, if origin is "", in the
+// organization's newest log that contains it. It returns fault.NotFound if the event is unknown.
 func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string,
 	origin id.Origin) (*verify.Bundle, error) {
 	state, err := r.server.ledgers.State(ctx, t)
@@ -37,8 +37,8 @@ func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, even
 	return b, err
 }
 
-// EventAt returns the id of the event at an index of the organization's newest log. An index
-// at or above its size is fault.NotFound.
+// EventAt returns the ID of the event at an index of the organization's newest log. It returns fault.NotFound if the
+// index is not below the size of the log.
 func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error) {
 	state, err := r.server.ledgers.State(ctx, t)
 	if err == nil {
@@ -54,8 +54,8 @@ func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event
 	return e.ID, err
 }
 
-// Received returns the times of receipt of a range of events of the organization's newest log, cut to its size: one for
-// each event, 0 for one that does not show its record.
+// Received returns the times of receipt of a range of events in the organization's newest log, cut to its size: one per
+// event, or 0 if the event does not disclose its record.
 func (r Reader) Received(ctx context.Context, t id.Tenant, events id.Range) (times []id.Instant, err error) {
 	state, err := r.server.ledgers.State(ctx, t)
 	if err == nil {
@@ -93,7 +93,7 @@ func (r Reader) LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.
 	return of.describeHead(note), nil
 }
 
-// LogCosigned returns the newest checkpoint of the organization's newest log that has its quorum, nil for none.
+// LogCosigned returns the latest checkpoint with a quorum of the organization's newest log, or nil.
 func (r Reader) LogCosigned(ctx context.Context, t id.Tenant) ([]byte, error) {
 	state, err := r.server.ledgers.State(ctx, t)
 	if err != nil {
@@ -106,8 +106,8 @@ func (r Reader) LogCosigned(ctx context.Context, t id.Tenant) ([]byte, error) {
 	return note, err
 }
 
-// LogKeys returns the keys of the organization's newest log, newest last. To is tlog.MaxSize
-// of a key that signs.
+// LogKeys returns the keys of the organization's newest log, newest last. The To of an active key is
+// tlog.MaxSize.
 func (r Reader) LogKeys(ctx context.Context, t id.Tenant) ([]verify.LogKey, error) {
 	state, err := r.server.ledgers.State(ctx, t)
 	if err != nil {
@@ -129,8 +129,8 @@ func (r Reader) LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, erro
 	return r.server.witnesses.Policy(ctx, state)
 }
 
-// AgentKeys returns the keys of an agent of the organization, the newest last. An agent of another organization is
-// fault.NotFound.
+// AgentKeys returns the keys of an agent of the organization, newest last. It returns fault.NotFound for an agent of
+// another organization.
 func (r Reader) AgentKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
 	owner, err := r.server.agents.Owner(ctx, agent)
 	if err != nil {

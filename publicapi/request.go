@@ -12,12 +12,12 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// request is a request and the organization that its path names.
+// request is a request and the organization in its path.
 type request struct {
 	*http.Request
-	slug   id.Slug    // "" when none is named by it
-	tenant id.Tenant  // id.Service when none is named
-	known  *log.State // that has the tile which is named, of an organization that another node owns; else nil
+	slug   id.Slug    // "" if the path has none
+	tenant id.Tenant  // id.Service if the path names no organization
+	known  *log.State // a state with the requested tile, if another node owns the organization; otherwise nil
 
 	query url.Values // nil for tiles, whose URLs have no query
 }
@@ -25,7 +25,7 @@ type request struct {
 // origin returns the origin of the log that the query names, or "" if it names none.
 func (r *request) origin() id.Origin { return id.Origin(r.query.Get("origin")) }
 
-// slugOfPath returns the slug that the path of a request names, "" for none.
+// slugOfPath returns the slug in the path of a request, or "".
 func slugOfPath(r *http.Request) id.Slug {
 	if r.URL.RawPath != "" {
 		return id.Slug(edge.PathParameter(r, "slug"))
@@ -37,10 +37,10 @@ func slugOfPath(r *http.Request) id.Slug {
 	return ""
 }
 
-// idPrefix begins the paths that name an organization by its id.
+// idPrefix is the prefix of paths with an organization's ID.
 const idPrefix = "/o/"
 
-// organizationOfPath returns the organization id that the path of a request names, "" for none.
+// organizationOfPath returns the organization ID in the path of a request, or "".
 func organizationOfPath(r *http.Request) string {
 	if r.URL.RawPath != "" {
 		return chi.URLParam(r, "organization")
@@ -52,7 +52,7 @@ func organizationOfPath(r *http.Request) string {
 	return ""
 }
 
-// tilePath returns the path of a request from tile/ on, as it was sent; "" without one.
+// tilePath returns the part of a request's path that starts with tile/, as it was sent, or "".
 func tilePath(r *http.Request) string {
 	path := r.URL.RawPath
 	if path == "" {
@@ -64,8 +64,7 @@ func tilePath(r *http.Request) string {
 	return ""
 }
 
-// findOrganization fills in the organization, by the slug that the path names, by its id, or by its
-// agent.
+// findOrganization sets the organization, by the slug, the organization ID or the agent in the path.
 func (s *Server) findOrganization(r *request) (err error) {
 	r.slug = slugOfPath(r.Request)
 	switch {
@@ -79,8 +78,8 @@ func (s *Server) findOrganization(r *request) (err error) {
 	return err
 }
 
-// bySlug returns the state of the ledger that the path names by a slug: the newest of
-// the organization, or the one whose origin the query gives.
+// bySlug returns the state of the ledger of a path with a slug: the newest one of
+// the organization, or the one whose origin the query has.
 func (s *Server) bySlug(r *request) (*log.State, error) {
 	if r.tenant == id.Service { // a path with an empty slug
 		return nil, errNotFound()
@@ -92,8 +91,8 @@ func (s *Server) bySlug(r *request) (*log.State, error) {
 	return s.findByOrigin(r.Context(), state, r.origin())
 }
 
-// byID returns the state of the ledger that the path names by organization id, and
-// from the second of a line on by its number.
+// byID returns the state of the ledger of a path with an organization ID and, from the second ledger of a line on, a
+// number.
 func (s *Server) byID(r *request) (*log.State, error) {
 	if r.tenant == id.Service {
 		return nil, errNotFound()
@@ -108,8 +107,7 @@ func (s *Server) byID(r *request) (*log.State, error) {
 	return s.findByNumber(r, state)
 }
 
-// tenantByID returns the handle of the organization that the path names by its id,
-// in its one spelling.
+// tenantByID returns the tenant of the organization ID in a path. It accepts only the canonical spelling.
 func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
 	text := organizationOfPath(r)
 	organization, err := id.ParseOrganization(text)
@@ -119,7 +117,7 @@ func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
 	return s.orgs.ByID(r.Context(), organization)
 }
 
-// provableBySlug is bySlug for answers that are made from entries or the tree.
+// provableBySlug is bySlug for responses that depend on entries or the tree.
 func (s *Server) provableBySlug(r *request) (*log.State, error) {
 	state, err := s.bySlug(r)
 	if err != nil {

@@ -20,25 +20,25 @@ const (
 
 const mediaText = "text/plain; charset=utf-8"
 
-// response is the bytes that one request gets of one thing, in one coding.
+// response is the successful response to a request.
 type response struct {
 	media string // Content-Type
 	cache string // Cache-Control
 	body  []byte
 
-	vary   string // the request header that the form follows from; empty for none
-	coding string // Content-Encoding; empty for the bytes as they are
-	tag    string // the ETag, where it is known already
-	length string // of the body, where it is written already
+	vary   string // Vary, or ""
+	coding string // Content-Encoding, or ""
+	tag    string // the ETag; if "", it is computed
+	length string // Content-Length; if "", it is computed
 }
 
-// newJSONResponse renders v.
+// newJSONResponse returns v in JSON.
 func newJSONResponse(v any, cache string) (response, error) {
 	body, err := json.Marshal(v)
 	return response{media: edge.MediaJSON, cache: cache, body: body}, err
 }
 
-// entityTag is strong: it follows from the bytes, or stands for them, so every coding has its own.
+// entityTag returns the ETag. It is strong: it depends on the bytes, so each content coding has another one.
 func (p response) entityTag() string {
 	if p.tag != "" {
 		return p.tag
@@ -51,8 +51,8 @@ func tagOf(sum [sha256.Size]byte) string {
 	return string(append(hex.AppendEncode(append(tag[:0], '"'), sum[:16]), '"'))
 }
 
-// headers sets headers with values that lie in one piece of memory, where Set
-// takes one for each. Names are in their canonical form.
+// headers sets headers with a single allocation for all values, where http.Header.Set needs one for each. Names must be
+// in canonical form.
 type headers struct {
 	of     http.Header
 	values []string
@@ -69,7 +69,7 @@ func (h *headers) setValue(name, value string) {
 	h.of[name] = h.values[last-1 : last : last]
 }
 
-// writeTo answers GET and HEAD, with 304 to a client that has these very bytes.
+// writeTo writes the response to GET or HEAD, or 304 if the client has the same bytes.
 func (p response) writeTo(w http.ResponseWriter, r *http.Request) {
 	h := newHeaders(w)
 	if p.vary != "" {
@@ -94,6 +94,6 @@ func (p response) writeTo(w http.ResponseWriter, r *http.Request) {
 	h.setValue("Content-Length", p.length)
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(p.body) // a client that is gone reads nothing
+		_, _ = w.Write(p.body) // the client may have disconnected
 	}
 }

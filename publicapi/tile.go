@@ -23,8 +23,8 @@ func (s *Server) answerLogCheckpoint(r *request) (response, error) {
 	return s.newestCheckpoint(r, state)
 }
 
-// hasQuery reports whether a request has a query, an empty one too. A tile has one URL,
-// because caches keep each URL for ever, and queries would fill them with copies.
+// hasQuery reports whether a request has a query, even an empty one. A tile has exactly one URL,
+// because caches store each URL permanently, and queries would fill them with copies.
 func hasQuery(r *http.Request) bool { return r.URL.RawQuery != "" || r.URL.ForceQuery }
 
 // answerTile serves tile/<L>/<N>[.p/<W>].
@@ -63,7 +63,7 @@ func (s *Server) answerEntries(r *request) (response, error) {
 	return s.encodedEntries(r, state, b)
 }
 
-// encodedEntries returns an entry bundle in the coding that the client wants.
+// encodedEntries returns an entry bundle in the content coding that the client accepts.
 func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (response, error) {
 	compress, isFull := header.WantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
@@ -89,13 +89,13 @@ func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (re
 // renderEntries renders an entry bundle from stored events.
 func (s *Server) renderEntries(r *request, state *log.State, b tlog.Bundle) (content []byte, err error) {
 	begin, count := id.Index(b.Index)*tlog.TileWidth, 0
-	var room [event.MaxEntryLen]byte
-	content = make([]byte, 0, int(b.Width)*(2+len(room)))
+	var buffer [event.MaxEntryLen]byte
+	content = make([]byte, 0, int(b.Width)*(2+len(buffer)))
 	for e, err := range s.ledgers.Events(r.Context(), state, begin, begin+id.Index(b.Width), 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read entry bundle: %w", err)
 		}
-		if content, err = tlog.AppendBundled(content, log.EntryOf(e).AppendTo(room[:0])); err != nil {
+		if content, err = tlog.AppendBundled(content, log.EntryOf(e).AppendTo(buffer[:0])); err != nil {
 			return nil, err
 		}
 		count++

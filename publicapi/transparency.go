@@ -20,8 +20,8 @@ func (s *Server) answerCheckpoint(r *request) (response, error) {
 	return s.newestCheckpoint(r, state)
 }
 
-// newestCheckpoint returns the newest checkpoint with its cosignatures. With cosigned=1 it
-// returns the newest checkpoint with a quorum of cosignatures.
+// newestCheckpoint returns the latest checkpoint with its cosignatures or, with cosigned=1,
+// the latest checkpoint with a quorum of cosignatures.
 func (s *Server) newestCheckpoint(r *request, state *log.State) (response, error) {
 	which := s.witnesses.Checkpoint
 	switch r.query.Get("cosigned") {
@@ -35,17 +35,17 @@ func (s *Server) newestCheckpoint(r *request, state *log.State) (response, error
 	return response{media: mediaText, cache: revalidate, body: note}, err
 }
 
-// keyList is the answer to transparency/keys, newest last.
+// keyList is the response of transparency/keys, newest key last.
 type keyList struct {
 	Keys []publicKey `json:"keys"`
 }
 
-// publicKey is a key that signs something about an organization's log.
+// publicKey is a key that signs checkpoints or grants of an organization.
 type publicKey struct {
 	VerifierKey string    `json:"vkey"`
 	Use         string    `json:"use"`
 	FromSize    id.Index  `json:"from_size"`
-	ToSize      *id.Index `json:"to_size"` // nil while it signs
+	ToSize      *id.Index `json:"to_size"` // nil if the key is active
 }
 
 // answerKeys serves transparency/keys.
@@ -73,8 +73,8 @@ func (s *Server) answerKeys(r *request) (response, error) {
 }
 
 // answerKeyStatement serves transparency/keys/:key: the bundle of the event that states a log key, under the first
-// checkpoint that this key signed. The key before it signed that checkpoint too, so a reader who knows the older key
-// can check the newer one. key is the key ID in hex. No event states the first key of a log.
+// checkpoint that this key signed. The previous key signed that checkpoint too, so a reader who trusts the previous key
+// can verify the new one. The parameter is the key ID in hex. No event states the first key of a log.
 func (s *Server) answerKeyStatement(r *request) (response, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) answerKeyStatement(r *request) (response, error) {
 	return s.keyStatement(r, state)
 }
 
-// answerKeyStatementByID is answerKeyStatement below a log's prefix, for readers that know no slug.
+// answerKeyStatementByID is answerKeyStatement below a log's prefix, for readers that do not know the slug.
 func (s *Server) answerKeyStatementByID(r *request) (response, error) {
 	state, err := s.provableByID(r)
 	if err != nil {
@@ -118,9 +118,9 @@ func (s *Server) keyStatement(r *request, state *log.State) (response, error) {
 	return newJSONResponse(b, never)
 }
 
-// answerPolicy serves transparency/policy, a C2SP tlog-policy: the log's keys and where
-// its tiles are, the witnesses that are asked, and the quorum. The
-// addresses of witnesses are left out: some are private, and verification needs none.
+// answerPolicy serves transparency/policy, a C2SP tlog-policy: the log's keys, the URL of its tiles,
+// the witnesses and the quorum. It omits the
+// addresses of witnesses, because some are private and verification does not need them.
 func (s *Server) answerPolicy(r *request) (response, error) {
 	state, err := s.bySlug(r)
 	if err != nil {
@@ -147,10 +147,10 @@ func (s *Server) PolicyText(ctx context.Context, state *log.State) (string, erro
 	return shown.Text(), nil
 }
 
-// policyLogs returns the log lines of a policy: the keys that signed the newest checkpoint
-// and the checkpoint of bundles. A policy has no sizes, and a
-// verifier that trusts a key by it trusts everything that the key signs. So a key that was
-// retired before is left out; transparency/keys has it.
+// policyLogs returns the log lines of a policy: the keys that signed the latest checkpoint
+// and the checkpoint of bundles. A policy contains no sizes, so a
+// verifier trusts everything that its keys sign. Therefore earlier keys
+// are omitted; transparency/keys lists them.
 func (s *Server) policyLogs(ctx context.Context, state *log.State) ([]trust.Log, error) {
 	covering, _, err := s.witnesses.Covering(ctx, state, 0)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// Witnesses returns cosigned checkpoints (package witness). Callers MUST NOT change the
+// Witnesses returns cosigned checkpoints (package witness). Callers must not modify the
 // returned values.
 type Witnesses interface {
 	// Policy returns the policy in force for a ledger, without logs.
 	Policy(ctx context.Context, s *log.State) (*trust.Policy, error)
-	// Checkpoint returns the newest checkpoint with all cosignatures kept for it.
+	// Checkpoint returns the latest checkpoint with all its stored cosignatures.
 	Checkpoint(ctx context.Context, s *log.State) ([]byte, error)
-	// Cosigned returns the newest checkpoint with a quorum; fault.Unavailable with
-	// the code not_cosigned while there is none that may be shown.
+	// Cosigned returns the latest checkpoint with a quorum. It returns fault.Unavailable with
+	// the code not_cosigned if none may be published.
 	Cosigned(ctx context.Context, s *log.State) ([]byte, error)
-	// Covering returns the checkpoint that an event is to be proved under. Its tree
-	// has the event and is one that s has or had.
+	// Covering returns the checkpoint under which an event is proved. Its tree
+	// contains the event and is the current tree of s or an earlier one.
 	Covering(ctx context.Context, s *log.State, index id.Index) (tlog.Checkpoint, []byte, error)
 }
 
