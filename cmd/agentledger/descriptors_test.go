@@ -106,7 +106,7 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 func TestTooFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	_, err := startWithFiles(t, 100, dir)
-	if err == nil || !strings.Contains(err.Error(), "the process may have 100 files open, 256 are needed") {
+	if err == nil || !strings.Contains(err.Error(), "the process may open 100 files, but needs 256") {
 		t.Errorf("got %v, want a refusal that names the limit", err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

@@ -1,35 +1,36 @@
-// Package admission bounds the work of the server, so that an excess of requests is refused
-// early and cheaply, and the load of one tenant costs the others little.
+// Package admission bounds the work of the server, so that excess requests are rejected
+// early and cheaply, and the load of one tenant costs the others little. It hides queues, weights and stalls from the
+// surfaces, which call Class.Serve.
 //
-//	request                                    refused
+//	request                                    rejected
 //	   |
 //	   v
-//	 Limit        concurrency limit, in all    503, at once;    RefusalPacer
-//	   |          and of one tenant            floods of refusals are answered later
+//	 Limit        concurrency limit, in total  503, at once;    RefusalPacer
+//	   |          and per tenant               delays floods of rejections
 //	   v
 //	 Slots,       fair queues: each tenant has a share of slots in each, by weight
 //	 Reads,       a waiter gets the slot that its tenant frees
 //	 Decisions
 //	   |
 //	   v
-//	 Processors   fair queue: one slot for each processor, round robin over tenants
+//	 Processors   fair queue: one slot per processor, round robin over tenants,
 //	   |          for signatures, policies, compiling
 //	   v
-//	 answer       a slow client's slot is lent to its tenant's waiters
+//	 response     the slot of a slow client is lent to its tenant's waiters
 //
 // Invariants:
 //
-//   - A Limit never makes a request wait. It admits or refuses in constant time.
-//   - A FairQueue refuses no request. A waiter gets a slot after at most one of each other
-//     tenant that waits, however much those tenants have to do.
-//   - A slot of work that stands still for 200 ms, for example behind a store that hangs,
-//     counts no more: waiters of its own tenant and of others go on.
-//   - Decisions and reads of a tenant wait for none of its requests that store something.
-//   - No bound of a FairQueue holds for a tenant that is alone. With two tenants or more, no
-//     tenant has all slots if there are two or more.
+//   - A Limit never blocks. It admits or rejects in constant time.
+//   - A FairQueue rejects no request. A waiter gets a slot after at most one waiter of each other
+//     tenant, however large their backlogs are.
+//   - A slot whose work has stalled for 200 ms, for example because the store hangs,
+//     no longer counts: waiters of its tenant and of others proceed.
+//   - Decisions and reads of a tenant never wait for its requests that store something.
+//   - A FairQueue does not limit a tenant that is alone. With two or more tenants and slots, no
+//     tenant holds all slots.
 //   - The cost of a slot does not grow with the number of tenants.
-//   - A RefusalPacer delays refusals only, and only those that come in floods.
-//   - Nothing is kept of a tenant without work under way, or a second after its last refusal.
+//   - A RefusalPacer delays only rejections, and only in floods.
+//   - No state is kept for a tenant without work in flight, or a second after its last rejection.
 package admission
 
 import (
@@ -38,30 +39,30 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Tenant is a party that shares the server with others: the senders and the people of an
-// organization, or the anonymous readers of its public log. Readers are a tenant of
-// their own, so they take nothing from the share of the organization's senders.
+// Tenant is a party that shares the server with others: the agents and members of an
+// organization, or the anonymous readers of its public log. Readers are a separate tenant,
+// so they do not use the share of the organization.
 type Tenant struct {
 	ID     id.Tenant
 	Public bool
 }
 
-// TenantOf returns the tenant of an organization's senders and people.
+// TenantOf returns the tenant of an organization's agents and members.
 func TenantOf(t id.Tenant) Tenant { return Tenant{ID: t} }
 
 // Control is the load control that all surfaces of a server share, so that a tenant that
-// keeps one surface busy leaves the others their part of the processors on each.
+// keeps one surface busy leaves other tenants their share of the processors on all of them.
 type Control struct {
-	Slots      *FairQueue // of requests that store something, from their body to their answer
-	Reads      *FairQueue // of requests that read; with contention, one processor stays free of each tenant's
-	Decisions  *FairQueue // the same for policy decisions, which agents wait for and people's reads do not delay
-	Processors *FairQueue // of work that does nothing but compute
+	Slots      *FairQueue // for requests that store something, from body to response
+	Reads      *FairQueue // for requests that read; under contention, one processor stays free of each tenant's reads
+	Decisions  *FairQueue // like Reads, for policy decisions, which reads must not delay
+	Processors *FairQueue // for work that only computes
 	contention *contention
 	unused     sync.Pool // of slots
 }
 
-// slotsPerProcessor is the share of one tenant, with contention. It is enough to fill
-// appends, and few enough that a single request beside them takes about twice its time.
+// slotsPerProcessor is the share of a tenant under contention. It is high enough to fill
+// appends, and low enough that a single request of another tenant takes about twice its time.
 const slotsPerProcessor = 4
 
 // New returns the load control for a number of processors.
@@ -76,5 +77,5 @@ func New(processors int) *Control {
 	}
 }
 
-// Contended reports whether requests of several tenants have come within a second.
+// Contended reports whether requests of several tenants have arrived within a second.
 func (c *Control) Contended() bool { return c.contention.isContended() }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// contentionTime is for how long there is contention after requests of two tenants.
+// contentionTime is how long contention lasts after requests of two tenants.
 const contentionTime = time.Second
 
-// contention knows whether requests of more than one tenant come. Its methods may be
-// called concurrently. With a nil contention the bounds of a queue always hold.
+// contention detects requests of more than one tenant. All methods may be
+// called concurrently. A nil contention means that the bounds of a queue always apply.
 type contention struct {
-	last    atomic.Uint64 // tenant of the last request, 0 before the first
-	changed atomic.Int64  // time at which last changed, in Unix nanoseconds
+	last    atomic.Uint64 // tenant of the last request; 0 before the first
+	changed atomic.Int64  // when last changed, in Unix nanoseconds
 }
 
-// noteTenant notes a request. It reads the clock only when the tenant is another than before.
+// noteTenant records a request. It reads the clock only if the tenant differs from the last one.
 func (c *contention) noteTenant(t Tenant) {
 	if c == nil {
 		return

@@ -10,13 +10,13 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
-// slowPause is how long a tenant waits for its next download after one whose reader was too slow. Otherwise a reader that
-// begins again at once would keep its slot from all others.
+// slowPause is how long a tenant must wait after a download whose reader was too slow. Otherwise a reader that
+// retries at once would occupy its slot permanently.
 const slowPause = time.Minute
 
-// Downloads bounds answers that are sent for as long as their readers take, in all, of one tenant and of one network. A
-// tenant or a network never gets more slots than it leaves free, so the last slots are reserved for those that have none.
-// Its methods may be called concurrently.
+// Downloads bounds responses that take as long as their readers do: in total, per tenant and per network. A
+// tenant or network never gets more slots than it leaves free, so the last slots are reserved for those that have none.
+// All methods may be called concurrently.
 type Downloads struct {
 	maxAll, maxTenant, maxNetwork int
 
@@ -24,16 +24,17 @@ type Downloads struct {
 	all      int
 	tenants  map[id.Tenant]int
 	networks map[string]int
-	paused   map[id.Tenant]time.Time // until when, of tenants whose reader was too slow
+	paused   map[id.Tenant]time.Time // end of the pause of tenants whose reader was too slow
 }
 
-// NewDownloads returns bounds of so many downloads in all and of one tenant. A network gets at most half of all.
+// NewDownloads returns bounds of all downloads in total and tenant downloads per tenant. A network gets at most half of
+// all.
 func NewDownloads(all, tenant int) *Downloads {
 	return &Downloads{maxAll: all, maxTenant: tenant, maxNetwork: max(1, all/2), tenants: make(map[id.Tenant]int),
 		networks: make(map[string]int), paused: make(map[id.Tenant]time.Time)}
 }
 
-// Acquire admits a download until release is called, or refuses it with fault.Overloaded. The caller of release reports
+// Acquire admits a download until release is called, or returns fault.Overloaded. The caller passes to release
 // whether the reader was too slow.
 func (d *Downloads) Acquire(t id.Tenant, from netip.Addr) (release func(tooSlow bool), err error) {
 	network := ratelimit.NetworkOf(from)
@@ -69,7 +70,7 @@ func (d *Downloads) release(t id.Tenant, network string, tooSlow bool) {
 		return
 	}
 	now := time.Now()
-	for other, until := range d.paused { // few, because each had a slot within a minute
+	for other, until := range d.paused { // few, because each had a slot within the last minute
 		if !now.Before(until) {
 			delete(d.paused, other)
 		}

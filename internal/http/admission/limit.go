@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Limit is a concurrency limit: it bounds the weight of the requests under way, in all and
-// of one tenant. Its methods may be called concurrently.
+// Limit is a concurrency limit: it bounds the weight of the requests in flight, in total and
+// per tenant. All methods may be called concurrently.
 type Limit struct {
 	maxAll, maxOne int
 	shared         bool // no tenant gets more than it leaves free
@@ -21,22 +21,22 @@ type Limit struct {
 	refused Refused
 }
 
-// Refused counts refusals by the bound that was reached.
+// Refused counts rejections by the bound that was reached.
 type Refused struct {
-	All uint64 // the bound on all requests
-	One uint64 // the bound on the requests of one tenant
+	All uint64 // in total
+	One uint64 // per tenant
 }
 
-// NewLimit returns a limit of weights up to all, and up to one of one tenant.
+// NewLimit returns a limit with the given maximum weights in total and per tenant.
 func NewLimit(all, one int) *Limit {
 	return &Limit{maxAll: all, maxOne: one, tenants: make(map[id.Tenant]int),
 		refusal: fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second}}
 }
 
-// NewSharedLimit returns a limit that keeps the last slots for the tenant with the fewest:
-// a tenant never gets more than it leaves free for all others at that moment. For example,
-// of 12 slots one tenant that may have 10 gets 6, the next one 3. Refusals have the
-// message and ask to be left alone for retryAfter.
+// NewSharedLimit returns a limit that reserves the last slots for the tenants with the fewest:
+// a tenant never gets more than it leaves free at that moment. For example,
+// of 12 slots, a tenant with a maximum of 10 gets 6, and the next tenant 3. Rejections have the given
+// message and Retry-After.
 func NewSharedLimit(all, one int, message string, retryAfter time.Duration) *Limit {
 	l := NewLimit(all, one)
 	l.shared, l.refusal.Message, l.refusal.RetryAfter = true, message, retryAfter
@@ -44,8 +44,8 @@ func NewSharedLimit(all, one int, message string, retryAfter time.Duration) *Lim
 }
 
 // Acquire admits work of a weight (at least 1) until Release is called with the same
-// arguments, or refuses it with fault.Overloaded. Work that is heavier than a bound is
-// admitted alone.
+// arguments, or returns fault.Overloaded. Work that is heavier than a bound is
+// admitted if nothing else is in flight.
 func (l *Limit) Acquire(t id.Tenant, weight int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *Limit) Acquire(t id.Tenant, weight int) error {
 	return nil
 }
 
-// leftForOne returns the weight that a tenant must leave free for others to get more.
+// leftForOne returns the maximum weight that a tenant may have at the moment.
 func (l *Limit) leftForOne() int {
 	if l.shared {
 		return l.maxAll - l.all
@@ -71,7 +71,7 @@ func (l *Limit) leftForOne() int {
 	return l.maxOne
 }
 
-// exceedsShare reports whether a holder of some weight must not get more: it may hold up to most, and no more than it
+// exceedsShare reports whether a holder must not get more weight: it may hold at most most, and no more than it
 // leaves free. The first weight never exceeds the share.
 func exceedsShare(held, more, most, free int) bool {
 	return held > 0 && held+more > min(most, free)
@@ -95,14 +95,14 @@ func (l *Limit) Release(t id.Tenant, weight int) {
 	}
 }
 
-// WeightInUse returns the weight of the requests under way.
+// WeightInUse returns the weight of the requests in flight.
 func (l *Limit) WeightInUse() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all
 }
 
-// Refused returns how often Acquire has refused.
+// Refused returns the number of rejections.
 func (l *Limit) Refused() Refused {
 	l.mu.Lock()
 	defer l.mu.Unlock()

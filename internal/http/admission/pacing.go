@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// RefusalPacer delays floods of refusals: refusals of a tenant beyond a number in a second
-// are answered later. A sender that repeats refused requests at once then costs little,
-// however many connections it has. A sender with few refusals notices nothing. Its
+// RefusalPacer delays floods of rejections: if a tenant has more than a number of rejections in a second,
+// further ones are delayed. So a client that retries rejected requests at once costs little,
+// however many connections it has, and a client with few rejections is not affected. All
 // methods may be called concurrently.
 type RefusalPacer struct {
 	free  int
@@ -19,17 +19,17 @@ type RefusalPacer struct {
 
 	mu      sync.Mutex
 	second  int64
-	counts  map[id.Tenant]int // refusals in that second
+	counts  map[id.Tenant]int // rejections in that second
 	delayed uint64
 }
 
-// NewRefusalPacer returns a pacer that delays each refusal of a tenant beyond free in a
-// second. With free 0 it delays none.
+// NewRefusalPacer returns a pacer that delays each rejection of a tenant beyond free per
+// second. If free is zero, it delays none.
 func NewRefusalPacer(free int, delay time.Duration) *RefusalPacer {
 	return &RefusalPacer{free: free, delay: delay, counts: make(map[id.Tenant]int)}
 }
 
-// DelayRefusal is called before a refusal is answered. When there were too many it waits, or until
+// DelayRefusal must be called before a rejection is sent. If there were too many, it waits for the delay or until
 // ctx ends. id.Service is the tenant of all unknown callers.
 func (p *RefusalPacer) DelayRefusal(ctx context.Context, t id.Tenant) {
 	if p.free == 0 || !p.exceedsRate(t, time.Now().Unix()) {
@@ -38,7 +38,7 @@ func (p *RefusalPacer) DelayRefusal(ctx context.Context, t id.Tenant) {
 	_ = syncs.Sleep(ctx, p.delay)
 }
 
-// exceedsRate counts a refusal and reports whether it has to wait.
+// exceedsRate counts a rejection and reports whether it must be delayed.
 func (p *RefusalPacer) exceedsRate(t id.Tenant, second int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *RefusalPacer) exceedsRate(t id.Tenant, second int64) bool {
 	return true
 }
 
-// DelayedRefusals returns how many refusals had to wait.
+// DelayedRefusals returns the number of delayed rejections.
 func (p *RefusalPacer) DelayedRefusals() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

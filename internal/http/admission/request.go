@@ -5,46 +5,46 @@ import (
 	"time"
 )
 
-// Class says how the requests of a route are admitted. Class.Serve is the one way of a
-// request through the load control.
+// Class determines how the requests of a route are admitted. Every request passes the load control through
+// Class.Serve.
 type Class struct {
 	Control *Control
 	Limit   *Limit
-	Pacer   *RefusalPacer // nil delays no refusal
+	Pacer   *RefusalPacer // if nil, rejections are not delayed
 
-	// MaxBody is the largest body of the route, in bytes; 0 for none.
+	// MaxBody is the maximum body size of the route, in bytes. If zero, the route takes no body.
 	MaxBody int64
-	// WeighBody says that a body has its weight in the limit too.
+	// WeighBody makes the body count in the limit too.
 	WeighBody bool
-	// Queue is where a request waits for its slot, Control.Reads for example; nil: Control.Slots.
+	// Queue is where a request waits for its slot. If nil, Control.Slots.
 	Queue *FairQueue
-	// Yields says that a request that had to wait for its slot pauses before it computes. Go
-	// polls the network only on a processor without work, so a tenant that fills every
-	// pause with its next request delays the first byte of the others'.
+	// Yields makes a request that had to wait for its slot pause before it computes. Go
+	// polls the network only on an idle processor, so a tenant that fills every
+	// pause with its next request would delay the first bytes of other tenants' requests.
 	Yields bool
-	// Waits says that a request does nothing but wait, and needs no slot.
+	// Waits indicates that requests only wait and need no slot.
 	Waits bool
-	// Anonymous says that the limit is one for all callers, and is checked before the tenant
-	// is known. It does not hold while the answer is sent, so that slow readers shut no
-	// other reader out.
+	// Anonymous indicates that all callers share one limit, which is checked before the tenant
+	// is known. The limit does not include sending the response, so that slow readers do not block
+	// others.
 	Anonymous bool
 }
 
 // Call is one request of a surface.
 type Call interface {
-	// Identify returns the tenant, or why the caller is refused. The tenant of an unknown
+	// Identify returns the tenant, or an error if the caller is rejected. The tenant of an unknown
 	// caller is zero.
 	Identify() (Tenant, error)
 	// Handle handles the request.
 	Handle() error
 }
 
-// Sender is a Call whose answer is sent after Handle. Its slot is lent meanwhile.
+// Sender is a Call whose response is sent after Handle. Its slot is lent in the meantime.
 type Sender interface{ Send() error }
 
-// Serve identifies the caller, admits the request and handles it while it has its slot. r
+// Serve identifies the caller, admits the request and handles it while it holds a slot. r
 // is the request of the call; its Body is replaced. Serve returns the error of the step
-// that failed, fault.Overloaded when the limit is reached. Floods of errors are delayed.
+// that failed, and fault.Overloaded if the limit is reached. It delays floods of errors.
 func (c *Class) Serve(r *http.Request, call Call) error {
 	s, _ := c.Control.unused.Get().(*slot)
 	if s == nil {
@@ -73,7 +73,7 @@ func (c *Class) handleAndSend(r *http.Request, call Call, s *slot) error {
 	return sendAnswer(call, s)
 }
 
-// sendAnswer sends the answer of a call that has not sent it, with the slot lent.
+// sendAnswer sends the response of a Sender while the slot is lent.
 func sendAnswer(call Call, s *slot) error {
 	sender, ok := call.(Sender)
 	if !ok {
@@ -107,8 +107,8 @@ func (c *Class) handleWithinLimit(r *http.Request, call Call, s *slot) (err erro
 	return c.handleInSlot(r, call, s)
 }
 
-// handleInSlot handles a request in a slot. A light body is read before, because a slow
-// sender needs no slot; a heavy one in the slot, because it takes a processor too.
+// handleInSlot handles a request in a slot. A small body is read before the slot is acquired, because a slow
+// client needs no slot. A large one is read in the slot, because that takes processor time.
 func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 	if c.Waits {
 		return call.Handle()
@@ -134,15 +134,15 @@ func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 	return s.lost
 }
 
-// Bytes of a body that weigh as much as one request. In the limit they stand for memory. In
-// the queue they stand for processor time: a body of 150 KiB takes a tenant's whole share
-// of two processors, so that hashing it never has all processors.
+// Bytes of a body that weigh as much as one request. In the limit they represent memory. In
+// the queue they represent processor time: a body of 150 KiB takes the whole share of a tenant
+// on two processors, so that hashing bodies never occupies all processors.
 const (
 	limitUnit = 64 << 10
 	slotUnit  = 16 << 10
 )
 
-// boundBody returns the length that a body has at most. -1 stands for an unknown length.
+// boundBody returns the maximum length of a body. A length of -1 means unknown.
 func (c *Class) boundBody(length int64) int64 {
 	if length < 0 || length > c.MaxBody {
 		return c.MaxBody

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clientTime is for how long a request that waits for its client keeps its slot.
+// clientTime is how long a request that waits for its client keeps its slot.
 const clientTime = 20 * time.Millisecond
 
 // slot is the slot of one request in a FairQueue. One goroutine uses it at a time.
@@ -18,8 +18,8 @@ type slot struct {
 	waited  bool     // the slot was not free at once
 	hasBody bool     // body is in use
 	body    slotBody // of a request with a body
-	loan    *loan    // nil while the slot is not lent
-	lost    error    // why the slot could not be had again
+	loan    *loan    // nil unless the slot is lent
+	lost    error    // why no slot could be acquired again
 }
 
 func (s *slot) acquireSlot(ctx context.Context) error {
@@ -29,7 +29,7 @@ func (s *slot) acquireSlot(ctx context.Context) error {
 	return s.lost
 }
 
-// lendToOthers releases the slot after clientTime unless reclaimSlot is called first. Use it around
+// lendToOthers releases the slot after clientTime unless reclaimSlot is called first. It must precede
 // reads from and writes to a client, so that a slow client does not hold a slot.
 func (s *slot) lendToOthers() {
 	if !s.held || s.loan != nil {
@@ -48,18 +48,18 @@ func (s *slot) lendToOthers() {
 	s.loan = l
 }
 
-// keepIfHeld ends lendToOthers. It reports false when the slot was released meanwhile.
+// keepIfHeld ends lendToOthers, and reports whether the slot is still held.
 func (s *slot) keepIfHeld() bool {
 	if s.loan != nil {
 		if s.held = s.loan.timer.Stop(); s.held {
-			s.queue.loans.Put(s.loan) // after its end it is not used again
+			s.queue.loans.Put(s.loan) // the timer did not run and will not
 		}
 		s.loan = nil
 	}
 	return s.held
 }
 
-// reclaimSlot ends lendToOthers, and waits for another slot if the slot was released meanwhile.
+// reclaimSlot ends lendToOthers, and waits for another slot if the slot was released in the meantime.
 func (s *slot) reclaimSlot(ctx context.Context) error {
 	if s.lost != nil || s.keepIfHeld() {
 		return s.lost
@@ -74,7 +74,7 @@ func (s *slot) releaseSlot() {
 	}
 }
 
-// loan releases a slot after a time. Loans that were ended before are used again.
+// loan releases a slot after a time. Loans that ended before that are reused.
 type loan struct {
 	queue  *FairQueue
 	timer  *time.Timer
@@ -84,7 +84,7 @@ type loan struct {
 
 func (l *loan) releaseSlot() { l.queue.Release(l.tenant, l.weight) }
 
-// slotBody is the body of a request that has a slot, or gets its slot at the body's end.
+// slotBody is the body of a request that holds a slot or acquires it at the end of the body.
 type slotBody struct {
 	io.ReadCloser
 	ctx  context.Context // of the request

@@ -2,13 +2,13 @@ package admission
 
 import "time"
 
-// stallTime is for how long a tenant with waiters may release no slot. After that its work
-// waits for something else than a processor, for example for a store that hangs. Its
-// slots count no more then.
+// stallTime is how long a tenant with waiters may release no slot. After that, its work
+// presumably waits for something other than a processor, such as a hanging store, and its
+// slots no longer count.
 const stallTime = 200 * time.Millisecond
 
-// watchStalls begins to look for stalls while there are waiters. A queue without contention
-// bounds more than work, so stalled slots count there.
+// watchStalls checks for stalls while there are waiters. In a queue without contention,
+// stalled slots count, because it does not only bound work.
 func (q *FairQueue) watchStalls() {
 	if q.timer == nil && q.contention != nil {
 		q.period++
@@ -16,8 +16,8 @@ func (q *FairQueue) watchStalls() {
 	}
 }
 
-// releaseStalls stops counting the slots of tenants that stand still: of a tenant whose
-// own waiters wait, and of all tenants when no slot was released at all.
+// releaseStalls stops counting the slots of stalled tenants: tenants with waiters that released
+// no slot, or all tenants if no slot was released at all.
 func (q *FairQueue) releaseStalls() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -34,7 +34,7 @@ func (q *FairQueue) releaseStalls() {
 	}
 }
 
-// ignoreSlots stops counting the slots of a tenant. Without a bound in all, its waiters all
+// ignoreSlots stops counting the slots of a tenant. If the queue has no total, all waiters of the tenant
 // get slots at once, because they may have to wait for the same thing.
 func (q *FairQueue) ignoreSlots(o *tenantQueue) {
 	for {

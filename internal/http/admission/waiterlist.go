@@ -1,6 +1,6 @@
 package admission
 
-// maxUnused bounds the tenantQueues that are kept for the next tenant.
+// maxUnused bounds the tenantQueues that are kept for reuse.
 const maxUnused = 64
 
 func (q *FairQueue) addTenant(t Tenant) *tenantQueue {
@@ -15,7 +15,7 @@ func (q *FairQueue) addTenant(t Tenant) *tenantQueue {
 	return o
 }
 
-// removeTenant forgets a tenant without slots and waiters.
+// removeTenant removes a tenant without slots and waiters.
 func (q *FairQueue) removeTenant(o *tenantQueue) {
 	delete(q.tenants, o.tenant)
 	*o = tenantQueue{}
@@ -51,7 +51,7 @@ func (q *FairQueue) removeWaiter(o *tenantQueue, w *waiter) {
 	}
 }
 
-// tenantRing is the tenants that get the next slots, in this order.
+// tenantRing contains the tenants that get the next slots, in order.
 type tenantRing struct{ front, back *tenantQueue }
 
 func (r *tenantRing) appendTenant(o *tenantQueue) {

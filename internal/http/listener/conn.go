@@ -13,25 +13,25 @@ import (
 
 // Times of a connection.
 const (
-	grace       = 500 * time.Millisecond // of a deadline that has passed
-	lingerTime  = 2 * time.Second        // for which a connection at its end is read
-	lingerBytes = 16 << 20               // read at its end at most
+	grace       = 500 * time.Millisecond // extension of a deadline that has passed
+	lingerTime  = 2 * time.Second        // for reading an ending connection
+	lingerBytes = 16 << 20               // maximum that is read from an ending connection
 )
 
 // conn is a connection of a Listener, between http.Server and the network. One goroutine
-// reads and one writes at a time; its other methods may be called concurrently.
+// reads and one writes at a time. Its other methods may be called concurrently.
 type conn struct {
 	net.Conn
 	listener *Listener
 
-	idle    atomic.Int64 // since when no request is under way, in Unix nanoseconds; 0 with a request
-	unused  atomic.Bool  // no byte has come yet
+	idle    atomic.Int64 // since when no request is in flight, in Unix nanoseconds; 0 during a request
+	unused  atomic.Bool  // no byte has been received yet
 	heading atomic.Bool  // headers of a request are arriving
 	leaving atomic.Bool  // no further request is read
 	closed  atomic.Bool
-	strange atomic.Bool // hands are to be shaken before the first read (Listener.Strangers)
+	strange atomic.Bool // the handshake precedes the first read (Listener.Strangers)
 
-	headerTime    time.Duration // in which headers have to arrive, 0 for no bound; set while unused
+	headerTime    time.Duration // within which headers must arrive; if zero, no bound; set while unused
 	reads, writes deadline
 }
 
@@ -47,8 +47,8 @@ func newAcceptedConn(c net.Conn, l *Listener) *conn {
 	return accepted
 }
 
-// Read implements net.Conn. Headers that do not arrive in time get an answer, and so do
-// headers that were cut off because the connection had to make room.
+// Read implements net.Conn. It responds to headers that do not arrive in time, and to
+// headers that were cut off because the connection was evicted.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.strange.Load() {
 		if err := c.shakeHands(); err != nil {
@@ -88,8 +88,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// beginRequest notes that n bytes of a request have come, and begins the time for its
-// headers. http.Server begins that time itself with the fourth byte of every request but
+// beginRequest records that n bytes of a request have arrived, and starts the time for its
+// headers. http.Server itself starts that time with the fourth byte of every request except
 // the first.
 func (c *conn) beginRequest(n int) {
 	c.idle.Store(0)
@@ -99,7 +99,7 @@ func (c *conn) beginRequest(n int) {
 	}
 }
 
-// answerCutHeaders answers to headers that ended with err before they were whole.
+// answerCutHeaders responds to headers that ended with err before they were complete.
 func (c *conn) answerCutHeaders(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -107,12 +107,12 @@ func (c *conn) answerCutHeaders(err error) error {
 	case errors.Is(err, io.EOF) && c.leaving.Load():
 		c.writeLast("503 Service Unavailable", "Retry-After: 1\r\n",
 			`{"error":"Too many connections","code":"overloaded"}`)
-		return os.ErrDeadlineExceeded // http.Server adds no answer to this error
+		return os.ErrDeadlineExceeded // http.Server does not respond to this error
 	}
 	return err
 }
 
-// writeLast writes the last answer of a connection, in a short time.
+// writeLast writes the last response of a connection, within a short time.
 func (c *conn) writeLast(status, header, body string) {
 	_ = c.writes.setFinalDeadline(time.Now().Add(grace))
 	const answer = "HTTP/1.1 %s\r\nContent-Type: application/json\r\n%sConnection: close\r\n" +
@@ -126,8 +126,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline implements net.Conn. The first deadline is for the headers of the first
-// request, and begins with their first byte here. Clients keep unused connections, and a
-// connection that is closed at the moment of its first use costs them a request.
+// request, and here its time starts with their first byte. Clients keep unused connections, and would lose a
+// request if a connection were closed at the moment of its first use.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !c.unused.Load() || t.IsZero() {
 		return c.reads.setDeadline(t)
@@ -142,9 +142,9 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 // SetWriteDeadline implements net.Conn.
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.writes.setDeadline(t) }
 
-// CloseWrite ends the writing side, and reads away further bytes until the other end has
-// noticed. A connection that is closed with unread bytes in it is reset, which would take
-// the last answer back.
+// CloseWrite closes the writing side, and discards received bytes until the peer has
+// closed its side. The kernel resets a connection that is closed with unread bytes, and the client would lose
+// the last response.
 func (c *conn) CloseWrite() error {
 	below, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -166,7 +166,7 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // endReading ends an idle connection. A request that has arrived, read or not, still gets
-// its answer, because only the side is closed on which further requests would come.
+// its response, because only the receiving side is closed.
 func (c *conn) endReading() {
 	c.leaving.Store(true)
 	below, ok := c.Conn.(interface{ CloseRead() error })
@@ -175,7 +175,7 @@ func (c *conn) endReading() {
 	}
 }
 
-// Close closes the connection and gives its room back, once.
+// Close closes the connection and removes it from the listener.
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// acceptTime is how long Accept goes on after the begin of a drain, for connections that
-// the kernel had accepted before. It passes only while no connection comes.
+// acceptTime is how long Accept continues after a drain has begun, for connections that
+// the kernel accepted before.
 const acceptTime = 20 * time.Millisecond
 
-// Drain stops listening and ends each connection as soon as no request is under way on
-// it, and none has come for the time Next. A request that has arrived by then, read or not, is answered, where
+// Drain stops listening, and ends each connection as soon as no request is in flight on
+// it and none has arrived for the time Next. A request that has arrived by then, read or not, gets a response;
 // http.Server.Shutdown would drop it. Drain returns when no connection is open, or with the
-// error of ctx. Call it once, while the listener is served.
+// error of ctx. It must be called at most once, while the listener is served.
 func (l *Listener) Drain(ctx context.Context) error {
 	l.beginDraining()
 	below, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
@@ -36,7 +36,7 @@ func (l *Listener) Drain(ctx context.Context) error {
 	}
 }
 
-// endAfterNext ends a connection that is idle, once it has been idle for the time in which its next request may come.
+// endAfterNext ends an idle connection once it has been idle for the time Next.
 func (c *conn) endAfterNext() {
 	since := c.idle.Load()
 	if since == 0 {
@@ -47,8 +47,8 @@ func (c *conn) endAfterNext() {
 			c.endReading()
 		}
 	}
-	if left := c.listener.Next - time.Since(time.Unix(0, since)); left > 0 {
-		time.AfterFunc(left, end)
+	if wait := c.listener.Next - time.Since(time.Unix(0, since)); wait > 0 {
+		time.AfterFunc(wait, end)
 		return
 	}
 	end()
@@ -71,7 +71,7 @@ func (l *Listener) endIdleConns() {
 	l.closeWhenEmpty()
 }
 
-// Close stops listening. Further calls do nothing.
+// Close stops listening. Further calls have no effect.
 func (l *Listener) Close() (err error) {
 	l.closeOnce.Do(func() { err = l.Listener.Close() })
 	return err
@@ -95,14 +95,14 @@ func (l *Listener) isDraining() bool {
 	return l.draining
 }
 
-// closeWhenEmpty ends a drain after the last connection. The caller holds l.mu.
+// closeWhenEmpty ends a drain after the last connection. The caller must hold l.mu.
 func (l *Listener) closeWhenEmpty() {
 	if l.draining && len(l.open)+len(l.strange) == 0 {
 		closeOnce(l.empty)
 	}
 }
 
-// closeOnce closes a channel that may be closed. Its caller excludes other callers.
+// closeOnce closes a channel unless it is closed already. It must not be called concurrently.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:

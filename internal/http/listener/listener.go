@@ -1,17 +1,17 @@
-// Package listener accepts the connections of HTTP servers, in a bounded number, with
-// deadlines that are cheap to move. It makes contexts with such deadlines for requests.
+// Package listener bounds the connections of HTTP servers, drains them, and provides request contexts whose deadlines can
+// be moved. It hides from http.Server which connections are evicted or refused, and deadlines that passed while the
+// process was stopped.
 //
 // Invariants:
 //
-//   - A connection on which a request has begun to arrive is not closed before the request
-//     is answered, unless its client is too slow.
+//   - A connection on which a request has begun to arrive is not closed before the
+//     response, unless its client is too slow.
 //   - A call on a connection does not end before its deadline. A deadline that was
-//     overlooked, because the process did not run, is extended once.
-//   - Setting a deadline into the past ends the call that is under way.
-//   - At most max connections are open, and Spare more are held that have to end. Where Strangers is set, those that
-//     have not shaken hands are counted by themselves and push no other connection out.
-//   - A Context ends at its deadline or with its parent. It has a timer only while
-//     its end is waited for.
+//     overlooked because the process did not run is extended once.
+//   - Setting a deadline in the past ends the call in flight.
+//   - At most max connections are open, and at most Spare more are ending. If Strangers is set, connections without a
+//     completed handshake are counted separately and never evict another connection.
+//   - A Context ends at its deadline or with its parent. It uses a timer only after a call of Done.
 package listener
 
 import (
@@ -22,41 +22,40 @@ import (
 	"time"
 )
 
-// Listener bounds the connections that are open at a time. For a new one beyond the
-// bound, the connection that has been idle for longest is closed; if none is idle, the
-// new one is refused. A connection on which nothing was sent yet is idle, so idle
-// connections shut no client out. Set ConnState as the ConnState of the http.Server that
-// serves the listener. Its methods may be called concurrently.
+// Listener bounds the number of open connections. A new connection beyond the
+// bound evicts the connection that has been idle longest. If none is idle, the
+// new one is refused. A connection without any request yet is idle, so idle
+// connections never block new clients. The http.Server that serves the listener must use ConnState as its
+// ConnState. All methods may be called concurrently.
 type Listener struct {
 	net.Listener
 
-	// Unused is how long a connection may wait for its first request, 0 for no bound.
+	// Unused is how long a connection may wait for its first request. If zero, there is no bound.
 	// http.Server.IdleTimeout bounds the wait for later requests.
 	Unused time.Duration
 
-	// Spare is how many connections may be held beyond the bound. These are connections
-	// that have to end but may still get an answer. Accept waits while there are more,
-	// so that file descriptors are bounded too. 0 for no bound.
+	// Spare bounds the evicted and refused connections that may still get a response. Accept waits while there are more,
+	// so file descriptors are bounded too. If zero, there is no bound.
 	Spare int
 
-	// Strangers is how many connections may be open, besides max, that have not shaken hands.
-	// 0: they count as all others. Set it for connections of crypto/tls alone.
+	// Strangers bounds the connections without a completed TLS handshake, in addition to max.
+	// If zero, they count like all others. It must be set only for connections of crypto/tls.
 	Strangers int
 
-	// Next is how long a connection is kept for its next request after an answer, once a drain has begun. A client
-	// that sends its requests one after another is told by the answer that the connection ends, instead of losing a
-	// request that it sends at that moment.
+	// Next is how long a connection is kept open for its next request after a response, once a drain has begun. The
+	// response to that request indicates that the connection ends, so clients do not lose a request that they send at
+	// that moment.
 	Next time.Duration
 
 	max       int
 	closeOnce sync.Once
-	refusals  chan struct{} // holds one for each refusal that is being written
+	refusals  chan struct{} // contains an element for each refusal being written
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
-	strange  map[*conn]struct{} // those that have not shaken hands, where Strangers is set
-	held     int                // connections that are not closed, evicted and refused ones included
-	released *sync.Cond         // held has fallen, or draining is true; with mu
+	strange  map[*conn]struct{} // without a completed handshake, if Strangers is set
+	held     int                // connections that are not closed, including evicted and refused ones
+	released *sync.Cond         // signals that held has decreased or draining is true; with mu
 	evicted  uint64
 	refused  uint64
 	draining bool
@@ -64,7 +63,7 @@ type Listener struct {
 	empty    chan struct{} // closed when draining and no connection is open
 }
 
-// NewListener bounds l to max connections; 0 is no bound.
+// NewListener bounds l to max connections. If max is zero, there is no bound.
 func NewListener(l net.Listener, max int) *Listener {
 	bounded := &Listener{
 		Listener: l, max: max, open: make(map[*conn]struct{}), strange: make(map[*conn]struct{}),
@@ -74,7 +73,7 @@ func NewListener(l net.Listener, max int) *Listener {
 	return bounded
 }
 
-// Accept returns the next connection for which there is room.
+// Accept returns the next connection within the bound. It refuses others.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		l.awaitSpare()
@@ -89,7 +88,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// awaitSpare returns when one more connection may be held.
+// awaitSpare waits until one more connection may be held.
 func (l *Listener) awaitSpare() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +97,7 @@ func (l *Listener) awaitSpare() {
 	}
 }
 
-// admitConn returns the connection as an open one, or nil when there is no room for it.
+// admitConn returns an open connection, or nil if the bound is reached and none is idle.
 func (l *Listener) admitConn(c net.Conn) *conn {
 	admitted := newAcceptedConn(c, l)
 	if l.Strangers > 0 {
@@ -107,19 +106,19 @@ func (l *Listener) admitConn(c net.Conn) *conn {
 	}
 	l.mu.Lock()
 	l.held++
-	oldest, there := l.addOpen(admitted)
+	oldest, added := l.addOpen(admitted)
 	l.mu.Unlock()
 	if oldest != nil {
 		oldest.endReading()
 	}
-	if !there {
+	if !added {
 		return nil
 	}
 	return admitted
 }
 
-// addOpen adds a connection to the open ones, if there is room. It returns the one that has to end for it, nil for
-// none. The caller holds l.mu.
+// addOpen adds a connection to the open ones, unless the bound is reached and none is idle. It returns the connection that
+// it evicted, or nil. The caller must hold l.mu.
 func (l *Listener) addOpen(c *conn) (oldest *conn, added bool) {
 	if l.max > 0 && len(l.open) >= l.max {
 		if oldest = l.longestIdle(); oldest == nil {
@@ -144,11 +143,11 @@ func (l *Listener) longestIdle() *conn {
 	return oldest
 }
 
-// maxRefusals is how many refused connections wait for their client at a time.
+// maxRefusals bounds the refused connections that wait for their clients.
 const maxRefusals = 64
 
-// refuseConn answers 503 and closes the connection. It waits a moment until the client
-// has read the answer, but not for more than maxRefusals clients at a time.
+// refuseConn responds with 503 and closes the connection. It briefly waits until the client
+// has read the response, but for at most maxRefusals clients at a time.
 func (l *Listener) refuseConn(c net.Conn) {
 	refused := newAcceptedConn(c, l)
 	refused.leaving.Store(true)
@@ -165,7 +164,7 @@ func (l *Listener) refuseConn(c net.Conn) {
 	}
 }
 
-// ConnState notes which connections are idle.
+// ConnState records which connections are idle.
 func (l *Listener) ConnState(c net.Conn, s http.ConnState) {
 	known, ok := c.(*conn)
 	switch {
@@ -181,7 +180,7 @@ func (l *Listener) ConnState(c net.Conn, s http.ConnState) {
 	}
 }
 
-// forgetConn gives the room of a closed connection back.
+// forgetConn removes a closed connection.
 func (l *Listener) forgetConn(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,11 +194,11 @@ func (l *Listener) forgetConn(c *conn) {
 // Connections counts the connections of a listener.
 type Connections struct {
 	Open    int
-	Evicted uint64 // idle ones that were closed to make room
-	Refused uint64 // those for which there was no room
+	Evicted uint64 // idle ones that were closed in favor of new ones
+	Refused uint64 // rejected because the bound was reached and none was idle
 }
 
-// Connections returns the counts at the moment.
+// Connections returns the current counts.
 func (l *Listener) Connections() Connections {
 	l.mu.Lock()
 	defer l.mu.Unlock()

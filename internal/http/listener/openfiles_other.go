@@ -2,5 +2,5 @@
 
 package listener
 
-// OpenFileLimit returns how many files this process may have open, where nothing is known of a limit.
+// OpenFileLimit returns an unlimited number, because the limit is unknown.
 func OpenFileLimit() int { return unlimited }

@@ -29,7 +29,7 @@ func TestShareOpenFiles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := listener.ShareOpenFiles(255, 10, true); err == nil || !strings.Contains(err.Error(), "may have 255 files open, 256 are needed") {
+	if _, err := listener.ShareOpenFiles(255, 10, true); err == nil || !strings.Contains(err.Error(), "may open 255 files, but needs 256") {
 		t.Errorf("got %v, want a refusal that says how many are needed", err)
 	}
 }

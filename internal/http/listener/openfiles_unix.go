@@ -4,8 +4,8 @@ package listener
 
 import "syscall"
 
-// OpenFileLimit returns how many files this process may have open. Go's runtime has raised
-// the soft limit to the hard one by then (package os).
+// OpenFileLimit returns how many files this process may open. Package os has raised
+// the soft limit to the hard limit.
 func OpenFileLimit() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil || uint64(r.Cur) > unlimited {

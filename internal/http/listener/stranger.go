@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Times of strangers.
+// Times of connections without a completed handshake.
 const (
 	handshakeTime = 5 * time.Second
 	lastTime      = 500 * time.Millisecond // of a handshake, and then of a request, when the listener is drained
 )
 
-// admitStranger adds a connection that has not shaken hands. Beyond the bound the oldest stranger of the address that
-// has the most is closed, so that one address alone shuts no other one out.
+// admitStranger adds a connection without a completed handshake. Beyond the bound, the oldest such connection from the
+// busiest address is closed, so that a single address cannot block others.
 func (l *Listener) admitStranger(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,12 +26,13 @@ func (l *Listener) admitStranger(c *conn) {
 		oldest := l.oldestStranger()
 		delete(l.strange, oldest)
 		l.evicted++
-		_ = oldest.below().Close() // no request can have come
+		_ = oldest.below().Close() // no request can have arrived
 	}
 	l.strange[c] = struct{}{}
 }
 
-// oldestStranger returns the oldest stranger of the address that has the most. The caller holds l.mu.
+// oldestStranger returns the oldest connection without a completed handshake from the busiest address. The caller must
+// hold l.mu.
 func (l *Listener) oldestStranger() (oldest *conn) {
 	counts := make(map[netip.Addr]int, len(l.strange))
 	for c := range l.strange {
@@ -47,15 +48,15 @@ func (l *Listener) oldestStranger() (oldest *conn) {
 	return oldest
 }
 
-// openAfterHandshake makes a stranger that has shaken hands one of the open connections, if there is room. last says
-// that the listener is drained.
+// openAfterHandshake adds a connection to the open ones after its handshake, unless the bound is reached. last reports
+// whether the listener is draining.
 func (l *Listener) openAfterHandshake(c *conn) (added, last bool) {
 	l.mu.Lock()
-	_, there := l.strange[c] // else it was closed meanwhile
+	_, present := l.strange[c] // otherwise it was closed in the meantime
 	delete(l.strange, c)
 	c.idle.Store(time.Now().UnixNano())
 	var oldest *conn
-	if there {
+	if present {
 		oldest, added = l.addOpen(c)
 	}
 	last = l.draining
@@ -67,14 +68,14 @@ func (l *Listener) openAfterHandshake(c *conn) (added, last bool) {
 	return added, last
 }
 
-// hurryStrangers gives the handshakes that are under way a last time. The caller holds l.mu.
+// hurryStrangers sets a short deadline for handshakes in flight. The caller must hold l.mu.
 func (l *Listener) hurryStrangers() {
 	for c := range l.strange {
 		_ = c.below().SetDeadline(time.Now().Add(lastTime))
 	}
 }
 
-// shakeHands shakes hands with the other side. A connection for which there is no room gets an answer.
+// shakeHands completes the handshake. It responds with 503 if the bound is reached.
 func (c *conn) shakeHands() error {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
 	defer cancel()
@@ -104,7 +105,7 @@ func (c *conn) below() net.Conn {
 	return c.Conn
 }
 
-// network returns the address of the other side: the first 64 bits of one of IPv6, and none for a socket.
+// network returns the address of the peer: of an IPv6 address the first 64 bits, and none for a Unix socket.
 func (c *conn) network() netip.Addr {
 	tcp, is := c.RemoteAddr().(*net.TCPAddr)
 	if !is {
