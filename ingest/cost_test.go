@@ -105,7 +105,7 @@ func TestEvaluationEndsWithItsRequest(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+w.red.token)
 	a := httptest.NewRecorder()
 	w.handler.ServeHTTP(a, r)
-	if a.Code != http.StatusServiceUnavailable || !strings.Contains(a.Body.String(), "The request ended before it was answered") {
+	if a.Code != http.StatusServiceUnavailable || !strings.Contains(a.Body.String(), "The request ended before its response") {
 		t.Errorf("got %d %s", a.Code, a.Body)
 	}
 }

@@ -267,7 +267,7 @@ func TestQuestionFailsAfterTheAppend(t *testing.T) {
 		{&fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "Too many"}, 503, "The event is stored without its approval: Too many"},
 		{&fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Message: "full", RetryAfter: time.Minute}, 429, "The event is stored without its approval: full"},
 		{&fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Message: "?"}, 503, "The event is stored, its approval may be asked for; retry with the same event_id"},
-		{context.DeadlineExceeded, 503, "The event is stored without its approval: The request ended before it was answered"},
+		{context.DeadlineExceeded, 503, "The event is stored without its approval: The request ended before its response"},
 		{fault.New(fault.Invalid, "Unknown agent"), 409, "The event is stored without its approval: Unknown agent"},
 		{errors.New("a cause"), 500, "Internal error"},
 	} {

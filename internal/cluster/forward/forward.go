@@ -162,7 +162,7 @@ func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.
 // errNoOwner returns the error for a request that was not sent.
 func errNoOwner(cause error) error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second, Err: cause,
-		Message: "The organization moves to another node; try again"}
+		Message: "The organization is moving to another node; try again"}
 }
 
 // errOutcome returns the error for a request that may have been carried out.

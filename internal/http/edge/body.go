@@ -21,13 +21,13 @@ const (
 	MediaNDJSON = "application/x-ndjson"
 )
 
-// firstRead is how much of an announced body is believed at once.
+// firstRead bounds the memory that is allocated based on Content-Length.
 const firstRead = 512 << 10
 
-// ReadBody reads the body of a request within its bounds. fault.TooLarge for a longer
-// one, fault.TooSlow for one that did not arrive in time, then fault.UnsupportedMedia
-// for another Content-Type (parameters are ignored, but for a charset other than UTF-8)
-// or a Content-Encoding other than identity.
+// ReadBody reads the body of a request within bounds. It returns fault.TooLarge if the body is
+// longer, fault.TooSlow if it does not arrive in time, and fault.UnsupportedMedia
+// if the Content-Type differs (parameters are ignored, except a charset other than UTF-8)
+// or the Content-Encoding is not identity.
 func ReadBody(r *http.Request, bounds Body) ([]byte, error) {
 	body, err := readBounded(r, bounds.Max)
 	if err != nil {
@@ -40,7 +40,7 @@ func readBounded(r *http.Request, max int64) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, errTooLarge()
 	}
-	if c := listener.ContextOf(r.Context()); c != nil { // the sender's time is not the request's
+	if c := listener.ContextOf(r.Context()); c != nil { // the client's time does not count
 		c.Pause()
 		defer c.Resume()
 	}
@@ -48,7 +48,7 @@ func readBounded(r *http.Request, max int64) ([]byte, error) {
 	if capacity < 0 {
 		capacity = 4 << 10
 	}
-	body := make([]byte, 0, capacity+1) // one more, to meet the end without growing
+	body := make([]byte, 0, capacity+1) // one more, to reach the end without growing
 	for {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -89,10 +89,9 @@ func checkMedia(h http.Header, want string) error {
 	return nil
 }
 
-// DecodeStrict reads a strict I-JSON body into v. A member that v does not have,
-// one given twice and one of another type are fault.Invalid, and the message
-// names the member. A *fault.Error of an UnmarshalText or UnmarshalJSON method
-// is returned as it is.
+// DecodeStrict decodes a strict I-JSON body into v. It returns fault.Invalid, with a message that names the member, if
+// a member is unknown, repeated or of another type. A *fault.Error of an UnmarshalText or UnmarshalJSON method
+// is returned unchanged.
 func DecodeStrict(body []byte, v any) error {
 	canonical, err := jcs.Canonicalize(body, jcs.MaxDepth)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// RefuseBodies wraps next. A GET, HEAD or OPTIONS that announces a body is answered 413 at
-// once, and its connection is closed, because http.Server waits before and after the
-// answer for a body that was announced. For example, a poll whose body never comes would
-// hold its connection. No route of those methods takes a body.
+// RefuseBodies wraps next. It responds to a GET, HEAD or OPTIONS with an announced body with 413 at
+// once and closes the connection, because http.Server waits for an announced body before and after the
+// response. A poll whose body never arrives would hold its connection, for example. No route of these methods takes a
+// body.
 func (e *Edge) RefuseBodies(next http.Handler) http.Handler {
 	quiet := *e
 	quiet.Quiet = true
@@ -28,8 +28,8 @@ func methodTakesNoBody(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// refuseBody ends the connection with the answer: only bytes that have arrived are read.
-// The error of SetReadDeadline is ignored, because a writer of a test has no deadline.
+// refuseBody closes the connection after the response. Only bytes that have already arrived are read.
+// It ignores the error of SetReadDeadline, because writers of tests have no deadline.
 func refuseBody(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Connection", "close")
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now())

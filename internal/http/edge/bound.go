@@ -14,41 +14,41 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// Times of requests that are not answered in time.
+// Bounds of handlers that do not return in time.
 const (
-	// grace is how long a handler may take to answer once its context has ended. Only
+	// grace is how long a handler may take to respond after its context has ended. Only
 	// the handler knows the outcome of its work.
 	grace = 500 * time.Millisecond
-	// maxLeft is how many handlers may be left behind at a time. Beyond it requests are
-	// refused, so that goroutines do not pile up.
-	maxLeft = 1024
+	// maxAbandoned bounds the number of abandoned handlers. Beyond it requests are
+	// rejected, so that goroutines do not accumulate.
+	maxAbandoned = 1024
 )
 
-// Bound is the time in which requests are answered. Its methods may be called
+// Bound bounds the time of requests. All methods may be called
 // concurrently.
 type Bound struct {
-	timeout time.Duration
-	left    atomic.Int64  // handlers that go on behind an answer
-	late    atomic.Uint64 // requests answered without their handler
+	timeout   time.Duration
+	abandoned atomic.Int64  // handlers that still run after the response
+	late      atomic.Uint64 // responses without the handler
 }
 
-// NewBound returns a bound of a timeout, more than 0.
+// NewBound returns a bound of a positive timeout.
 func NewBound(timeout time.Duration) *Bound { return &Bound{timeout: timeout} }
 
-// LeftBehind returns how many handlers go on although their requests were answered.
-func (b *Bound) LeftBehind() int64 { return b.left.Load() }
+// LeftBehind returns the number of handlers that still run after the response to their requests.
+func (b *Bound) LeftBehind() int64 { return b.abandoned.Load() }
 
-// AnsweredLate returns how many requests were answered without their handlers.
+// AnsweredLate returns how many requests got a response without their handlers.
 func (b *Bound) AnsweredLate() uint64 { return b.late.Load() }
 
-// boundHandler runs h in a goroutine of its own. A call that ignores its context, as a read
-// of a disk that does not answer does, is left behind when its time is over.
+// boundHandler runs h in a separate goroutine. If a call ignores its context, such as a read
+// from a hanging disk, its handler is abandoned when the time has expired.
 func (e *Edge) boundHandler(route string, h Handler) Handler {
 	if e.Bound == nil {
 		return h
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if e.Bound.left.Load() >= maxLeft {
+		if e.Bound.abandoned.Load() >= maxAbandoned {
 			return &fault.Error{Kind: fault.Overloaded, Code: "overloaded",
 				Message: "Too many requests are still under way", RetryAfter: time.Second}
 		}
@@ -60,8 +60,8 @@ func (e *Edge) boundHandler(route string, h Handler) Handler {
 	}
 }
 
-// cloneRouteContext returns a request with a route context of its own, because the router
-// reuses its context once the request is answered.
+// cloneRouteContext returns a request with a copy of the route context, because the router
+// reuses its context after the response.
 func cloneRouteContext(r *http.Request) *http.Request {
 	of := chi.RouteContext(r.Context())
 	if of == nil {
@@ -70,7 +70,7 @@ func cloneRouteContext(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, of.Clone()))
 }
 
-// callHandler calls h. A panic becomes its error, http.ErrAbortHandler too.
+// callHandler calls h and returns a panic, including http.ErrAbortHandler, as an error.
 func callHandler(h Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch p := recover(); p {
@@ -84,8 +84,8 @@ func callHandler(h Handler, w http.ResponseWriter, r *http.Request) (err error) 
 	return h(w, r)
 }
 
-// awaitHandler returns when the handler has, or when its time is over and it has not begun
-// to answer.
+// awaitHandler returns when the handler has returned, or when its time has expired and it has not begun
+// to respond.
 func (e *Edge) awaitHandler(route string, s *stagedWriter, r *http.Request, done <-chan error) error {
 	timer := time.NewTimer(timeUntilLate(r))
 	defer timer.Stop()
@@ -99,8 +99,8 @@ func (e *Edge) awaitHandler(route string, s *stagedWriter, r *http.Request, done
 			return err
 		case <-timer.C:
 		}
-		if left := timeUntilLate(r); left > 0 { // the deadline was moved
-			timer.Reset(left)
+		if rest := timeUntilLate(r); rest > 0 { // the deadline was moved
+			timer.Reset(rest)
 			continue
 		}
 		if s.abandonHandler() {
@@ -108,30 +108,30 @@ func (e *Edge) awaitHandler(route string, s *stagedWriter, r *http.Request, done
 			s.below.Header()["Connection"] = []string{"close"} // the handler may still read the body
 			return errLate(r)
 		}
-		timer.Reset(time.Hour) // it sends its answer, which connections bound
+		timer.Reset(time.Hour) // it sends its response, and the connection's deadline applies
 	}
 }
 
-// timeUntilLate is how long the handler of a request still has.
+// timeUntilLate returns the remaining time of a request's handler.
 func timeUntilLate(r *http.Request) time.Duration {
 	at, _ := listener.ContextOf(r.Context()).Deadline()
 	return time.Until(at) + grace
 }
 
-// watchLateHandler logs the end of a handler that was left behind.
+// watchLateHandler logs the end of an abandoned handler.
 func (e *Edge) watchLateHandler(route string, done <-chan error) {
 	e.Bound.late.Add(1)
-	e.Bound.left.Add(1)
+	e.Bound.abandoned.Add(1)
 	go func() {
 		err := <-done
-		e.Bound.left.Add(-1)
+		e.Bound.abandoned.Add(-1)
 		if e.Logger != nil {
-			e.Logger.Warn("a request ended after it was answered", "route", route, "err", err)
+			e.Logger.Warn("a handler returned after the response", "route", route, "err", err)
 		}
 	}()
 }
 
-// errLate is the answer to a request whose handler did not come back.
+// errLate is the response to a request whose handler did not return in time.
 func errLate(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable",

@@ -1,23 +1,24 @@
-// Package edge is shared by all HTTP surfaces. It has the table of their routes and the
-// router, turns errors into statuses, gives each request its id and its log line,
-// reads and checks bodies, and serves the OpenAPI document of the surfaces (OpenAPI).
+// Package edge is shared by all HTTP surfaces. It contains the route tables and the
+// router, maps errors to statuses, assigns request IDs, logs requests,
+// reads and checks bodies, and serves the OpenAPI document of the surfaces (OpenAPI). It hides the router, deadlines and
+// the forwarding of requests to other nodes from handlers.
 //
 // A surface lists its routes in one Table and mounts it on the Router of its listener.
-// For each route it gives a Handler that checks the permission of the route.
+// For each route it provides a Handler that checks the permission of the route.
 //
 // Invariants:
 //
-//   - An error answer is {"error", "code"?, "request_id"? (5xx)} and holds the
-//     fault's own text; the cause of a 5xx is only in the log line with the same
-//     request id.
-//   - Every answer has an X-Request-Id made here; none is taken from outside.
-//   - A log line holds no value of a body, no header, no query and no path: the
-//     route's pattern stands for the path.
-//   - A handler that fails or panics after its answer has begun ends the
-//     connection, so that half an answer is not taken for a whole one.
-//   - A request is answered within Bound, with 503 when its work is not done by then.
+//   - An error response is {"error", "code"?, "request_id"? (5xx)} with the
+//     text of the fault. The cause of a 5xx is only in the log line with the same
+//     request ID.
+//   - Every response has an X-Request-Id that was generated here, never one from the client.
+//   - A log line contains no value of a body, header, query or path. It has
+//     the route's pattern instead of the path.
+//   - If a handler fails or panics after its response has begun, the
+//     connection is closed, so that clients detect the incomplete response.
+//   - A request gets a response within Bound, or 503 if its work is not done by then.
 //     The time in which its body arrives does not count.
-//   - 503 and rate_limited answers have a Retry-After, plan_limit never has one.
+//   - 503 and rate_limited responses have a Retry-After; plan_limit never has one.
 package edge
 
 import (
@@ -40,39 +41,38 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// RequestIDHeader names the header of every answer that holds its request id.
+// RequestIDHeader is the header of every response that contains the request ID.
 const RequestIDHeader = "X-Request-Id"
 
-// Handler answers a request, or returns why it can't and writes nothing.
+// Handler responds to a request, or returns an error and writes nothing.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Edge turns Handlers into http.Handlers. It is configured before use and may
-// be copied; the zero value works and logs nothing.
+// Edge converts Handlers to http.Handlers. It must be configured before use and may
+// be copied. The zero value is usable.
 type Edge struct {
-	Logger    *slog.Logger     // nil discards
-	Clock     func() time.Time // for durations; nil is time.Now
-	Challenge string           // WWW-Authenticate of 401 answers, such as "Bearer"; "" for none
-	Metrics   *Metrics         // nil counts nothing
-	Tracer    telemetry.Tracer // the zero value traces nothing
+	Logger    *slog.Logger     // if nil, requests are not logged
+	Clock     func() time.Time // for durations; if nil, time.Now
+	Challenge string           // WWW-Authenticate of 401 responses, such as "Bearer"; may be ""
+	Metrics   *Metrics         // if nil, requests are not counted
+	Tracer    telemetry.Tracer // if zero, requests are not traced
 
-	// Bound, when set, is the time in which each request is answered, one for all edges
-	// of a process.
+	// Bound bounds the time of each request. All edges of a process share it. If nil, there is no bound.
 	Bound *Bound
 
-	// Passer, when set, passes requests for organizations that other nodes own.
+	// Passer forwards requests for organizations that other nodes own. If nil, none are forwarded.
 	Passer passer
 
-	// Last, when set, reports whether answers from now on are the last ones of their
-	// connections, and have to say so.
+	// Last reports whether responses from now on are the last ones of their
+	// connections. If nil, they are not.
 	Last func() bool
 
-	// Quiet is for routes of many requests: their answers below 500 and their overload
-	// answers are logged at debug level, not at info.
+	// Quiet logs responses below 500 and overload
+	// responses at debug level, for routes with many requests.
 	Quiet bool
 }
 
-// Handle gives h an id, a log line, metrics, a span, the translation of its errors and
-// the time that Bound gives. It is for handlers that no router has: their route is "".
+// Handle adds a request ID, a log line, metrics, a span, the mapping of errors and
+// the deadline of Bound to h. It is for handlers outside of a router: their route is "".
 func (e *Edge) Handle(h Handler) http.Handler {
 	return e.serveRoute("", Apart, nil, h)
 }
@@ -88,7 +88,7 @@ func (e *Edge) serveRoute(route string, mode Mode, wait func(*http.Request) time
 	return e.wrapHandler(h, newRouteMeter(e.Metrics, route), wait)
 }
 
-// wrapHandler wraps h. wait, if not nil, returns the time that a request may take beyond
+// wrapHandler wraps h. If wait is not nil, it returns the time that a request may take in addition to
 // Bound.
 func (e *Edge) wrapHandler(h Handler, m *routeMeter, wait func(*http.Request) time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func (e *Edge) wrapHandler(h Handler, m *routeMeter, wait func(*http.Request) ti
 	})
 }
 
-// Plain is a Handler of one that deals with its errors itself.
+// Plain returns a Handler for an http.Handler, which handles its own errors.
 func Plain(h http.Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
@@ -122,7 +122,7 @@ func Plain(h http.Handler) Handler {
 	}
 }
 
-// newRequestID returns 24 random hex digits, which need not be hard to guess.
+// newRequestID returns 24 random hex digits. They need not be unpredictable.
 func newRequestID() string {
 	var random [12]byte
 	var digits [24]byte
@@ -139,7 +139,7 @@ func (e *Edge) currentTime() time.Time {
 	return e.Clock()
 }
 
-// answerError answers with an error, or drops the connection when an answer has begun.
+// answerError responds with an error, or closes the connection if the response has begun.
 func (e *Edge) answerError(a *answer, r *http.Request, err error) {
 	f := requestFault(r.Context(), err)
 	a.failure, a.cause = f, err
@@ -150,7 +150,7 @@ func (e *Edge) answerError(a *answer, r *http.Request, err error) {
 	e.writeError(a, f)
 }
 
-// requestFault is fault.Of, but for a request that ended before its work did.
+// requestFault is fault.Of, with EndedEarly applied if the request's context has ended.
 func requestFault(ctx context.Context, err error) *fault.Error {
 	if ctx.Err() != nil {
 		return fault.Of(EndedEarly(err))
@@ -158,18 +158,18 @@ func requestFault(ctx context.Context, err error) *fault.Error {
 	return fault.Of(err)
 }
 
-// EndedEarly returns err. An error that says only that the context of a request has ended
-// becomes fault.Unavailable.
+// EndedEarly returns err, or fault.Unavailable if err only means that the context of the request has
+// ended.
 func EndedEarly(err error) error {
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if ended && fault.Is(err, fault.Internal) {
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
-			Message: "The request ended before it was answered", Err: err}
+			Message: "The request ended before its response", Err: err}
 	}
 	return err
 }
 
-// finishRequest counts and logs the request; it also runs when the handler panicked.
+// finishRequest counts and logs the request. It also runs if the handler panicked.
 func (e *Edge) finishRequest(a *answer, r *http.Request) {
 	if p := recover(); p != nil && p != http.ErrAbortHandler {
 		e.answerError(a, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
@@ -206,8 +206,8 @@ func (e *Edge) logRequest(a *answer, r *http.Request, took time.Duration) {
 	e.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// describeCause returns the text of an error from which f was taken. f alone may lack the cause, which can be next to it in
-// the chain: fmt.Errorf("%w: %w", storage.ErrUnavailable, cause).
+// describeCause returns the text of err, which contains f. The text of f alone may lack the cause, if both are wrapped by
+// the same error: fmt.Errorf("%w: %w", storage.ErrUnavailable, cause).
 func describeCause(f *fault.Error, err error) string {
 	if whole := err.Error(); strings.Contains(whole, f.Error()) {
 		return whole
@@ -215,7 +215,7 @@ func describeCause(f *fault.Error, err error) string {
 	return f.Error()
 }
 
-// logLevel is Error for faults that an operator has to look at, Warn for faults that pass.
+// logLevel returns Error for faults that an operator must examine, and Warn for temporary faults.
 func (e *Edge) logLevel(f *fault.Error) slog.Level {
 	switch {
 	case e.Quiet && (f == nil || statusOfKind(f.Kind) < 500 || f.Kind == fault.Overloaded):
@@ -228,11 +228,11 @@ func (e *Edge) logLevel(f *fault.Error) slog.Level {
 	return slog.LevelWarn
 }
 
-// otherMethod stands for methods that HTTP does not define.
+// otherMethod represents methods that HTTP does not define.
 const otherMethod = "other"
 
-// knownMethod returns the method of a request, "other" for a method that HTTP does not
-// define, because that is a text of the client.
+// knownMethod returns the method of a request, or "other" if HTTP does not
+// define it, because then the client chose the text.
 func knownMethod(r *http.Request) string {
 	for _, m := range listMethods() {
 		if r.Method == m {
@@ -242,15 +242,15 @@ func knownMethod(r *http.Request) string {
 	return otherMethod
 }
 
-// answer is a ResponseWriter that notes status, length and failure.
+// answer is a ResponseWriter that records status, length and failure.
 type answer struct {
 	http.ResponseWriter
-	id      [1]string // the value of its header
+	id      [1]string // value of RequestIDHeader
 	began   time.Time
-	status  int // 0: nothing written yet
+	status  int // 0 if nothing has been written yet
 	bytes   int64
 	failure *fault.Error
-	cause   error // from which failure was taken
+	cause   error // contains failure
 	aborted bool
 	meter   *routeMeter
 	span    telemetry.Span
@@ -265,7 +265,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// beginAnswer notes that the answer begins with a status, if it has not begun.
+// beginAnswer records the status of the response, unless it has begun already.
 func (a *answer) beginAnswer(status int) {
 	if a.status != 0 {
 		return
@@ -295,5 +295,5 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(a.ResponseWriter).Hijack()
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// fastPath holds the routes of mode Fast. It finds a pattern without a parameter by the
+// fastPath contains the routes of mode Fast. It finds a pattern without a parameter by the
 // whole path, and a pattern with one by the text around the parameter. A pattern may end with
-// a wildcard. Paths with escapes are left to chi.
+// a wildcard. chi handles paths with escapes.
 type fastPath struct {
 	handlers map[fastKey]http.Handler
 	prefixes []string // the texts before a parameter
@@ -21,8 +21,8 @@ type fastKey struct{ method, before, after string }
 
 func newFastPath() fastPath { return fastPath{handlers: make(map[fastKey]http.Handler)} }
 
-// addRoute adds a route. Its pattern has no parameter, or one that is a whole segment, and a wildcard
-// at most at its end, behind a parameter.
+// addRoute adds a route. Its pattern must have at most one parameter, which is a whole segment, and at most one wildcard,
+// at its end and after the parameter.
 func (f *fastPath) addRoute(method, pattern string, h http.Handler) {
 	before, rest, parameter := strings.Cut(pattern, "{")
 	_, after, _ := strings.Cut(rest, "}")
@@ -35,7 +35,7 @@ func (f *fastPath) addRoute(method, pattern string, h http.Handler) {
 	f.handlers[fastKey{method, before, after}] = h
 }
 
-// addTail adds a text before a wildcard. chi prefers the longer one too.
+// addTail adds the text before a wildcard. Like chi, the longest one matches first.
 func (f *fastPath) addTail(tail string) {
 	if !slices.Contains(f.tails, tail) {
 		f.tails = append(f.tails, tail)
@@ -43,7 +43,7 @@ func (f *fastPath) addTail(tail string) {
 	}
 }
 
-// findHandler returns the handler of a request, nil when chi has to look.
+// findHandler returns the handler of a request, or nil if chi must look it up.
 func (f *fastPath) findHandler(r *http.Request) http.Handler {
 	if r.URL.RawPath != "" {
 		return nil
@@ -60,7 +60,7 @@ func (f *fastPath) findHandler(r *http.Request) http.Handler {
 	return f.handlers[fastKey{r.Method, path, ""}]
 }
 
-// findBehind finds the handler by the path behind its parameter.
+// findBehind finds the handler by the path after its parameter.
 func (f *fastPath) findBehind(method, before, after string) http.Handler {
 	for _, tail := range f.tails {
 		if strings.HasPrefix(after, tail) {

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Metrics counts requests and refusals. Labels are bounded, because routes are patterns
-// and codes are those of faults. A nil *Metrics counts nothing.
+// Metrics counts requests and error responses. Label values are bounded: routes are patterns
+// and codes are codes of faults. A nil *Metrics counts nothing.
 type Metrics struct {
 	inFlight prometheus.Gauge
 	seconds  *prometheus.HistogramVec // by route and class of status
@@ -23,13 +23,13 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_http_requests_in_flight", Help: "Requests that are not answered yet."}),
+			Name: "agentledger_http_requests_in_flight", Help: "Requests in flight."}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "agentledger_http_request_seconds", Help: "Time from a request's headers to the end of its answer.",
+			Name: "agentledger_http_request_seconds", Help: "Time from the headers of a request to the end of its response.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}, []string{"route", "class"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_refusals_total",
-			Help: "Error answers, lines of batches included, by status and code."}, []string{"status", "code"}),
+			Help: "Error responses by status and code, including batch lines."}, []string{"status", "code"}),
 	}
 	r.MustRegister(m.inFlight, m.seconds, m.refusals)
 	for _, alarming := range [][2]string{{"500", ""}, {"503", "unavailable"}, {"503", "outcome_unknown"}} {
@@ -38,8 +38,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// CountRefusal counts an error answer that is part of another answer, for example a line
-// of a batch. All other error answers are counted by Handle.
+// CountRefusal counts an error in a response with several results, such as a line
+// of a batch. Handle counts all other error responses.
 func (m *Metrics) CountRefusal(err error) {
 	if m == nil {
 		return
@@ -48,8 +48,7 @@ func (m *Metrics) CountRefusal(err error) {
 	m.refusals.WithLabelValues(strconv.Itoa(statusOfKind(f.Kind)), codeOfFault(f)).Inc()
 }
 
-// routeMeter counts the requests of one route. The histogram of a class of statuses is looked
-// up with the first answer of the class, and kept.
+// routeMeter counts the requests of a route. It caches the histogram of each class of statuses.
 type routeMeter struct {
 	metrics *Metrics
 	route   string // its pattern

@@ -2,11 +2,11 @@ package edge
 
 import "strconv"
 
-// maxName is how many characters of a member's name an error shows.
+// maxName is the maximum number of characters of a member's name in an error message.
 const maxName = 64
 
-// quoteMemberName returns name in quotes, in printable ASCII, cut to maxName
-// characters without cutting an escape.
+// quoteMemberName returns name in quotes and printable ASCII, truncated to maxName
+// characters, but never within an escape.
 func quoteMemberName(name string) string {
 	quoted := []byte{'"'}
 	for _, r := range name {

@@ -52,6 +52,6 @@ func serveDocument(w http.ResponseWriter, r *http.Request, etag string) {
 	h.Set("Content-Length", strconv.Itoa(len(document)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(document)) // an error means that the client is gone
+		_, _ = w.Write([]byte(document)) // an error means that the client has disconnected
 	}
 }

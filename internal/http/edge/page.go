@@ -14,9 +14,9 @@ const (
 	maxLimit     = 1000
 )
 
-// Page is the part of a list that is wanted.
+// Page selects a part of a list.
 type Page struct {
-	After string // the last item of the page before, "" for the first page
+	After string // the last item of the previous page, or "" for the first page
 	Limit int
 }
 
@@ -34,8 +34,8 @@ func ParsePage(r *http.Request) (Page, error) {
 	return p, nil
 }
 
-// CutPage shows one page of items that were found with one more than the page holds,
-// and returns the parameter after of the next page, "" on the last one.
+// CutPage returns a page of items, which must be one more than the page has if there are more,
+// and the parameter after of the next page, or "" if this is the last one.
 func CutPage[T, S any](p Page, found []T, name func(T) string, show func(T) S) (shown []S, next wire.Text) {
 	if len(found) > p.Limit {
 		found = found[:p.Limit]

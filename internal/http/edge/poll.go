@@ -8,13 +8,13 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// maxWait is how long a long poll may last.
+// maxWait is the maximum wait of a long poll.
 const maxWait = 30 * time.Second
 
-// answerTime is how long the answer of a long poll may take when the wait is over.
+// answerTime bounds the response of a long poll after its wait.
 const answerTime = 15 * time.Second
 
-// ParseWait reads ?wait=, whole seconds, 0 without it.
+// ParseWait returns ?wait= in whole seconds, or 0 if it is absent.
 func ParseWait(r *http.Request) (time.Duration, error) {
 	query := r.URL.Query()
 	if !query.Has("wait") {
@@ -27,15 +27,14 @@ func ParseWait(r *http.Request) (time.Duration, error) {
 	return 0, fault.New(fault.Invalid, "wait must be a whole number of seconds from 0 to 30")
 }
 
-// LongestWait returns for how long a request may wait, 0 when it does not say so in the
-// right form. It is the Wait of surfaces whose handlers use ParseWait.
+// LongestWait returns how long a request may wait, or 0 if its wait is absent or malformed. It is the Wait of surfaces
+// whose handlers use ParseWait.
 func LongestWait(r *http.Request) time.Duration {
 	wait, _ := ParseWait(r)
 	return wait
 }
 
-// ExtendDeadlines moves the time-outs of the server, which are for those that work, for a
-// request that waits. A writer without deadlines has none to move.
+// ExtendDeadlines extends the server's timeouts for a request that waits. It ignores writers without deadlines.
 func ExtendDeadlines(w http.ResponseWriter, wait time.Duration) {
 	if wait == 0 {
 		return

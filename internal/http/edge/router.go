@@ -19,18 +19,18 @@ func listMethods() [7]string {
 	}
 }
 
-// noRoute is the route of a request in metrics and logs when there is no such route.
+// noRoute is the route in metrics and logs of a request without a route.
 const noRoute = "none"
 
-// Router finds the handler of a request in the tables of the surfaces. Unknown paths
-// are 404, unknown methods 405 with Allow. It is filled by Mount before use.
+// Router finds the handler of a request in the tables of the surfaces. It responds to unknown paths
+// with 404 and to unknown methods with 405 and Allow. Mount adds the routes before use.
 type Router struct {
 	*chi.Mux
 	fast   fastPath
 	listed []Listed
 }
 
-// Router returns an empty router, whose own answers are e's.
+// Router returns an empty router, which writes its own responses with e.
 func (e *Edge) Router() *Router {
 	quiet := *e
 	quiet.Quiet = true
@@ -40,7 +40,7 @@ func (e *Edge) Router() *Router {
 	return r
 }
 
-// AnswerUnknown answers GET and HEAD requests that no route has with h if the client prefers its media type to JSON.
+// AnswerUnknown serves GET and HEAD requests without a route with h if the client prefers its media type to JSON.
 func (r *Router) AnswerUnknown(e *Edge, media string, h Handler) {
 	quiet := *e
 	quiet.Quiet = true
@@ -67,7 +67,7 @@ func Mount[H any](r *Router, s Surface[H], table Table[H]) {
 	}
 }
 
-// mountBelow adds those routes of a table whose patterns begin with prefix to the
+// mountBelow adds the routes of a table whose patterns begin with prefix to the
 // router of that prefix.
 func mountBelow[H any](r *Router, below chi.Router, s Surface[H], prefix string, table Table[H]) {
 	for i := range table {
@@ -94,7 +94,7 @@ func mountBelow[H any](r *Router, below chi.Router, s Surface[H], prefix string,
 	}
 }
 
-// withCheckedQuery returns a handler that refuses wrong query parameters before it calls h.
+// withCheckedQuery returns a handler that rejects wrong query parameters before it calls h.
 func withCheckedQuery[H any](route *Route[H], h Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if _, err := route.ReadQuery(r); err != nil {
@@ -111,10 +111,10 @@ func wrapAround(around func(http.Handler) http.Handler, h http.Handler) http.Han
 	return around(h)
 }
 
-// List returns the routes that the document of the interface has, each once for each of its methods.
+// List returns the routes in the OpenAPI document, once per method.
 func (r *Router) List() []Listed { return slices.Clone(r.listed) }
 
-// WithoutFastPath returns the router as it would be without routes of mode Fast. Tests
+// WithoutFastPath returns the router without the table of Fast routes. Tests
 // compare both.
 func (r *Router) WithoutFastPath() http.Handler { return r.Mux }
 
@@ -133,14 +133,14 @@ func refuseUnknown(http.ResponseWriter, *http.Request) error {
 
 func refuseMethod(w http.ResponseWriter, r *http.Request) error {
 	found := allowedMethods(r)
-	if len(found) == 0 { // a method that HTTP does not define, and no route either
+	if len(found) == 0 { // a method that HTTP does not define, and no route
 		return refuseUnknown(w, r)
 	}
 	w.Header().Set("Allow", strings.Join(found, ", "))
 	return WriteJSON(w, http.StatusMethodNotAllowed, ErrorBody{Error: "Method not allowed"})
 }
 
-// allowedMethods returns the methods that the path of r has a route for.
+// allowedMethods returns the methods of the routes that match the path of r.
 func allowedMethods(r *http.Request) []string {
 	routes := chi.RouteContext(r.Context()).Routes
 	path := r.URL.RawPath

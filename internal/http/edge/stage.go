@@ -6,30 +6,30 @@ import (
 	"sync"
 )
 
-// stagedWriter is the ResponseWriter of a handler that may be left behind. Its headers are
-// apart from those of the answer until the handler begins to answer.
+// stagedWriter is the ResponseWriter of a handler that may be abandoned. Its headers are
+// separate until the handler begins to respond.
 type stagedWriter struct {
 	below  http.ResponseWriter
-	header http.Header // the handler's own
+	header http.Header // of the handler
 
-	mu    sync.Mutex
-	begun bool
-	left  bool // the request was answered without the handler
+	mu        sync.Mutex
+	begun     bool
+	abandoned bool // the response is written without the handler
 }
 
 func newStagedWriter(w http.ResponseWriter) *stagedWriter {
 	return &stagedWriter{below: w, header: maps.Clone(w.Header())}
 }
 
-// beginAnswer shows the headers, once, and reports whether the handler may answer.
+// beginAnswer copies the headers once, and reports whether the handler may respond.
 func (s *stagedWriter) beginAnswer() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun && !s.left {
+	if !s.begun && !s.abandoned {
 		s.begun = true
 		s.publishHeaders()
 	}
-	return !s.left
+	return !s.abandoned
 }
 
 func (s *stagedWriter) publishHeaders() {
@@ -38,16 +38,16 @@ func (s *stagedWriter) publishHeaders() {
 	maps.Copy(h, s.header)
 }
 
-// finishHandler shows the headers of a handler that has returned.
+// finishHandler copies the headers of a handler that has returned.
 func (s *stagedWriter) finishHandler() { s.beginAnswer() }
 
-// abandonHandler reports whether the handler has not begun to answer. After true it cannot
-// begin any more.
+// abandonHandler reports whether the handler has not begun to respond. If it returns true, the handler can no
+// longer respond.
 func (s *stagedWriter) abandonHandler() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left = !s.begun
-	return s.left
+	s.abandoned = !s.begun
+	return s.abandoned
 }
 
 // Header implements http.ResponseWriter.
@@ -75,5 +75,5 @@ func (s *stagedWriter) Flush() {
 	}
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (s *stagedWriter) Unwrap() http.ResponseWriter { return s.below }

@@ -13,10 +13,10 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// retryAfter is the Retry-After of an answer whose fault names no time.
+// retryAfter is the Retry-After of a response if the fault has none.
 const retryAfter = time.Second
 
-// statusOfKind is the table of fault kinds and statuses.
+// statusOfKind returns the status of a kind of faults.
 func statusOfKind(k fault.Kind) int {
 	switch k {
 	case fault.Invalid:
@@ -45,26 +45,26 @@ func statusOfKind(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// StatusOf returns the status of an error, for answers that hold several, such as those to
+// StatusOf returns the status of an error, for responses with several results, such as
 // batches.
 func StatusOf(err error) int { return statusOfKind(fault.Of(err).Kind) }
 
-// ErrorBody is the JSON of an error answer.
+// ErrorBody is the JSON body of an error response.
 type ErrorBody struct {
 	Error     string `json:"error"`
 	Code      string `json:"code,omitzero"`
-	RequestID string `json:"request_id,omitzero"` // of 5xx answers
+	RequestID string `json:"request_id,omitzero"` // only for 5xx
 	Details   `json:",inline"`
 }
 
-// Details are further members of an error answer, for the person who writes the client. As the cause
-// of a fault they become part of its answer.
+// Details are further members of an error response, for developers of clients. If they are the cause
+// of a fault, its response contains them.
 type Details struct {
-	EventDigest id.Hash        `json:"event_digest,omitzero"` // that the signature has to be of
-	Difference  jcs.Difference `json:"difference,omitzero"`   // of the body to its canonical form
+	EventDigest id.Hash        `json:"event_digest,omitzero"` // that must be signed
+	Difference  jcs.Difference `json:"difference,omitzero"`   // between the body and its canonical form
 }
 
-// Error is for logs, which hold nothing that a client sent.
+// Error implements error. Its text is logged, so it contains nothing that a client sent.
 func (*Details) Error() string { return "details were answered" }
 
 // DescribeError returns the public part of an error.
@@ -77,7 +77,7 @@ func DescribeError(err error) ErrorBody {
 	return body
 }
 
-// codeOfFault returns the fault's code, or the one that its kind always has.
+// codeOfFault returns the fault's code, or the default code of its kind.
 func codeOfFault(f *fault.Error) string {
 	if f.Code != "" {
 		return f.Code
@@ -111,12 +111,12 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 		h.Set("WWW-Authenticate", e.Challenge)
 	}
 	for _, name := range []string{"Cache-Control", "Etag", "Last-Modified", "Content-Encoding", "Content-Length"} {
-		h.Del(name) // set for an answer that did not come
+		h.Del(name) // set for a response that was not written
 	}
 	_ = WriteJSON(a, status, body) // an ErrorBody always marshals
 }
 
-// retryAfterSeconds rounds up, because a client that comes too early is refused again.
+// retryAfterSeconds rounds up, because a client that retries too early is rejected again.
 func retryAfterSeconds(d time.Duration) string {
 	if d <= 0 {
 		d = retryAfter
@@ -124,14 +124,14 @@ func retryAfterSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// WriteNoContent answers 204, uncached.
+// WriteNoContent responds with 204, which must not be cached.
 func WriteNoContent(w http.ResponseWriter) {
 	w.Header()["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// WriteJSON answers with v, uncached unless the handler set Cache-Control. An
-// error means that v can't be marshalled and that nothing was written.
+// WriteJSON writes v. The response is not cached unless the handler has set Cache-Control. If it returns an
+// error, v cannot be marshaled and nothing was written.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -144,6 +144,6 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 		h["Cache-Control"] = []string{"no-store"}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // a client that is gone reads nothing
+	_, _ = w.Write(b) // the client may have disconnected
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // startSpan begins the span of a request, with the attributes of OpenTelemetry's semantic conventions for HTTP. It is a
-// root span, because the trace headers of clients are not trusted. The route is in place of the path, whose values are a
-// client's.
+// root span, because trace headers of clients are not trusted. It has the route instead of the path, which contains values
+// of the client.
 func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
 	method, name := knownMethod(r), knownMethod(r)
 	if method == otherMethod {
