@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,10 +78,14 @@ func (s *session) startCall(m message.Message) {
 	}
 }
 
-// readCall reads the params of a tool call.
+// readCall reads the params of a tool call. The request that the server gets is written anew from the values that are
+// judged.
 func (s *session) readCall(m message.Message) (*call, error) {
 	params, err := readParams(m.Params)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkFolded(m.Params); err != nil {
 		return nil, err
 	}
 	var name string
@@ -92,11 +95,6 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	c := &call{session: s, request: m, abandoned: make(chan struct{})}
 	if c.link, name = s.linkOfTool(name); c.link == nil {
 		return nil, errors.New("no server has this tool")
-	}
-	if len(s.links) > 1 {
-		if c.request.Params, err = replaceMember(params, "name", name); err != nil {
-			return nil, err
-		}
 	}
 	if c.tool, err = ToolName(c.link.name, name); err != nil {
 		return nil, err
@@ -113,25 +111,12 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	if c.principal, err = s.gate.principalOf(m, meta); err != nil {
 		return nil, err
 	}
+	params["arguments"] = c.arguments.text
+	if c.request.Params, err = replaceMember(params, "name", name); err != nil {
+		return nil, err
+	}
 	c.identify()
 	return c, nil
-}
-
-// readParams reads the members of a tool call's params. A name in other letters (Name, ARGUMENTS) is refused,
-// because some servers would take it for the member itself.
-func readParams(raw jsontext.Value) (map[string]jsontext.Value, error) {
-	var params map[string]jsontext.Value
-	if err := json.Unmarshal(raw, &params); err != nil {
-		return nil, errors.New("params: must be an object")
-	}
-	for name := range params {
-		for _, known := range [...]string{"name", "arguments", "_meta"} {
-			if name != known && strings.EqualFold(name, known) {
-				return nil, fmt.Errorf("params: %s is spelled in other letters", known)
-			}
-		}
-	}
-	return params, nil
 }
 
 func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value) (string, error) {

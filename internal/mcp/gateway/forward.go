@@ -38,7 +38,7 @@ func (c *call) forward(context.Context, guard.Permit) (any, error) {
 	c.mu.Unlock()
 	responses := make(chan message.Message, 1)
 	s := c.session
-	if !s.await(c.link, c.request.ID, func(m message.Message) { responses <- m }) {
+	if !s.await(c.link, c.request, func(m message.Message) { responses <- m }) {
 		return nil, errors.New("the request could not be sent")
 	}
 	s.send(c.link, c.request)

@@ -1,5 +1,6 @@
-// Package gateway stands between an MCP client and MCP servers. It runs each tool call as a guarded action,
-// and passes every other message on.
+// Package gateway stands between an MCP client and MCP servers. It runs each tool call as a guarded action, passes the
+// other messages that the negotiated revision of the protocol defines, and refuses the rest. The table methods contains
+// what happens to each.
 //
 // Invariants:
 //
@@ -7,6 +8,9 @@
 //     has accepted its intent.
 //   - A call that is denied, that waits or whose decision is not known is answered with isError true, and no
 //     byte of it reaches a server.
+//   - The server receives the canonical form of the arguments that were judged, never the client's bytes.
+//   - A message that the negotiated revision does not define for its direction, and a response to no request,
+//     reach nobody. They are counted and reported.
 //   - Params and results of passed messages keep their bytes. Changed are only names and cursors, and only with
 //     several servers.
 //   - A session has its own connections to the servers, its own calls and its own bounds. Sessions share the

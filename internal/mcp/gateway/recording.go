@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,21 +39,18 @@ func (g *Gateway) ruleFor(tool id.Tool) Rule {
 // reserved are the members of an intent's payload that the guard writes.
 var reserved = [...]string{"phase", "call_id", "salt", "input_digest"}
 
-var (
-	errReserved = errors.New("two arguments would be recorded under the same name")
-	// A server that ignores the case of names could take another value than the one that was judged.
-	errFolded = errors.New("two arguments have names that differ in the case of letters only")
-)
+var errReserved = errors.New("two arguments would be recorded under the same name")
 
-// arguments are the arguments of a call in canonical form.
+// arguments are the arguments of a call.
 type arguments struct {
-	text    jsontext.Value
+	text    jsontext.Value            // canonical; the server receives exactly this
 	members map[string]jsontext.Value // as they are recorded
 }
 
-// readArguments checks that arguments can be recorded: a JSON object of which each number is exact.
+// readArguments checks that arguments can be recorded: a JSON object of which each number is exact. Missing arguments
+// and null are an empty object.
 func readArguments(raw jsontext.Value) (arguments, error) {
-	if len(raw) == 0 {
+	if len(raw) == 0 || raw.Kind() == 'n' {
 		raw = jsontext.Value("{}")
 	}
 	text, err := jcs.Canonicalize(raw, jcs.MaxDepth)
@@ -64,14 +60,6 @@ func readArguments(raw jsontext.Value) (arguments, error) {
 	a := arguments{text: text}
 	if err := json.Unmarshal(text, &a.members); err != nil || a.members == nil {
 		return arguments{}, errors.New("read arguments: not a JSON object")
-	}
-	folded := map[string]bool{}
-	for name := range a.members {
-		if lower := strings.ToLower(name); folded[lower] {
-			return arguments{}, errFolded
-		} else {
-			folded[lower] = true
-		}
 	}
 	for _, name := range reserved {
 		value, ok := a.members[name]

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,6 +28,8 @@ func (s *session) linkOfTool(name string) (*link, string) {
 // passRequest passes a request that is no tool call.
 func (s *session) passRequest(m message.Message) {
 	switch {
+	case m.Method == "initialize":
+		s.initialize(m)
 	case len(s.links) > 1:
 		s.shareRequest(m)
 	case m.Method == "tools/list" && s.gate.hidesTools():
@@ -42,7 +43,7 @@ func (s *session) passRequest(m message.Message) {
 
 // request sends a request to a server. take gets the response, also when the server ends.
 func (s *session) request(l *link, m message.Message, take func(message.Message)) {
-	if !s.await(l, m.ID, take) {
+	if !s.await(l, m, take) {
 		s.answer(m.Refuse(message.CodeBusy, "too many requests at once, or the id is in use"))
 		return
 	}
@@ -62,17 +63,12 @@ func (s *session) passNotification(m message.Message) {
 		}
 		return
 	}
-	var cancelled struct {
-		RequestID jsontext.Value `json:"requestId"`
-	}
-	if err := json.Unmarshal(m.Params, &cancelled); err != nil {
-		return
-	}
+	requestID := cancelledID(m)
 	s.mu.Lock()
-	c := s.calls[string(cancelled.RequestID)]
+	c := s.calls[string(requestID)]
 	var told []*link
 	for _, l := range s.links {
-		key := exchange{l.index, string(cancelled.RequestID)}
+		key := exchange{l.index, string(requestID)}
 		if _, open := s.pending[key]; open && c == nil {
 			delete(s.pending, key)
 			told = append(told, l)
@@ -85,6 +81,15 @@ func (s *session) passNotification(m message.Message) {
 	for _, l := range told {
 		s.send(l, m)
 	}
+}
+
+// cancelledID returns the id of the request that a cancellation names, or nil.
+func cancelledID(m message.Message) jsontext.Value {
+	var cancelled struct {
+		RequestID jsontext.Value `json:"requestId"`
+	}
+	_ = json.Unmarshal(m.Params, &cancelled) // params that can't be read name no request
+	return cancelled.RequestID
 }
 
 // renameAsked gives a server's request an id that says whose it is, because the ids of several servers can
@@ -117,43 +122,27 @@ func askedID(l *link, own jsontext.Value) jsontext.Value {
 	return text
 }
 
-// passResponse passes the client's response to the server that asked.
+// passResponse passes the client's response to the server that asked. A response to no request reaches nobody.
 func (s *session) passResponse(m message.Message) {
-	if len(s.links) == 1 {
-		s.send(s.links[0], m)
+	index := 0
+	if len(s.links) > 1 {
+		var name string
+		_ = json.Unmarshal(m.ID, &name) // another id is that of no request
+		number, own, _ := strings.Cut(name, "/")
+		var err error
+		if index, err = strconv.Atoi(number); err != nil || index < 0 || index >= len(s.links) {
+			index = 0
+		}
+		m.ID = jsontext.Value(own)
+	}
+	s.mu.Lock()
+	key := exchange{index, string(m.ID)}
+	_, asked := s.asked[key]
+	delete(s.asked, key)
+	s.mu.Unlock()
+	if !asked {
+		s.refuse(clientResponse, m, "", "a response to no request")
 		return
 	}
-	var name string
-	if json.Unmarshal(m.ID, &name) != nil {
-		return // to no request that a server has made
-	}
-	number, own, _ := strings.Cut(name, "/")
-	index, err := strconv.Atoi(number)
-	if err != nil || index < 0 || index >= len(s.links) || !jsontext.Value(own).IsValid() {
-		return
-	}
-	m.ID = jsontext.Value(own)
 	s.send(s.links[index], m)
-}
-
-// replaceMember returns params with another value of one member.
-func replaceMember(params map[string]jsontext.Value, name, value string) (jsontext.Value, error) {
-	text, err := jsontext.AppendQuote(nil, value)
-	if err != nil {
-		return nil, errors.New("params: a name is not UTF-8")
-	}
-	changed := map[string]jsontext.Value{}
-	for member, v := range params {
-		changed[member] = v
-	}
-	changed[name] = text
-	return encodeMembers(changed)
-}
-
-func encodeMembers(members map[string]jsontext.Value) (jsontext.Value, error) {
-	text, err := json.Marshal(members, json.Deterministic(true))
-	if err != nil {
-		return nil, fmt.Errorf("write params: %w", err)
-	}
-	return text, nil
 }

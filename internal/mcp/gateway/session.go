@@ -45,11 +45,21 @@ type session struct {
 	running  sync.WaitGroup  // calls
 	fetching sync.WaitGroup  // answers that take more than one step
 
-	mu      sync.Mutex
-	pending map[exchange]func(message.Message)
-	calls   map[string]*call // by the id of the request
-	waiting int              // calls that wait for people
-	closing bool             // no call begins any more
+	mu        sync.Mutex
+	pending   map[exchange]pending  // requests that a server has not answered
+	asked     map[exchange]struct{} // requests of servers that the client has not answered
+	calls     map[string]*call      // by the id of the request
+	waiting   int                   // calls that wait for people
+	closing   bool                  // no call begins any more
+	revision  string                // negotiated by initialize, "" before
+	stateless bool                  // a request has named a revision without a handshake
+	refusals  int                   // messages that reached nobody
+}
+
+// pending is a request that a server has not answered.
+type pending struct {
+	method string
+	take   func(message.Message)
 }
 
 // Serve serves one client until it has gone, its only server has ended, or ctx ends. Calls that run get
@@ -58,7 +68,8 @@ func (g *Gateway) Serve(ctx context.Context, caller Caller, origin string) error
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}),
-		pending: map[exchange]func(message.Message){}, calls: map[string]*call{}}
+		pending: map[exchange]pending{}, asked: map[exchange]struct{}{}, calls: map[string]*call{}}
+	defer s.reportRefusals()
 	if err := s.connectServers(g.serversFor(origin)); err != nil {
 		return err
 	}
@@ -153,15 +164,34 @@ func (s *session) readCaller() error {
 }
 
 func (s *session) handleCaller(m message.Message) {
-	switch {
-	case m.IsResponse():
+	if m.IsResponse() {
 		s.passResponse(m)
-	case !m.IsRequest():
-		s.passNotification(m)
-	case m.Method == "tools/call":
+		return
+	}
+	k := clientNotification
+	if m.IsRequest() {
+		k = clientRequest
+	}
+	revision, known := s.revisionFor(m)
+	if !known {
+		s.refuse(k, m, "", "unknown revision of the protocol")
+		if m.IsRequest() {
+			s.answer(refuseRevision(m, revision))
+		}
+		return
+	}
+	switch t := treatmentOf(k, m.Method, revision); {
+	case t == refused:
+		s.refuse(k, m, "", "not a method of "+revision)
+		if m.IsRequest() {
+			s.answer(m.Refuse(message.CodeMethodNotFound, fmt.Sprintf("%.64q is no method of MCP %s", m.Method, revision)))
+		}
+	case t == decided:
 		s.startCall(m)
-	default:
+	case m.IsRequest():
 		s.passRequest(m)
+	default:
+		s.passNotification(m)
 	}
 }
 
@@ -181,16 +211,64 @@ func (s *session) readServer(l *link) {
 		case m.IsResponse():
 			s.takeResponse(l, m)
 		default:
-			s.answer(s.renameAsked(l, m))
+			s.handleServer(l, m)
 		}
 	}
+}
+
+// handleServer passes a server's request or notification to the client.
+func (s *session) handleServer(l *link, m message.Message) {
+	k := serverNotification
+	if m.IsRequest() {
+		k = serverRequest
+	}
+	revision, reason := s.serverRevision(), ""
+	switch {
+	case treatmentOf(k, m.Method, revision) == refused:
+		reason = "not a method of " + revision
+	case m.IsRequest() && !s.noteAsked(l, m.ID):
+		reason = "too many requests without an answer, or the id is in use"
+	case m.Method == "notifications/cancelled" && !s.mayCancel(l, m):
+		reason = "the server has made no such request"
+	}
+	if reason == "" {
+		s.answer(s.renameAsked(l, m))
+		return
+	}
+	s.refuse(k, m, l.name+": ", reason)
+	if m.IsRequest() {
+		s.send(l, m.Refuse(message.CodeMethodNotFound, reason))
+	}
+}
+
+// noteAsked notes a server's request. It reports false if the id is in use, or if too many requests have no answer.
+func (s *session) noteAsked(l *link, requestID jsontext.Value) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := exchange{l.index, string(requestID)}
+	if _, used := s.asked[key]; used || len(s.asked) >= s.gate.Bounds.Requests*len(s.links) {
+		return false
+	}
+	s.asked[key] = struct{}{}
+	return true
+}
+
+// mayCancel reports whether a server may end what its cancellation names: a request of its own, or the
+// client's subscription at this server.
+func (s *session) mayCancel(l *link, m message.Message) bool {
+	key := exchange{l.index, string(cancelledID(m))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, own := s.asked[key]
+	delete(s.asked, key) // an answer that comes all the same reaches nobody
+	return own || s.pending[key].method == "subscriptions/listen"
 }
 
 // takeResponse hands a response to the exchange that waits for it. Late responses are dropped.
 func (s *session) takeResponse(l *link, m message.Message) {
 	s.mu.Lock()
 	key := exchange{l.index, string(m.ID)}
-	take := s.pending[key]
+	take := s.pending[key].take
 	delete(s.pending, key)
 	s.mu.Unlock()
 	if take != nil {
@@ -204,10 +282,10 @@ func (s *session) failPending(l *link) {
 	s.mu.Lock()
 	var takers []func(message.Message)
 	var failures []message.Message
-	for key, take := range s.pending {
+	for key, open := range s.pending {
 		if key.server == l.index {
 			request := message.Message{ID: jsontext.Value(key.id)}
-			takers = append(takers, take)
+			takers = append(takers, open.take)
 			failures = append(failures, refuseLocally(request, "the MCP server "+l.name+" has ended"))
 			delete(s.pending, key)
 		}
@@ -219,14 +297,14 @@ func (s *session) failPending(l *link) {
 }
 
 // await registers the taker of a response. It reports false when the id is in use, or too many requests are.
-func (s *session) await(l *link, requestID jsontext.Value, take func(message.Message)) bool {
+func (s *session) await(l *link, m message.Message, take func(message.Message)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := exchange{l.index, string(requestID)}
+	key := exchange{l.index, string(m.ID)}
 	if _, used := s.pending[key]; used || len(s.pending) >= s.gate.Bounds.Requests*len(s.links)+s.gate.Bounds.Calls {
 		return false
 	}
-	s.pending[key] = take
+	s.pending[key] = pending{m.Method, take}
 	return true
 }
 

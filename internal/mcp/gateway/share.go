@@ -24,8 +24,6 @@ var listMembers = map[string][2]string{
 func (s *session) shareRequest(m message.Message) {
 	_, isList := listMembers[m.Method]
 	switch {
-	case m.Method == "initialize":
-		s.askAll(m, s.links, s.mergeInitialize)
 	case m.Method == "server/discover": // the client then sends initialize, whose answers can be merged
 		s.answer(m.Refuse(message.CodeMethodNotFound, "not with several servers"))
 	case m.Method == "ping":

@@ -5,6 +5,7 @@
 //   - Params, results and errors keep their bytes: a gateway passes them on unchanged.
 //   - A message with duplicate names, with a top-level member that JSON-RPC does not define, or with
 //     invalid UTF-8 is refused. Two readers of one message therefore see the same method.
+//   - An id is a string or an integer. A string is in its shortest form, so ids are equal if their bytes are.
 //   - A message is one line, and no line is longer than the bound of its reader.
 //
 // The package has its own types, because those of the SDK round large ids and accept duplicate names.
@@ -32,7 +33,7 @@ const (
 // Message is a request, a notification or a response.
 type Message struct {
 	Version string         `json:"jsonrpc"`
-	ID      jsontext.Value `json:"id,omitzero"`     // a string or a number; nil for a notification
+	ID      jsontext.Value `json:"id,omitzero"`     // a string or an integer; nil for a notification
 	Method  string         `json:"method,omitzero"` // "" for a response
 	Params  jsontext.Value `json:"params,omitzero"`
 	Result  jsontext.Value `json:"result,omitzero"`
@@ -62,15 +63,40 @@ func Parse(line []byte) (Message, error) {
 	if m.Version != "2.0" {
 		return Message{}, fmt.Errorf("%w: jsonrpc must be 2.0", ErrMalformed)
 	}
-	if kind := m.ID.Kind(); len(m.ID) > 0 && kind != '"' && kind != '0' {
-		if kind != 'n' || m.Error == nil { // an answer to a message without a readable id
-			return Message{}, fmt.Errorf("%w: id must be a string or a number", ErrMalformed)
-		}
+	if err := m.readID(); err != nil {
+		return Message{}, err
 	}
-	if m.Method == "" && (m.ID == nil || (m.Result == nil) == (m.Error == nil)) {
+	if m.Method == "" && (m.ID == nil || (m.Result == nil) == (m.Error == nil)) || m.Method != "" && (m.Result != nil || m.Error != nil) {
 		return Message{}, fmt.Errorf("%w: neither a request nor a response", ErrMalformed)
 	}
 	return m, nil
+}
+
+// readID checks the id and puts it into its shortest form.
+func (m *Message) readID() error {
+	switch m.ID.Kind() {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, m.ID)
+		if err == nil {
+			m.ID, err = jsontext.AppendQuote(nil, text)
+		}
+		if err == nil {
+			return nil
+		}
+	case '0':
+		if !bytes.ContainsAny(m.ID, ".eE") && string(m.ID) != "-0" {
+			return nil
+		}
+	case 'n':
+		if m.Error != nil { // an answer to a message without a readable id
+			return nil
+		}
+	default:
+		if len(m.ID) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: id must be a string or an integer", ErrMalformed)
 }
 
 // IsRequest reports whether the message asks for a response.

@@ -1,0 +1,372 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/mcp/message"
+	"github.com/agentledger/agentledger/internal/mcp/upstream"
+)
+
+// rawServer is a server by hand. It keeps what it receives, does what tools/call names, with an id or without one, and
+// answers every request. A test may send anything else from it.
+type rawServer struct {
+	revision string
+	results  map[string]string // by method
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	received []message.Message
+	lines    *message.Lines
+}
+
+func newRawServer() *rawServer {
+	r := &rawServer{revision: revision2025November, results: map[string]string{}}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+func (r *rawServer) connect(context.Context) (upstream.Conn, error) {
+	return connectPipes(func(in io.ReadCloser, out io.WriteCloser) {
+		defer out.Close()
+		lines := message.NewLines(in, out, 0)
+		r.mu.Lock()
+		r.lines = lines
+		r.mu.Unlock()
+		for {
+			m, err := lines.Read()
+			if errors.Is(err, message.ErrMalformed) {
+				continue
+			}
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.received = append(r.received, m)
+			r.changed.Broadcast()
+			result := r.results[m.Method]
+			r.mu.Unlock()
+			if result == "" {
+				result = `{"protocolVersion":"` + r.revision + `","capabilities":{"tools":{},"resources":{},"prompts":{},"completions":{}},"serverInfo":{"name":"r","version":"1"}}`
+			}
+			if m.IsRequest() && result != "silence" {
+				_ = lines.Write(message.Message{ID: m.ID, Result: jsontext.Value(result)})
+			}
+		}
+	}), nil
+}
+
+// send sends a message of the server.
+func (r *rawServer) send(t *testing.T, line string) {
+	t.Helper()
+	m, err := message.Parse([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	lines := r.lines
+	r.mu.Unlock()
+	if err := lines.Write(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await returns the first received message of a method.
+func (r *rawServer) await(method string) message.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		for _, m := range r.received {
+			if m.Method == method {
+				return m
+			}
+		}
+		r.changed.Wait()
+	}
+}
+
+// got returns the received messages as lines.
+func (r *rawServer) got() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var text []byte
+	for _, m := range r.received {
+		text, _ = m.AppendLine(text)
+	}
+	return string(text)
+}
+
+// rawCaller is a client by hand.
+type rawCaller struct {
+	t   *testing.T
+	in  *io.PipeWriter
+	out *message.Lines
+}
+
+func connectRaw(t *testing.T, g *Gateway) *rawCaller {
+	fromCaller, toGateway := io.Pipe()
+	fromGateway, toCaller := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		_ = g.Serve(context.Background(), message.NewLines(fromCaller, toCaller, 0), "")
+		toCaller.Close()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		toGateway.Close()
+		fromGateway.Close()
+		<-ended
+	})
+	return &rawCaller{t, toGateway, message.NewLines(fromGateway, io.Discard, 0)}
+}
+
+func (c *rawCaller) send(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// ask sends a request and returns the next message as a line.
+func (c *rawCaller) ask(line string) string {
+	c.t.Helper()
+	c.send(line)
+	return c.next()
+}
+
+func (c *rawCaller) next() string {
+	c.t.Helper()
+	m, err := c.out.Read()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := m.AppendLine(nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// handshake negotiates a revision.
+func (c *rawCaller) handshake(revision string) string {
+	c.t.Helper()
+	return c.ask(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"` + revision +
+		`","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+}
+
+// startRaw returns a gateway in front of servers by hand, and the errors that it reports.
+func startRaw(t *testing.T, o *office, servers map[string]*rawServer, change func(*Config)) (*Gateway, func() string) {
+	t.Helper()
+	config := newConfig(t, o, organizations[0], t.TempDir())
+	for name, server := range servers {
+		config.Servers = append(config.Servers, Server{Name: name, Connect: server.connect})
+	}
+	var mu sync.Mutex
+	var reported strings.Builder
+	config.OnError = func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		reported.WriteString(err.Error() + "\n")
+	}
+	if change != nil {
+		change(&config)
+	}
+	g, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return reported.String()
+	}
+}
+
+// A message that the negotiated revision does not define for its direction reaches nobody, and is reported. The ping
+// after it shows that the gateway has handled it.
+func TestClientMessagesAreRefused(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for name, tc := range map[string]struct {
+		revision string // "" for no handshake
+		line     string
+		answer   string // a part of it; "" for no answer
+	}{
+		"a call without an id":             {revision2025November, `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"wipe","arguments":{}}}`, ""},
+		"... of the stateless revision":    {"", `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"wipe",` + meta + `}}`, ""},
+		"a list without an id":             {revision2025November, `{"jsonrpc":"2.0","method":"tools/list"}`, ""},
+		"an unknown method":                {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/execute","params":{"name":"wipe"}}`, "-32601"},
+		"another spelling":                 {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"Tools/Call","params":{"name":"wipe"}}`, "-32601"},
+		"a space":                          {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call ","params":{"name":"wipe"}}`, "-32601"},
+		"a control character":              {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"wipe"}}`, "-32601"},
+		"a bidirectional character":        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"\u202etools/call","params":{"name":"wipe"}}`, "-32601"},
+		"an unknown notification":          {revision2025November, `{"jsonrpc":"2.0","method":"notifications/wipe"}`, ""},
+		"a server's request":               {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`, "-32601"},
+		"a server's notification":          {revision2025November, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`, ""},
+		"a notification with an id":        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}`, "-32601"},
+		"a method of a later revision":     {revision2025June, `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t"}}`, "-32601"},
+		"... named after the handshake":    {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` + meta + `}}`, "-32601"},
+		"a method of an earlier revision":  {"", `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug",` + meta + `}}`, "-32601"},
+		"an unknown revision":              {"", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2031-01-01"}}}`, "-32022"},
+		"a response without a request":     {revision2025November, `{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}`, ""},
+		"an error without a request":       {revision2025November, `{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"m"}}`, ""},
+		"an error without an id":           {revision2025November, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}`, ""},
+		"a batch":                          {revision2025November, `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe"}}]`, "-32700"},
+		"two methods":                      {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"two methods by case":              {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"a method and a result":            {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"","result":{}}`, ""},
+		"a fraction as id":                 {revision2025November, `{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"another spelling of an id":        {revision2025November, `{"jsonrpc":"2.0","id":1e0,"method":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"null as id":                       {revision2025November, `{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"a call whose params are a list":   {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["wipe"]}`, "-32602"},
+		"a call without params":            {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, "-32602"},
+		"two names":                        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"wipe"}}`, "-32700"},
+		"two names by case":                {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"wipe"}}`, "-32602"},
+		"two arguments by folding":         {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","argument\u017f":{}}}`, "-32602"},
+		"members by case":                  {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1,"N":2}}}`, "-32602"},
+		"members by folding":               {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"amount_usd":1,"amount_u\u017fd":2}}}`, "-32602"},
+		"members by the Kelvin sign":       {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"k":1,"\u212a":2}}}`, "-32602"},
+		"nested members by case":           {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"p":{"amount":1,"Amount":2}}}}`, "-32602"},
+		"members in a list by case":        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"p":[1,[{"x":{}},{"amount":1,"AMOUNT":2}]]}}}`, "-32602"},
+		"members of _meta by case":         {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"who":"a","Who":"b"}}}`, "-32602"},
+		"arguments that are deeply nested": {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}}}`, "-32602"},
+		"nested beyond every bound":        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}`, "-32700"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, server := newOffice(t), newRawServer()
+			server.revision = tc.revision
+			g, reported := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+			c := connectRaw(t, g)
+			if tc.revision != "" {
+				c.handshake(tc.revision)
+			}
+			c.send(tc.line)
+			if tc.answer != "" {
+				if got := c.next(); !strings.Contains(got, tc.answer) {
+					t.Errorf("got %s", got)
+				}
+			}
+			if tc.revision == "" {
+				c.ask(`{"jsonrpc":"2.0","id":"last","method":"tools/list","params":{` + meta + `}}`)
+			} else {
+				c.ask(`{"jsonrpc":"2.0","id":"last","method":"ping"}`)
+			}
+			for _, m := range server.received {
+				if m.Method != "initialize" && m.Method != "ping" && m.Method != "tools/list" || m.Method == "tools/list" && m.ID == nil {
+					t.Errorf("the server got %s", server.got())
+				}
+			}
+			if tc.answer == "" && !strings.Contains(reported(), "refused") {
+				t.Errorf("not reported: %s", reported())
+			}
+			if got := o.told(organizations[0]); len(got) > 0 {
+				t.Errorf("recorded: %v", got)
+			}
+		})
+	}
+}
+
+// What a server sends reaches the client only if the protocol defines it for servers, and if it belongs to something.
+func TestServerMessagesAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revision, line string
+		answer         string // what the server gets; "" for nothing
+	}{
+		"a client's request":          {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe"}}`, "-32601"},
+		"an unknown request":          {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"shell/run","params":{}}`, "-32601"},
+		"a request of a later time":   {revision2025March, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`, "-32601"},
+		"an unknown notification":     {revision2025November, `{"jsonrpc":"2.0","method":"notifications/wipe"}`, ""},
+		"a client's notification":     {revision2025November, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ""},
+		"a cancellation of the other": {revision2025November, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`, ""},
+		"a response without request":  {revision2025November, `{"jsonrpc":"2.0","id":"no such","result":{"content":[]}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, server := newOffice(t), newRawServer()
+			server.revision, server.results["tools/call"] = tc.revision, "silence"
+			g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+			c := connectRaw(t, g)
+			c.handshake(tc.revision)
+			c.send(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"a"}}`)
+			call := server.await("tools/call")
+			server.send(t, tc.line)
+			if tc.answer != "" {
+				if got := server.await(""); !strings.Contains(string(got.Error), tc.answer) {
+					t.Errorf("the server got %s", got.Error)
+				}
+			}
+			text, _ := call.Answer(map[string]any{"content": []any{}})
+			if err := server.lines.Write(text); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.next(); got != `{"jsonrpc":"2.0","id":"call","result":{"content":[]}}` {
+				t.Errorf("the client got %s", got)
+			}
+		})
+	}
+}
+
+// A server's request is answered once, and an id that is in use is refused.
+func TestAnswersToServers(t *testing.T) {
+	o, server := newOffice(t), newRawServer()
+	g, reported := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	server.send(t, `{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
+	if got := c.next(); got != `{"jsonrpc":"2.0","id":5,"method":"roots/list"}` {
+		t.Errorf("got %s", got)
+	}
+	server.send(t, `{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage"}`)
+	if got := server.await(""); !strings.Contains(string(got.Error), "in use") {
+		t.Errorf("the second request: got %s", got.Error)
+	}
+	c.send(`{"jsonrpc":"2.0","id":5,"result":{"roots":[]}}`)
+	c.send(`{"jsonrpc":"2.0","id":5,"result":{"roots":["again"]}}`)
+	c.ask(`{"jsonrpc":"2.0","id":"last","method":"ping"}`)
+	if got := server.got(); strings.Count(got, `{"roots":[]}`) != 1 || strings.Contains(got, "again") {
+		t.Errorf("the server got %s", got)
+	}
+	if got := reported(); !strings.Contains(got, "a response to no request") {
+		t.Errorf("reported: %s", got)
+	}
+}
+
+// The server receives the arguments that were judged, in canonical form, whatever the client has written.
+func TestServerReceivesWhatWasJudged(t *testing.T) {
+	o, server := newOffice(t), newRawServer()
+	g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	for i, tc := range [][2]string{
+		{`{"name":"get","arguments":{"b": 1.50, "a":"\u0041","c":1e2}}`, `{"arguments":{"a":"A","b":1.5,"c":100},"name":"get"}`},
+		{`{"name":"g\u0065t","arguments":null}`, `{"arguments":{},"name":"get"}`},
+		{`{"name":"get","x_unknown":{"n":1.0},"_meta":{"progressToken":1}}`, `{"_meta":{"progressToken":1},"arguments":{},"name":"get","x_unknown":{"n":1.0}}`},
+	} {
+		c.ask(`{"jsonrpc":"2.0","id":` + string(rune('1'+i)) + `,"method":"tools/call","params":` + tc[0] + `}`)
+		if last := server.received[len(server.received)-1]; string(last.Params) != tc[1] {
+			t.Errorf("%s: the server got %s", tc[0], last.Params)
+		}
+	}
+}
+
+// The negotiated revision is one that the gateway knows.
+func TestRevisionIsNegotiated(t *testing.T) {
+	for name, tc := range map[string]struct{ requested, answered, offered, want string }{
+		"known":              {revision2025June, revision2025June, revision2025June, `"protocolVersion":"2025-06-18"`},
+		"lowered":            {"2031-01-01", revision2025November, revision2025November, `"protocolVersion":"2025-11-25"`},
+		"unknown answer":     {revision2025November, "2031-01-01", revision2025November, "does not know"},
+		"stateless revision": {revision2026July, revision2025November, revision2025November, `"protocolVersion":"2025-11-25"`},
+	} {
+		o, server := newOffice(t), newRawServer()
+		server.revision = tc.answered
+		g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+		got := connectRaw(t, g).handshake(tc.requested)
+		if !strings.Contains(got, tc.want) || !strings.Contains(server.got(), `"protocolVersion":"`+tc.offered+`"`) {
+			t.Errorf("%s: got %s, the server got %s", name, got, server.got())
+		}
+	}
+}
