@@ -66,6 +66,9 @@ func (c *call) takeResult(m message.Message) (any, error) {
 	if m.Error != nil {
 		return nil, errToolFailed
 	}
+	if len(c.session.links) > 1 {
+		c.session.owners.addResult(c.link, m.Result)
+	}
 	var told struct {
 		IsError bool `json:"isError"`
 	}

@@ -370,3 +370,113 @@ func TestRevisionIsNegotiated(t *testing.T) {
 		}
 	}
 }
+
+// Each server answers for itself: what another server has listed reaches no other one, and a name of two servers reaches none.
+func TestServersAnswerForThemselves(t *testing.T) {
+	o := newOffice(t)
+	vault, evil := newRawServer(), newRawServer()
+	vault.results["resources/list"] = `{"resources":[{"uri":"vault://payroll","name":"p"},{"uri":"vault://both","name":"b"}]}`
+	vault.results["resources/templates/list"] = `{"resourceTemplates":[{"uriTemplate":"vault://year/{year}","name":"y"},{"uriTemplate":"both://{x}","name":"b"}]}`
+	evil.results["resources/list"] = `{"resources":[{"uri":"vault://both","name":"b"}]}`
+	evil.results["resources/templates/list"] = `{"resourceTemplates":[{"uriTemplate":"both://{+x}","name":"e"},{"uriTemplate":"{","name":"e"}]}`
+	evil.results["tools/call"] = `{"content":[{"type":"resource_link","uri":"vault://payroll","name":"p"},{"type":"resource_link","uri":"evil://1","name":"e"}],"task":{"taskId":"t1"}}`
+	g, reported := startRaw(t, o, map[string]*rawServer{"vault": vault, "evil": evil}, nil)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"evil__a"}}`)
+	for _, list := range []string{"resources/list", "resources/templates/list"} {
+		for page := c.ask(`{"jsonrpc":"2.0","id":1,"method":"` + list + `"}`); strings.Contains(page, "nextCursor"); {
+			page = c.ask(`{"jsonrpc":"2.0","id":1,"method":"` + list + `","params":{"cursor":"1/"}}`)
+		}
+	}
+	for _, tc := range []struct{ method, params, receiver string }{
+		{"resources/read", `{"uri":"vault://payroll"}`, "vault"},
+		{"resources/subscribe", `{"uri":"vault://payroll"}`, "vault"},
+		{"resources/unsubscribe", `{"uri":"vault://payroll"}`, "vault"},
+		{"resources/read", `{"uri":"vault://year/2026"}`, "vault"},
+		{"resources/read", `{"uri":"evil://1"}`, "evil"},
+		{"resources/read", `{"uri":"vault://both"}`, ""},
+		{"resources/read", `{"uri":"both://1"}`, ""},
+		{"resources/read", `{"uri":"unlisted://1"}`, ""},
+		{"resources/read", `{"uri":"vault://payroll","Uri":"evil://1"}`, ""},
+		{"resources/read", `{"uri":7}`, ""},
+		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"vault://year/{year}"},"argument":{"name":"year","value":"2"}}`, "vault"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"vault__p"},"argument":{"name":"x","value":"2"}}`, "vault"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"x","value":"2"}}`, ""},
+		{"completion/complete", `{"ref":{"type":"ref/other","name":"p"},"argument":{"name":"x","value":"2"}}`, ""},
+		{"prompts/get", `{"name":"evil__p"}`, "evil"},
+		{"prompts/get", `{"name":"p"}`, ""},
+		{"tasks/get", `{"taskId":"t1"}`, "evil"},
+		{"tasks/cancel", `{"taskId":"t2"}`, ""},
+		{"tasks/list", `{}`, ""},
+	} {
+		for _, server := range []*rawServer{vault, evil} {
+			server.mu.Lock()
+			server.received = nil
+			server.mu.Unlock()
+		}
+		answer := c.ask(`{"jsonrpc":"2.0","id":1,"method":"` + tc.method + `","params":` + tc.params + `}`)
+		got := ""
+		for name, server := range map[string]*rawServer{"vault": vault, "evil": evil} {
+			if server.got() != "" {
+				got += name
+			}
+		}
+		if got != tc.receiver || strings.Contains(answer, `"error"`) != (tc.receiver == "") {
+			t.Errorf("%s %s: reached %q, want %q: %s", tc.method, tc.params, got, tc.receiver, answer)
+		}
+	}
+	if got := vault.got(); strings.Contains(got, "vault__") {
+		t.Errorf("the server got the client's name of its prompt: %s", got)
+	}
+	evil.send(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"vault://payroll"}}`)
+	vault.send(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"vault://payroll"}}`)
+	if got := c.next(); !strings.Contains(got, "updated") {
+		t.Errorf("got %s", got)
+	}
+	if got := c.ask(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); !strings.Contains(got, `"result"`) {
+		t.Errorf("a notification of another server's resource: %s", got)
+	}
+	if got := reported(); !strings.Contains(got, "has not listed the resource") {
+		t.Errorf("reported: %s", got)
+	}
+}
+
+// Progress belongs to a request that its sender has.
+func TestProgressBelongsToARequest(t *testing.T) {
+	o := newOffice(t)
+	mine, other := newRawServer(), newRawServer()
+	mine.results["tools/call"] = "silence"
+	g, reported := startRaw(t, o, map[string]*rawServer{"mine": mine, "other": other}, nil)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mine__a","_meta":{"progressToken":"p"}}}`)
+	call := mine.await("tools/call")
+	const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":`
+	other.send(t, progress+`"p"}}`)
+	mine.send(t, progress+`"q"}}`)
+	mine.send(t, progress+`"p"}}`)
+	if got := c.next(); !strings.Contains(got, `"progressToken":"p"`) {
+		t.Errorf("got %s", got)
+	}
+	other.send(t, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"progressToken":"s"}}}`)
+	if got := c.next(); !strings.Contains(got, "sampling") {
+		t.Errorf("got %s", got)
+	}
+	c.send(progress + `"t"}}`)
+	c.send(progress + `"s"}}`)
+	if got := other.await("notifications/progress"); !strings.Contains(string(got.Params), `"s"`) {
+		t.Errorf("the server got %s", got.Params)
+	}
+	if strings.Contains(mine.got(), "notifications/progress") {
+		t.Errorf("a server got the progress of the other: %s", mine.got())
+	}
+	answer, _ := call.Answer(map[string]any{"content": []any{}})
+	if err := mine.lines.Write(answer); err != nil {
+		t.Fatal(err)
+	}
+	c.next()
+	if got := strings.Count(reported(), "progress token"); got != 3 {
+		t.Errorf("%d reports: %s", got, reported())
+	}
+}

@@ -37,6 +37,13 @@ func (s *session) renameListed(method string, links []*link, index int, answer m
 			entry["name"], _ = jsontext.AppendQuote(nil, l.name+separator+name) // the name was read as UTF-8
 		}
 	}
+	if strings.HasPrefix(member, "resource") {
+		for _, entry := range entries {
+			if err := s.owners.addListed(l, entry); err != nil {
+				s.gate.OnError(err)
+			}
+		}
+	}
 	changed := withMember(result, member, entries)
 	delete(changed, "nextCursor")
 	var next string

@@ -84,7 +84,7 @@ var methods = [...]map[string]method{
 	},
 	clientNotification: {
 		"notifications/cancelled":          {revision2024November, "", filtered},
-		"notifications/progress":           {revision2024November, revision2025November, passed},
+		"notifications/progress":           {revision2024November, revision2025November, filtered},
 		"notifications/initialized":        {revision2024November, revision2025November, passed},
 		"notifications/roots/list_changed": {revision2024November, revision2025November, passed},
 		"notifications/tasks/status":       {revision2025November, revision2025November, passed},
@@ -101,9 +101,9 @@ var methods = [...]map[string]method{
 	},
 	serverNotification: {
 		"notifications/cancelled":                  {revision2024November, "", filtered},
-		"notifications/progress":                   {revision2024November, "", passed},
+		"notifications/progress":                   {revision2024November, "", filtered},
 		"notifications/message":                    {revision2024November, "", passed},
-		"notifications/resources/updated":          {revision2024November, "", passed},
+		"notifications/resources/updated":          {revision2024November, "", filtered},
 		"notifications/resources/list_changed":     {revision2024November, "", passed},
 		"notifications/tools/list_changed":         {revision2024November, "", passed},
 		"notifications/prompts/list_changed":       {revision2024November, "", passed},

@@ -57,6 +57,10 @@ func (s *session) request(l *link, m message.Message, take func(message.Message)
 
 // passNotification passes a notification. A cancellation goes where its request went.
 func (s *session) passNotification(m message.Message) {
+	if m.Method == "notifications/progress" {
+		s.passProgress(m)
+		return
+	}
 	if m.Method != "notifications/cancelled" {
 		for _, l := range s.links {
 			s.send(l, m)

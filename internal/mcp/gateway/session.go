@@ -44,10 +44,12 @@ type session struct {
 	hurry    chan struct{}   // closed when running calls may not take longer
 	running  sync.WaitGroup  // calls
 	fetching sync.WaitGroup  // answers that take more than one step
+	owners   *owners         // used with several servers
 
 	mu        sync.Mutex
 	pending   map[exchange]pending  // requests that a server has not answered
-	asked     map[exchange]struct{} // requests of servers that the client has not answered
+	asked     map[exchange]string   // progress tokens of servers' requests that the client has not answered
+	tokens    map[exchange]struct{} // progress tokens of tasks, by server
 	calls     map[string]*call      // by the id of the request
 	waiting   int                   // calls that wait for people
 	closing   bool                  // no call begins any more
@@ -59,6 +61,7 @@ type session struct {
 // pending is a request that a server has not answered.
 type pending struct {
 	method string
+	token  string // of its progress, "" for none
 	take   func(message.Message)
 }
 
@@ -67,8 +70,8 @@ type pending struct {
 func (g *Gateway) Serve(ctx context.Context, caller Caller, origin string) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}),
-		pending: map[exchange]pending{}, asked: map[exchange]struct{}{}, calls: map[string]*call{}}
+	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}), owners: newOwners(),
+		pending: map[exchange]pending{}, asked: map[exchange]string{}, tokens: map[exchange]struct{}{}, calls: map[string]*call{}}
 	defer s.reportRefusals()
 	if err := s.connectServers(g.serversFor(origin)); err != nil {
 		return err
@@ -226,10 +229,14 @@ func (s *session) handleServer(l *link, m message.Message) {
 	switch {
 	case treatmentOf(k, m.Method, revision) == refused:
 		reason = "not a method of " + revision
-	case m.IsRequest() && !s.noteAsked(l, m.ID):
+	case m.IsRequest() && !s.noteAsked(l, m):
 		reason = "too many requests without an answer, or the id is in use"
 	case m.Method == "notifications/cancelled" && !s.mayCancel(l, m):
 		reason = "the server has made no such request"
+	case m.Method == "notifications/progress" && !s.mayReport(l, m):
+		reason = "the server has no request with this progress token"
+	case m.Method == "notifications/resources/updated" && len(s.links) > 1 && !s.ownsUpdate(l, m):
+		reason = "the server has not listed the resource"
 	}
 	if reason == "" {
 		s.answer(s.renameAsked(l, m))
@@ -242,14 +249,14 @@ func (s *session) handleServer(l *link, m message.Message) {
 }
 
 // noteAsked notes a server's request. It reports false if the id is in use, or if too many requests have no answer.
-func (s *session) noteAsked(l *link, requestID jsontext.Value) bool {
+func (s *session) noteAsked(l *link, m message.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := exchange{l.index, string(requestID)}
+	key := exchange{l.index, string(m.ID)}
 	if _, used := s.asked[key]; used || len(s.asked) >= s.gate.Bounds.Requests*len(s.links) {
 		return false
 	}
-	s.asked[key] = struct{}{}
+	s.asked[key] = progressToken(m)
 	return true
 }
 
@@ -268,11 +275,14 @@ func (s *session) mayCancel(l *link, m message.Message) bool {
 func (s *session) takeResponse(l *link, m message.Message) {
 	s.mu.Lock()
 	key := exchange{l.index, string(m.ID)}
-	take := s.pending[key].take
+	open := s.pending[key]
 	delete(s.pending, key)
+	if open.token != "" && len(s.tokens) < maxTaskTokens && namesTask(m.Result) {
+		s.tokens[exchange{l.index, open.token}] = struct{}{}
+	}
 	s.mu.Unlock()
-	if take != nil {
-		take(m)
+	if open.take != nil {
+		open.take(m)
 	}
 }
 
@@ -304,7 +314,7 @@ func (s *session) await(l *link, m message.Message, take func(message.Message)) 
 	if _, used := s.pending[key]; used || len(s.pending) >= s.gate.Bounds.Requests*len(s.links)+s.gate.Bounds.Calls {
 		return false
 	}
-	s.pending[key] = pending{m.Method, take}
+	s.pending[key] = pending{m.Method, progressToken(m), take}
 	return true
 }
 

@@ -32,10 +32,10 @@ func (s *session) shareRequest(m message.Message) {
 		s.askAll(m, s.linksWith("logging"), firstSuccess)
 	case isList:
 		s.listPage(m)
-	case m.Method == "prompts/get":
-		s.getPrompt(m)
+	case m.Method == "subscriptions/listen", m.Method == "tasks/list":
+		s.answer(m.Refuse(message.CodeMethodNotFound, "not with several servers"))
 	default:
-		s.tryEach(m, 0, nil)
+		s.askOwner(m)
 	}
 }
 
@@ -78,43 +78,6 @@ func firstSuccess(answers []message.Message) message.Message {
 		}
 	}
 	return answers[0]
-}
-
-// tryEach asks one server after another until one has an answer that is no error. first is the first error.
-func (s *session) tryEach(m message.Message, from int, first *message.Message) {
-	if from == len(s.links) {
-		s.answer(*first)
-		return
-	}
-	s.request(s.links[from], m, func(answer message.Message) {
-		if answer.Error == nil {
-			s.answer(answer)
-			return
-		}
-		if first == nil {
-			first = &answer
-		}
-		s.tryEach(m, from+1, first)
-	})
-}
-
-func (s *session) getPrompt(m message.Message) {
-	params, err := readParams(m.Params)
-	var name string
-	if err != nil || json.Unmarshal(params["name"], &name) != nil {
-		s.answer(m.Refuse(message.CodeInvalidParams, "params: name must be a string"))
-		return
-	}
-	l, own := s.linkOfTool(name)
-	if l == nil {
-		s.answer(m.Refuse(message.CodeInvalidParams, "no server has this prompt"))
-		return
-	}
-	if m.Params, err = replaceMember(params, "name", own); err != nil {
-		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
-		return
-	}
-	s.request(l, m, s.answer)
 }
 
 // listPage answers with one page of one server. The cursor names the server, so that the pages of all servers
