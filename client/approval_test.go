@@ -12,31 +12,29 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// However short the time-out of a request is, a poll ends before it does: a
-// time-out would look like a service that is gone.
+// However short a request's timeout is, a poll ends before it: a timeout would look like an unreachable service.
 func TestPollsFitTheirTimeout(t *testing.T) {
 	for timeout, want := range map[time.Duration]string{0: "25", 30 * time.Second: "25", time.Minute: "25", 12 * time.Second: "7", 4 * time.Second: "2", time.Second: ""} {
-		var asked []string
+		var waits []string
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked = append(asked, r.URL.Query().Get("wait"))
+			waits = append(waits, r.URL.Query().Get("wait"))
 			fmt.Fprintf(w, `{"approval_id":"apr_1","status":%q,"action_digest":%q,"expires_at":"2026-11-21T12:00:00.000Z"}`,
-				[]string{"pending", "approved"}[len(asked)-1], id.Hash{})
+				[]string{"pending", "approved"}[len(waits)-1], id.Hash{})
 		}))
 		c, err := New(Config{BaseURL: service.URL, Token: "t", Timeout: timeout})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err := c.AwaitApproval(t.Context(), "apr_1"); err != nil || a.Status != ApprovalApproved || !slices.Equal(asked, []string{want, want}) {
-			t.Errorf("%v: got %s, %v, waits of %q s, want %q", timeout, a.Status, err, asked, want)
+		if a, err := c.AwaitApproval(t.Context(), "apr_1"); err != nil || a.Status != ApprovalApproved || !slices.Equal(waits, []string{want, want}) {
+			t.Errorf("%v: got %s, %v, waits of %q s, want %q", timeout, a.Status, err, waits, want)
 		}
 		service.Close()
 	}
 }
 
-// Where no more polls of the organization may wait, the client asks without waiting,
-// and rests between two questions.
+// When the organization has no polls left that may wait, the client polls without waiting and pauses between polls.
 func TestCrowdedPolls(t *testing.T) {
-	asked := 0
+	waits := 0
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("wait") {
 			w.Header().Set("Retry-After", "7")
@@ -44,9 +42,9 @@ func TestCrowdedPolls(t *testing.T) {
 			fmt.Fprint(w, `{"error":"Too many polls wait","code":"overloaded"}`)
 			return
 		}
-		asked++
+		waits++
 		fmt.Fprintf(w, `{"approval_id":"apr_1","status":%q,"action_digest":%q,"expires_at":"2026-11-21T12:00:00.000Z"}`,
-			[]string{"pending", "approved"}[asked-1], id.Hash{})
+			[]string{"pending", "approved"}[waits-1], id.Hash{})
 	}))
 	defer service.Close()
 	var rests []time.Duration
@@ -61,16 +59,16 @@ func TestCrowdedPolls(t *testing.T) {
 	}
 }
 
-// The error of an approval that was not given says what people said, in one line without control characters.
+// The error for an approval that was not granted gives the reviewers' reason, in one line without control characters.
 func TestDenial(t *testing.T) {
 	for name, tt := range map[string]struct {
 		a    Approval
 		want string
 	}{
-		"nothing said": {Approval{Status: ApprovalExpired}, "the action is not allowed: the approval is expired"},
-		"a code":       {Approval{Status: ApprovalDenied, ReasonCode: "over_budget"}, "the action is not allowed: the approval is denied [over_budget]"},
-		"both":         {Approval{Status: ApprovalDenied, ReasonCode: "over_budget", Comment: "ask\nAnn\x1b[2J"}, "the action is not allowed: the approval is denied [over_budget]: ask?Ann?[2J"},
-		"a comment":    {Approval{Status: ApprovalRevoked, Comment: "no more"}, "the action is not allowed: the approval is revoked: no more"},
+		"no reason": {Approval{Status: ApprovalExpired}, "the action is not allowed: the approval is expired"},
+		"a code":    {Approval{Status: ApprovalDenied, ReasonCode: "over_budget"}, "the action is not allowed: the approval is denied [over_budget]"},
+		"both":      {Approval{Status: ApprovalDenied, ReasonCode: "over_budget", Comment: "ask\nAnn\x1b[2J"}, "the action is not allowed: the approval is denied [over_budget]: ask?Ann?[2J"},
+		"a comment": {Approval{Status: ApprovalRevoked, Comment: "no more"}, "the action is not allowed: the approval is revoked: no more"},
 	} {
 		denied := tt.a.Denial(Decision{RuleID: "r"})
 		if denied.Error() != tt.want || denied.Approval != tt.a || denied.Decision.RuleID != "r" {

@@ -27,7 +27,7 @@ func envelopes(t testing.TB, o *fakeservice.Organization, n int) [][]byte {
 	return list
 }
 
-// summary shows outcomes as "status event_id" or the error.
+// summary formats each outcome as "status event_id" or as its error.
 func summary(outcomes []Outcome) []string {
 	out := make([]string, len(outcomes))
 	for i, o := range outcomes {
@@ -38,7 +38,7 @@ func summary(outcomes []Outcome) []string {
 	return out
 }
 
-// checkStored wants evt_1 to evt_n in the log, in this order.
+// checkStored checks that the log holds exactly evt_1 to evt_n, in this order.
 func checkStored(t *testing.T, o *fakeservice.Organization, n int) {
 	t.Helper()
 	if o.Size() != n {
@@ -51,7 +51,7 @@ func checkStored(t *testing.T, o *fakeservice.Organization, n int) {
 	}
 }
 
-// Whatever goes wrong on the way, the events are stored once and in order.
+// Whatever fails in transit, each event is stored once, and in order.
 func TestSendBatchThroughFaults(t *testing.T) {
 	type faults = []fakeservice.Fault
 	all := func(status string) []string { return []string{status + " evt_1", status + " evt_2", status + " evt_3"} }
@@ -93,7 +93,7 @@ func TestSendBatchThroughFaults(t *testing.T) {
 	}
 }
 
-// What is wrong with one envelope is the outcome of that one.
+// An error in one envelope affects only the outcome of that envelope.
 func TestSendBatchRefused(t *testing.T) {
 	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
@@ -140,8 +140,7 @@ func TestSendBatchRefused(t *testing.T) {
 	checkStored(t, o, 3)
 }
 
-// sizes is a service that notes how many lines and bytes each batch has and takes
-// none of them.
+// sizes starts a service that records how many lines and bytes each batch has, and accepts none of them.
 func sizes(t *testing.T) (c *Client, lines, bytes *[]int) {
 	t.Helper()
 	lines, bytes = new([]int), new([]int)
@@ -170,14 +169,14 @@ func TestSendBatchSplits(t *testing.T) {
 		batch [][]byte
 		lines []int
 	}{
-		"nothing":              {nil, nil},
-		"nothing that is well": {[][]byte{nil}, nil},
-		"one":                  {[][]byte{small}, []int{1}},
-		"1000":                 {slices.Repeat([][]byte{small}, 1000), []int{1000}},
-		"1001":                 {slices.Repeat([][]byte{small}, 1001), []int{1000, 1}},
-		"2500":                 {slices.Repeat([][]byte{small}, 2500), []int{1000, 1000, 500}},
-		"8 MiB":                {slices.Repeat([][]byte{large}, 5), []int{2, 2, 1}},
-		"8 MiB and a bit":      {[][]byte{large, large, small, large, small}, []int{3, 2}},
+		"nothing":         {nil, nil},
+		"nothing valid":   {[][]byte{nil}, nil},
+		"one":             {[][]byte{small}, []int{1}},
+		"1000":            {slices.Repeat([][]byte{small}, 1000), []int{1000}},
+		"1001":            {slices.Repeat([][]byte{small}, 1001), []int{1000, 1}},
+		"2500":            {slices.Repeat([][]byte{small}, 2500), []int{1000, 1000, 500}},
+		"8 MiB":           {slices.Repeat([][]byte{large}, 5), []int{2, 2, 1}},
+		"8 MiB and a bit": {[][]byte{large, large, small, large, small}, []int{3, 2}},
 	} {
 		c, lines, bytes := sizes(t)
 		got := c.SendBatch(t.Context(), tc.batch)
@@ -195,7 +194,7 @@ func TestSendBatchSplits(t *testing.T) {
 	}
 }
 
-// After a request that failed as a whole there is no other; what was told before stays.
+// After a request that failed as a whole no other is sent; the outcomes reported before it stand.
 func TestSendBatchStops(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// serveExample stands for a service: it allows reads, denies deletions and stores events.
+// serveExample stands in for the service: it allows reads, denies deletions and stores events.
 func serveExample(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch r.URL.Path {
@@ -34,7 +34,7 @@ func serveExample(w http.ResponseWriter, r *http.Request) {
 
 // An agent asks before it acts, and signs and sends what it did.
 func Example() {
-	server := httptest.NewServer(http.HandlerFunc(serveExample)) // in life: the URL of the service
+	server := httptest.NewServer(http.HandlerFunc(serveExample)) // in production: the URL of the service
 	defer server.Close()
 	service, err := client.New(client.Config{BaseURL: server.URL, Token: "apl_live_example"})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
-// pauses notes how long a client would have waited, and does not wait.
+// pauses records how long a client would have waited, without waiting.
 type pauses []time.Duration
 
 func (p *pauses) pause(ctx context.Context, d time.Duration) error {
@@ -17,7 +17,7 @@ func (p *pauses) pause(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// dial returns a client of the service with the token of o, which does not wait.
+// dial returns a client of the service with o's token that does not wait between tries.
 func dial(t testing.TB, s *fakeservice.Service, o *fakeservice.Organization) (*Client, *pauses) {
 	t.Helper()
 	waited := &pauses{}
@@ -25,11 +25,11 @@ func dial(t testing.TB, s *fakeservice.Service, o *fakeservice.Organization) (*C
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.http.Transport.(*http.Transport).DisableKeepAlives = true // net/http tries again by itself on a connection kept
+	c.http.Transport.(*http.Transport).DisableKeepAlives = true // net/http itself retries on a reused connection
 	return c, waited
 }
 
-func signerOf(t testing.TB, o *fakeservice.Organization) *Signer {
+func newSigner(t testing.TB, o *fakeservice.Organization) *Signer {
 	t.Helper()
 	s, err := ParseSigner(Identity{o.ID, o.Agent, o.Key}, o.Seed+"\n")
 	if err != nil {
@@ -44,7 +44,7 @@ func envelope(t testing.TB, o *fakeservice.Organization, e Event) []byte {
 	if e.ActionKind == "" {
 		e.ActionKind = "tool_call"
 	}
-	signed, err := signerOf(t, o).SignEvent(e)
+	signed, err := newSigner(t, o).SignEvent(e)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// A reader that stores its memory as JSON finds out what another history, a rollback and another key are. The table of
-// internal/test/readers has the rotations.
+// A reader that stores its memory as JSON detects another history, a rollback and another key. The table in
+// internal/test/readers covers the rotations.
 func TestFollow(t *testing.T) {
 	s := filled(t, 4)
 	mine, other := s.Organization(0), s.Organization(1)
@@ -35,7 +35,7 @@ func TestFollow(t *testing.T) {
 	if err != nil || second.Checkpoint.Size != 5 {
 		t.Fatalf("got %+v, %v", second, err)
 	}
-	// visit is the memory of a visit at another service, whose log has the same key.
+	// visit returns the memory of a visit to another service whose log has the same key.
 	visit := func(size int) Memory {
 		again := filled(t, size)
 		c, _ := dial(t, again, again.Organization(0))
@@ -49,8 +49,8 @@ func TestFollow(t *testing.T) {
 		return Memory{Checkpoint: memory.Checkpoint, Keys: []verify.AcceptedKey{{Key: key, By: by, From: 9}}}
 	}
 	for name, bad := range map[string]struct {
-		kept Memory
-		want error
+		memory Memory
+		want   error
 	}{
 		"another tree of this size":      {visit(5), verify.ErrMismatch},
 		"another history":                {visit(3), verify.ErrMismatch},
@@ -59,7 +59,7 @@ func TestFollow(t *testing.T) {
 		"a malformed key":                {accepted("x", mine.LogKey().String()), verify.ErrMalformed},
 		"an accepted key of another log": {accepted(other.LogKey().String(), mine.LogKey().String()), verify.ErrMalformed},
 	} {
-		if _, err := c.Log(mine.Slug, mine.LogKey()).Follow(t.Context(), bad.kept); !errors.Is(err, bad.want) {
+		if _, err := c.Log(mine.Slug, mine.LogKey()).Follow(t.Context(), bad.memory); !errors.Is(err, bad.want) {
 			t.Errorf("%s: got %v, want %v", name, err, bad.want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-func eventOf(t *testing.T, canonical []byte) id.Event {
+func eventID(t *testing.T, canonical []byte) id.Event {
 	t.Helper()
 	e, err := event.Parse(canonical, event.Options{})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestLog(t *testing.T) {
 		if _, err := l.Inclusion(t.Context(), 5, *head.LatestLeafHash, checkpoint); err != nil {
 			t.Error(err)
 		}
-		wanted := eventOf(t, o.Envelope(3))
+		wanted := eventID(t, o.Envelope(3))
 		bundle, report, err := l.Bundle(t.Context(), wanted)
 		if err != nil || !report.OK || report.EnvelopeOK == nil || bundle.LogIndex != 3 || report.LogKeySource != verify.KeyFromArgument {
 			t.Errorf("bundle: %+v, %v", report, err)
@@ -59,7 +59,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// What another log says, or the same under another key, is not believed.
+// The answers of another log, or of the same log under another key, are rejected.
 func TestLogOfAnother(t *testing.T) {
 	s := filled(t, 4)
 	mine, other := s.Organization(0), s.Organization(1)
@@ -71,7 +71,7 @@ func TestLogOfAnother(t *testing.T) {
 	if _, _, err := wrong.Checkpoint(t.Context()); !errors.Is(err, tlog.ErrSignature) && !errors.Is(err, tlog.ErrMalformed) {
 		t.Errorf("checkpoint: got %v", err)
 	}
-	if _, report, err := wrong.Bundle(t.Context(), eventOf(t, mine.Envelope(1))); err != nil || report.OK || report.CheckpointOK {
+	if _, report, err := wrong.Bundle(t.Context(), eventID(t, mine.Envelope(1))); err != nil || report.OK || report.CheckpointOK {
 		t.Errorf("bundle: got %+v, %v", report, err)
 	}
 	checkpoint, _, err := right.Checkpoint(t.Context())
@@ -91,8 +91,8 @@ func TestLogOfAnother(t *testing.T) {
 	}
 }
 
-// A service that has lost its log shows a head without the newest entry, which is
-// believed only if it says so.
+// A service that has lost its log shows a head without the newest entry. The client accepts it only if the service
+// states that it does so.
 func TestHeadOfAFrozenLog(t *testing.T) {
 	s := filled(t, 3)
 	for i := range 2 {
@@ -150,7 +150,7 @@ func TestPublicNotFound(t *testing.T) {
 		"tiles":    func() error { _, err := c.FetchCheckpoint(t.Context(), id.Organization{9}); return err },
 		"agent":    func() error { _, err := c.AgentDID(t.Context(), "nobody"); return err },
 		"did":      func() error { _, err := c.ResolveDID(t.Context(), "did:key:z6Mk"); return err },
-		"odd slug": func() error { _, err := c.Keys(t.Context(), "../../o"); return err },
+		"bad slug": func() error { _, err := c.Keys(t.Context(), "../../o"); return err },
 	} {
 		var got *Error
 		if err := fetch(); !errors.As(err, &got) || got.Status != 404 || got.Message != "Not found" {
@@ -189,8 +189,7 @@ func TestDID(t *testing.T) {
 	}
 }
 
-// A service that answers with the document of another key, or with a document
-// that is not what its key expands to, is not believed.
+// The document of another key, and a document that its key does not expand to, are rejected.
 func TestDIDMutated(t *testing.T) {
 	s := filled(t, 0)
 	honest, _ := dial(t, s, s.Organization(0))
@@ -217,7 +216,7 @@ func TestDIDMutated(t *testing.T) {
 	}
 }
 
-// A did:web document that gives the DID to somebody else is not believed.
+// A did:web document that gives the DID to somebody else is rejected.
 func TestForeignMethodsOfDID(t *testing.T) {
 	const name = "did:web:log.example:v1:public:agents:agt_1"
 	s := filled(t, 0)
@@ -256,8 +255,7 @@ func TestForeignMethodsOfDID(t *testing.T) {
 	}
 }
 
-// A replayer wants the log that goes on, and is not led into another organization's
-// line or around in its own.
+// FetchCheckpoint finds the log that continues, and follows no link to another organization's logs or in a circle.
 func TestFetchCheckpointFollowsTheLine(t *testing.T) {
 	o, other := id.Organization{1}, id.Organization{2}
 	line := func(o id.Organization, number string) string { return "/o/" + o.String() + number }

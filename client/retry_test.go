@@ -53,7 +53,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// An event that is refused is dropped from queues. So a refusal is only what no later request changes.
+// Queues drop an event that is refused, so only an answer that no later request changes is a refusal.
 func TestIsRefused(t *testing.T) {
 	for _, status := range []int{400, 403, 404, 409, 413, 415, 422} {
 		if !IsRefused(&Error{Status: status}) {

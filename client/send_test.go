@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
-// Whatever goes wrong on the way, the event is stored once, under one key.
+// Whatever fails in transit, the event is stored once, under one idempotency key.
 func TestSendThroughFaults(t *testing.T) {
 	type faults = []fakeservice.Fault
 	for name, tc := range map[string]struct {
@@ -53,7 +53,7 @@ func TestSendThroughFaults(t *testing.T) {
 	}
 }
 
-// checkTries wants n requests of the same key and the default version.
+// checkTries checks that there are n requests, all with the same key and the default version.
 func checkTries(t *testing.T, got []fakeservice.Request, n int) {
 	t.Helper()
 	if len(got) != n {
@@ -81,7 +81,7 @@ func TestSendResult(t *testing.T) {
 	}
 }
 
-// What the service refuses is sent once.
+// An event that the service refuses is sent once.
 func TestSendRefused(t *testing.T) {
 	s := fakeservice.Start(t, 2)
 	mine, other := s.Organization(0), s.Organization(1)
@@ -108,7 +108,7 @@ func TestSendRefused(t *testing.T) {
 		envelope []byte
 		want     Error
 	}{
-		{"token of nobody", bad, envelope(t, mine, Event{}), Error{Status: 401, Message: "Invalid API key", RequestID: "req_1"}},
+		{"unknown token", bad, envelope(t, mine, Event{}), Error{Status: 401, Message: "Invalid API key", RequestID: "req_1"}},
 		{"event of another organization", good, envelope(t, other, Event{}), Error{Status: 403, Message: "Organization mismatch for API key", RequestID: "req_1"}},
 		{"unknown key", good, unknown, Error{Status: 422, Message: "Unknown signing key", RequestID: "req_1"}},
 		{"another event of the same id", good, envelope(t, mine, Event{EventID: "evt_1"}), Error{Status: 422, Message: "event_id was used for another event", RequestID: "req_1"}},
@@ -135,10 +135,10 @@ func TestSendGivesUp(t *testing.T) {
 		tries int
 		want  string
 	}{
-		"503 for ever":   {fakeservice.Unavailable, 4, "given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
-		"500":            {fakeservice.Internal, 1, "500 Internal error (request req_1)"},
-		"not the JSON":   {fakeservice.NotJSON, 1, "answer: "},
-		"sent elsewhere": {fakeservice.Redirected, 1, "307 Temporary Redirect"},
+		"503 for ever": {fakeservice.Unavailable, 4, "given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
+		"500":          {fakeservice.Internal, 1, "500 Internal error (request req_1)"},
+		"not the JSON": {fakeservice.NotJSON, 1, "answer: "},
+		"redirected":   {fakeservice.Redirected, 1, "307 Temporary Redirect"},
 	} {
 		before := len(s.Requests())
 		s.Next(slices.Repeat([]fakeservice.Fault{tc.fault}, tc.tries)...)
@@ -170,22 +170,22 @@ func TestSendStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// A try that takes too long is a lost one; the next has its own time.
+// A try that times out counts as lost, and the next has a timeout of its own.
 func TestSendTimesOut(t *testing.T) {
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(slow.Close)
 	t.Cleanup(func() { close(release) })
 	waited := pauses{}
-	told := pauses{}
-	notify := func(err error, wait time.Duration) { told = append(told, wait) }
+	reported := pauses{}
+	notify := func(err error, wait time.Duration) { reported = append(reported, wait) }
 	c, err := New(Config{BaseURL: slow.URL, Token: "t", Timeout: time.Millisecond, Retry: Retry{Attempts: 3, Notify: notify, Sleep: waited.pause}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Send(t.Context(), envelope(t, fakeservice.Start(t, 1).Organization(0), Event{}))
-	if !errors.Is(err, context.DeadlineExceeded) || len(waited) != 2 || !slices.Equal(told, waited) {
-		t.Errorf("got %v after pauses %v, told of %v", err, waited, told)
+	if !errors.Is(err, context.DeadlineExceeded) || len(waited) != 2 || !slices.Equal(reported, waited) {
+		t.Errorf("got %v after pauses %v, reported %v", err, waited, reported)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
-// The question whether an event is stored stores nothing, and is asked again like any request.
+// FindEvent stores nothing, and is retried like any other request.
 func TestFindEvent(t *testing.T) {
 	s := fakeservice.Start(t, 2)
 	o, other := s.Organization(0), s.Organization(1)

@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
-// Both forms of every vector come out byte for byte.
+// Both forms of every vector are reproduced byte for byte.
 func TestSignVectors(t *testing.T) {
 	var file struct {
 		PrivateKey string `json:"private_key_b64"`
@@ -65,12 +65,12 @@ func TestSignVectors(t *testing.T) {
 
 func TestSignCanonicalVerifies(t *testing.T) {
 	o := fakeservice.Start(t, 1).Organization(0)
-	s := signerOf(t, o)
+	s := newSigner(t, o)
 	complete, err := s.Complete([]byte(`{"action_kind":"tool_call","payload":{"sig_value_b64":"AAAA"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := edkey.ParsePublic(publicOf(s))
+	public, err := edkey.ParsePublic(publicKey(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +92,14 @@ func TestSignCanonicalVerifies(t *testing.T) {
 	}
 }
 
-func publicOf(s *Signer) []byte {
+func publicKey(s *Signer) []byte {
 	b := s.Public()
 	return b[:]
 }
 
 func TestSignEventFillsIn(t *testing.T) {
 	o := fakeservice.Start(t, 1).Organization(0)
-	s := signerOf(t, o)
+	s := newSigner(t, o)
 	before := time.Now().Truncate(time.Millisecond)
 	signed, err := s.SignEvent(Event{ActionKind: "result", Extra: map[string]any{"span_id": "s1"}})
 	if err != nil {
@@ -125,7 +125,7 @@ func TestSignEventFillsIn(t *testing.T) {
 }
 
 func TestSignEventKeeps(t *testing.T) {
-	s := signerOf(t, fakeservice.Start(t, 1).Organization(0))
+	s := newSigner(t, fakeservice.Start(t, 1).Organization(0))
 	signed, err := s.SignEvent(Event{
 		EventID: "evt_1", TraceID: "trc_1", EmittedAt: 1_795_176_000_123, ActorType: "human", ActorPrincipal: "Ana", ActionKind: "human_approval",
 		Decision: id.Deny, Tool: "a.b", Payload: map[string]any{"n": 1.5}, Extra: map[string]any{"salt": "mine"},
@@ -142,20 +142,20 @@ func TestSignEventKeeps(t *testing.T) {
 }
 
 func TestCompleteRefuses(t *testing.T) {
-	s := signerOf(t, fakeservice.Start(t, 1).Organization(0))
+	s := newSigner(t, fakeservice.Start(t, 1).Organization(0))
 	for name, unsigned := range map[string]string{
-		"nothing":                   ``,
-		"no object":                 `[]`,
-		"member twice":              `{"payload":{},"payload":{}}`,
-		"another agent":             `{"agent_id":"agt_2"}`,
-		"agent that is no text":     `{"agent_id":1}`,
-		"another key":               `{"key_id":"key_2"}`,
-		"another organization":      `{"organization_id":"ab000000-0000-0000-0000-000000000002"}`,
-		"malformed organization":    `{"organization_id":"mine"}`,
-		"name of a statement":       `{"event_id":"ledger_run:1"}`,
-		"name of a step":            `{"event_id":"stp_1"}`,
-		"the same, with an escape":  `{"event_id":"\u0073tp_1"}`,
-		"number that JSON can't do": `{"payload":{"n":9007199254740993}}`,
+		"nothing":                  ``,
+		"no object":                `[]`,
+		"member twice":             `{"payload":{},"payload":{}}`,
+		"another agent":            `{"agent_id":"agt_2"}`,
+		"agent is a number":        `{"agent_id":1}`,
+		"another key":              `{"key_id":"key_2"}`,
+		"another organization":     `{"organization_id":"ab000000-0000-0000-0000-000000000002"}`,
+		"malformed organization":   `{"organization_id":"mine"}`,
+		"name of a statement":      `{"event_id":"ledger_run:1"}`,
+		"name of a step":           `{"event_id":"stp_1"}`,
+		"the same, with an escape": `{"event_id":"\u0073tp_1"}`,
+		"number JSON can't hold":   `{"payload":{"n":9007199254740993}}`,
 	} {
 		if out, err := s.Complete([]byte(unsigned)); err == nil {
 			t.Errorf("%s: got %s", name, out)
@@ -167,11 +167,11 @@ func TestCompleteRefuses(t *testing.T) {
 }
 
 func TestSignEventRefuses(t *testing.T) {
-	s := signerOf(t, fakeservice.Start(t, 1).Organization(0))
+	s := newSigner(t, fakeservice.Start(t, 1).Organization(0))
 	for name, e := range map[string]Event{
 		"no action kind":      {},
-		"payload is no JSON":  {ActionKind: "result", Payload: make(chan int)},
-		"payload no object":   {ActionKind: "result", Payload: "text"},
+		"payload not JSON":    {ActionKind: "result", Payload: make(chan int)},
+		"payload not object":  {ActionKind: "result", Payload: "text"},
 		"tool malformed":      {ActionKind: "tool_call", Tool: ".."},
 		"signature given":     {ActionKind: "result", Extra: map[string]any{"sig_alg": "ed25519"}},
 		"name of a step":      {ActionKind: "result", EventID: "stp_1"},
@@ -209,7 +209,7 @@ func TestNewSignerRefuses(t *testing.T) {
 
 func TestSignerHidesItsKey(t *testing.T) {
 	o := fakeservice.Start(t, 1).Organization(0)
-	s := signerOf(t, o)
+	s := newSigner(t, o)
 	seed, err := edkey.ParseSeed(o.Seed)
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestSignerHidesItsKey(t *testing.T) {
 
 func TestProof(t *testing.T) {
 	o := fakeservice.Start(t, 1).Organization(0)
-	s := signerOf(t, o)
+	s := newSigner(t, o)
 	text, err := s.Proof()
 	if err != nil {
 		t.Fatal(err)
@@ -235,11 +235,11 @@ func TestProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := edkey.ParsePublic(publicOf(s))
+	public, err := edkey.ParsePublic(publicKey(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := "APS1-KEY\nab000000-0000-0000-0000-000000000001\nagt_1\nkey_1\n" + base64.StdEncoding.EncodeToString(publicOf(s)) + "\n"
+	message := "APS1-KEY\nab000000-0000-0000-0000-000000000001\nagt_1\nkey_1\n" + base64.StdEncoding.EncodeToString(publicKey(s)) + "\n"
 	if !public.Verify([]byte(message), proof) {
 		t.Errorf("proof does not verify: %s", text)
 	}
@@ -252,7 +252,7 @@ func TestProveKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := fakeservice.Start(t, 1).Organization(0)
-	who := signerOf(t, o).Identity()
+	who := newSigner(t, o).Identity()
 	for _, key := range []id.Key{"", "key_1"} {
 		who.Key = key
 		proof, err := ProveKey(who, seed)
@@ -272,17 +272,17 @@ func TestProveKey(t *testing.T) {
 		"no organization": {Agent: "agt_1"}, "no agent": {Organization: who.Organization}, "bad key id": {Organization: who.Organization, Agent: "agt_1", Key: "a b"},
 	} {
 		if _, err := ProveKey(bad, seed); err == nil {
-			t.Errorf("%s: proved", name)
+			t.Errorf("%s: got a proof", name)
 		}
 	}
 	if _, err := ProveKey(Identity{Organization: who.Organization, Agent: "agt_1"}, seed[1:]); err == nil {
-		t.Error("short seed: proved")
+		t.Error("short seed: got a proof")
 	}
 }
 
 func TestSecret(t *testing.T) {
 	service := fakeservice.Start(t, 2)
-	one, two := signerOf(t, service.Organization(0)), signerOf(t, service.Organization(1))
+	one, two := newSigner(t, service.Organization(0)), newSigner(t, service.Organization(1))
 	seen := map[[32]byte]string{}
 	for name, secret := range map[string][32]byte{
 		"one": one.Secret("salt", []byte("a")), "other key": two.Secret("salt", []byte("a")), "other label": one.Secret("sal", []byte("ta")),
@@ -300,7 +300,7 @@ func TestSecret(t *testing.T) {
 }
 
 func BenchmarkSignEvent(b *testing.B) {
-	s := signerOf(b, fakeservice.Start(b, 1).Organization(0))
+	s := newSigner(b, fakeservice.Start(b, 1).Organization(0))
 	e := Event{ActionKind: "tool_call", Tool: "crm.user.get", Payload: map[string]any{"note": strings.Repeat("x", 700)}}
 	b.ReportAllocs()
 	for b.Loop() {

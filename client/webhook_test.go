@@ -32,8 +32,8 @@ func TestCheckWebhook(t *testing.T) {
 		"good":              {sign(private, "msg_1", now), body, true},
 		"five minutes old":  {sign(private, "msg_1", now.Add(-5*time.Minute)), body, true},
 		"replayed later":    {sign(private, "msg_1", now.Add(-5*time.Minute-time.Second)), body, false},
-		"of the future":     {sign(private, "msg_1", now.Add(6*time.Minute)), body, false},
-		"another's":         {sign(edkey.NewPrivate(), "msg_1", now), body, false},
+		"in the future":     {sign(private, "msg_1", now.Add(6*time.Minute)), body, false},
+		"other key":         {sign(edkey.NewPrivate(), "msg_1", now), body, false},
 		"another body":      {sign(private, "msg_1", now), []byte(`{}`), false},
 		"without id":        {sign(private, "", now), body, false},
 		"without signature": {http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)}}, body, false},
@@ -47,7 +47,7 @@ func TestCheckWebhook(t *testing.T) {
 	moved := sign(private, "msg_1", now.Add(-time.Hour))
 	moved.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
 	if _, err := CheckWebhook(key, moved, body, now); !errors.Is(err, ErrWebhook) {
-		t.Errorf("with a moved timestamp: got %v", err)
+		t.Errorf("with another timestamp: got %v", err)
 	}
 	for _, bad := range []string{"", private.Public().String(), "whpk_", "whpk_AAAA", "whsec_" + private.Public().String()} {
 		if _, err := CheckWebhook(bad, sign(private, "msg_1", now), body, now); err == nil {

@@ -21,20 +21,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// moment is all that is left when the machine stops: files, of each the bytes that are surely there, and the ledger.
+// moment is what is left when the machine stops: the files, how many bytes of each are durable, and the ledger.
 type moment struct {
-	name     string
-	files    map[string][]byte
-	synced   map[string]int
-	events   []*event.Envelope
-	decided  map[id.Event]string
-	asked    map[id.Event]string
-	consumed map[string]string
-	began    []int // the actions that began, by their number
-	over     []int // the actions of which Run has returned
+	name      string
+	files     map[string][]byte
+	synced    map[string]int
+	events    []*event.Envelope
+	decided   map[id.Event]string
+	approvals map[id.Event]string
+	consumed  map[string]string
+	began     []int // the numbers of the actions that began
+	over      []int // the numbers of the actions whose Run has returned
 }
 
-// film takes moments of an agent's work.
+// film records moments of an agent's work.
 type film struct {
 	linelog.SystemFiles
 	t      *testing.T
@@ -49,7 +49,7 @@ type film struct {
 	moments []moment
 }
 
-// take notes a moment. The ledger's lock is held by the caller or free, as held says.
+// take records a moment. held reports whether the caller holds the ledger's lock.
 func (f *film) take(name string, held bool) {
 	if !held {
 		f.office.mu.Lock()
@@ -58,7 +58,7 @@ func (f *film) take(name string, held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := moment{name: name, files: map[string][]byte{}, synced: maps.Clone(f.synced), events: slices.Clone(f.office.events),
-		decided: maps.Clone(f.office.decided), asked: maps.Clone(f.office.asked), consumed: maps.Clone(f.office.consumed),
+		decided: maps.Clone(f.office.decided), approvals: maps.Clone(f.office.approvals), consumed: maps.Clone(f.office.consumed),
 		began: slices.Clone(f.began), over: slices.Clone(f.over)}
 	for _, path := range segments(f.t, f.dir) {
 		text, err := os.ReadFile(path)
@@ -75,7 +75,7 @@ func (f *film) Create(path string) (linelog.File, error) {
 	return &filmed{file, f, filepath.Base(path)}, err
 }
 
-// filmed is a file of which a moment is taken around each call.
+// filmed is a file that records a moment around each call.
 type filmed struct {
 	linelog.File
 	film *film
@@ -104,16 +104,16 @@ func (f *filmed) Sync() error {
 	return nil
 }
 
-// numbered is an action of a new key that is known by its number.
+// numbered returns an action with a new key that is identified by its number.
 func numbered(n int) Action { return Action{Tool: "acme.refund", Payload: map[string]any{"n": n}} }
 
-// shoot takes moments of one action of each fate: allowed, denied, failed, approved by people, not decided because its
-// request or its answers are lost, and refused.
+// shoot records moments of one action with each outcome: allowed, denied, failed, approved by people, undecided because
+// its request or its answers are lost, and refused.
 func shoot(t *testing.T, slowDisk, slowService time.Duration) []moment {
 	o := newOffice(t)
 	o.votes = []string{"approved"}
 	f := &film{t: t, office: o, dir: t.TempDir(), slow: slowDisk, synced: map[string]int{}}
-	lost := map[bool]bool{} // by whether it is stored before
+	lost := map[bool]bool{} // by whether the event was stored first
 	o.fail = func(path string, after bool) bool {
 		if !after {
 			time.Sleep(slowService)
@@ -159,7 +159,7 @@ func shoot(t *testing.T, slowDisk, slowService time.Duration) []moment {
 	return f.moments
 }
 
-// restore makes the journal and the ledger of a moment. cut is the number of unsynced bytes that are lost.
+// restore recreates the journal and the ledger of a moment. cut is the number of unsynced bytes that are lost.
 func (m moment) restore(t *testing.T, o *office, cut int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -169,12 +169,12 @@ func (m moment) restore(t *testing.T, o *office, cut int) (dir string) {
 		}
 	}
 	o.set(func() {
-		o.events, o.decided, o.asked = slices.Clone(m.events), maps.Clone(m.decided), maps.Clone(m.asked)
+		o.events, o.decided, o.approvals = slices.Clone(m.events), maps.Clone(m.decided), maps.Clone(m.approvals)
 	})
 	return dir
 }
 
-// cuts returns how many bytes a crash may take: the ends of all lines and, by step, bytes between them.
+// cuts returns numbers of bytes that a crash may lose: those up to each line's end and, at every step, between them.
 func (m moment) cuts(step int) (cuts []int) {
 	cuts = []int{0, 1}
 	for name, text := range m.files {
@@ -187,7 +187,7 @@ func (m moment) cuts(step int) (cuts []int) {
 	return cuts
 }
 
-// results returns the statuses of results by the number of their actions, and the decisions on the actions.
+// results returns the results' statuses and the decisions, both by the number of the action.
 func (o *office) results() (results map[int][]string, decisions map[int]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,7 +218,7 @@ func (o *office) results() (results map[int][]string, decisions map[int]string) 
 	return results, decisions
 }
 
-// check says what must be true of the ledger after the recovery from a moment.
+// check checks the ledger after the recovery from a moment.
 func (m moment) check(t *testing.T, o *office, what string) {
 	t.Helper()
 	results, decisions := o.results()
@@ -238,7 +238,7 @@ func (m moment) check(t *testing.T, o *office, what string) {
 	}
 }
 
-// failing is a disk of which one call fails, and with it all later ones where the disk is gone.
+// failing is a disk on which one call fails, and every later one too if the disk is gone.
 type failing struct {
 	linelog.SystemFiles
 	mu    sync.Mutex
@@ -273,7 +273,7 @@ type failingFile struct {
 }
 
 func (f failingFile) WriteAt(b []byte, at int64) (int, error) {
-	if err := f.disk.step(); err != nil { // a full disk takes a part
+	if err := f.disk.step(); err != nil { // a full disk writes only a part
 		n, _ := f.File.WriteAt(b[:len(b)/2], at)
 		return n, err
 	}
@@ -287,7 +287,7 @@ func (f failingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// Whichever call of the disk fails: no action begins whose line is not durable, and after a restart each action that
+// Whichever call to the disk fails, no action begins before its line is durable, and after a restart each action that
 // began has one result.
 func TestDiskFailsAtEachCall(t *testing.T) {
 	for _, gone := range []bool{false, true} {
@@ -330,10 +330,10 @@ func TestDiskFailsAtEachCall(t *testing.T) {
 	}
 }
 
-// atOnce is the wait of a client that tries again at once.
+// atOnce is the pause function of a client that retries at once.
 func atOnce(context.Context, time.Duration) error { return nil }
 
-// unsyncedFiles are files whose sync takes no time.
+// unsyncedFiles are files whose Sync does nothing.
 type unsyncedFiles struct{ linelog.SystemFiles }
 
 type unsyncedFile struct{ linelog.File }
@@ -354,7 +354,7 @@ func openUnsynced(t *testing.T, dir string) *Journal {
 	return j
 }
 
-// recoverAll is what an agent does at its start.
+// recoverAll does what an agent does when it starts.
 func recoverAll(t *testing.T, g *Guard) error {
 	t.Helper()
 	if err := g.RecordInterrupted(t.Context()); err != nil {
@@ -363,17 +363,17 @@ func recoverAll(t *testing.T, g *Guard) error {
 	return g.Flush(t.Context())
 }
 
-// The machine stops at any moment, with any part of what was not synced: each action that began has one result, no
-// denied one has any, and one that did not begin has none, or unknown when it was permitted and its caller has no answer.
-// The recovery stores no intent.
+// The machine stops at any moment and loses any part of what was not synced. Each action that began has one result. A
+// denied one has none. One that did not begin has none, or unknown if it was permitted and its caller got no answer. The
+// recovery stores no intent.
 func TestCrashAtEachMoment(t *testing.T) {
 	for name, slow := range map[string][2]time.Duration{
-		"as it comes": {}, "slow disk": {4 * time.Millisecond, 0}, "slow service": {0, 4 * time.Millisecond},
+		"normal speed": {}, "slow disk": {4 * time.Millisecond, 0}, "slow service": {0, 4 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			moments := shoot(t, slow[0], slow[1])
 			o := newOffice(t)
-			c, step := o.dial(atOnce), 1 // the first line that is written is cut at each byte
+			c, step := o.dial(atOnce), 1 // the first line written is cut at each byte
 			for i, m := range moments {
 				cuts := m.cuts(step)
 				if len(cuts) > 100 {
@@ -392,7 +392,7 @@ func TestCrashAtEachMoment(t *testing.T) {
 						t.Errorf("%s: the recovery stored an intent: %v, before %v", what, after, before)
 					}
 					if g.Journal.Queued() != 0 || len(g.Journal.unended()) != 0 {
-						t.Errorf("%s: %d queued, %d without an end", what, g.Journal.Queued(), len(g.Journal.unended()))
+						t.Errorf("%s: %d queued, %d without a result", what, g.Journal.Queued(), len(g.Journal.unended()))
 					}
 					g.Journal.Close()
 				}
@@ -404,7 +404,7 @@ func TestCrashAtEachMoment(t *testing.T) {
 	}
 }
 
-// kill ends a journal as the end of its process does: what is gathered is lost.
+// kill ends a journal as killing its process does: lines not yet written are lost.
 func kill(t *testing.T, j *Journal) {
 	t.Helper()
 	t.Cleanup(func() { j.lines.Close() })
@@ -413,8 +413,8 @@ func kill(t *testing.T, j *Journal) {
 	}
 }
 
-// The recovery itself is interrupted: by a service that is lost at its first, second … request, and by a kill. It is
-// repeated, and comes to the same end.
+// The recovery itself is interrupted, by losing the service at its first, second … request and by a kill. Repeated, it
+// gives the same result.
 func TestRecoveryIsInterrupted(t *testing.T) {
 	moments := shoot(t, 0, 0)
 	o := newOffice(t)
@@ -453,14 +453,14 @@ func TestRecoveryIsInterrupted(t *testing.T) {
 	}
 }
 
-// inTheAction returns the moment in which the first action runs.
+// inTheAction returns the moment at which the first action runs.
 func inTheAction(t *testing.T) moment {
 	t.Helper()
 	moments := shoot(t, 0, 0)
 	return moments[slices.IndexFunc(moments, func(m moment) bool { return m.name == "in the action" })]
 }
 
-// What the service answers at the recovery decides: the action may have begun, it can't have, or it is asked again.
+// The service's answer at the recovery decides whether the action may have begun, can't have, or is asked about again.
 func TestAnswersAtTheRecovery(t *testing.T) {
 	m := inTheAction(t)
 	const name = "EVENT"
@@ -469,27 +469,27 @@ func TestAnswersAtTheRecovery(t *testing.T) {
 		body   string
 		want   string // status of the result, "" for none, "open" for an action that is asked about again
 	}{
-		"allowed":              {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"allow","policy_id":"p","rule_id":"r"}`, "unknown"},
-		"denied":               {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"deny","policy_id":"p","rule_id":"r"}`, ""},
-		"needs people":         {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"allow_with_obligation","policy_id":"p","rule_id":"r"}`, ""},
-		"of the log before":    {200, `{"event_id":"EVENT","status":"replayed"}`, "unknown"},
-		"stored now":           {201, `{"event_id":"EVENT","status":"created","sequence_num":7,"event_hash":"` + id.Hash{}.String() + `","chain_valid":true}`, ""},
-		"not stored":           {404, `{"error":"Not found","code":"not_stored"}`, ""},
-		"another 404":          {404, `{"error":"Not found"}`, "unknown"},
-		"a proxy's 404":        {404, `<html>`, "unknown"},
-		"no right":             {403, `{"error":"The ingest key does not have the scope events"}`, "unknown"},
-		"refused":              {422, `{"error":"Unknown signing key"}`, "unknown"},
-		"a wrong key":          {401, `{"error":"Invalid API key"}`, "open"},
-		"too many":             {429, `{"error":"Slow down","code":"rate_limited"}`, "open"},
-		"an error":             {500, `{"error":"Internal error"}`, "open"},
-		"overloaded":           {503, `{"error":"Too many","code":"overloaded"}`, "open"},
-		"frozen":               {503, `{"error":"The organization's ledger is frozen","code":"frozen"}`, "open"},
-		"a page":               {200, `<html>`, "open"},
-		"a redirection":        {302, ``, "open"},
-		"another event":        {200, `{"event_id":"evt_other","status":"replayed","policy_decision":"allow"}`, "open"},
-		"an unknown decision":  {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"maybe"}`, "open"},
-		"an unknown status":    {200, `{"event_id":"EVENT","status":"stored"}`, "open"},
-		"a body that is empty": {200, ``, "open"},
+		"allowed":             {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"allow","policy_id":"p","rule_id":"r"}`, "unknown"},
+		"denied":              {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"deny","policy_id":"p","rule_id":"r"}`, ""},
+		"needs people":        {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"allow_with_obligation","policy_id":"p","rule_id":"r"}`, ""},
+		"no decision":         {200, `{"event_id":"EVENT","status":"replayed"}`, "unknown"},
+		"stored now":          {201, `{"event_id":"EVENT","status":"created","sequence_num":7,"event_hash":"` + id.Hash{}.String() + `","chain_valid":true}`, ""},
+		"not stored":          {404, `{"error":"Not found","code":"not_stored"}`, ""},
+		"another 404":         {404, `{"error":"Not found"}`, "unknown"},
+		"a proxy's 404":       {404, `<html>`, "unknown"},
+		"no right":            {403, `{"error":"The ingest key does not have the scope events"}`, "unknown"},
+		"refused":             {422, `{"error":"Unknown signing key"}`, "unknown"},
+		"a bad token":         {401, `{"error":"Invalid API key"}`, "open"},
+		"too many":            {429, `{"error":"Slow down","code":"rate_limited"}`, "open"},
+		"an error":            {500, `{"error":"Internal error"}`, "open"},
+		"overloaded":          {503, `{"error":"Too many","code":"overloaded"}`, "open"},
+		"frozen":              {503, `{"error":"The organization's ledger is frozen","code":"frozen"}`, "open"},
+		"a page":              {200, `<html>`, "open"},
+		"a redirection":       {302, ``, "open"},
+		"another event":       {200, `{"event_id":"evt_other","status":"replayed","policy_decision":"allow"}`, "open"},
+		"an unknown decision": {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"maybe"}`, "open"},
+		"an unknown status":   {200, `{"event_id":"EVENT","status":"stored"}`, "open"},
+		"an empty body":       {200, ``, "open"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			o := newOffice(t)
@@ -524,7 +524,7 @@ func TestAnswersAtTheRecovery(t *testing.T) {
 	}
 }
 
-// A service that can't be reached keeps no start waiting for an answer about an action, nor other actions from running.
+// An unreachable service delays neither the start nor other actions while the answer about one action is missing.
 func TestUndecidedWhileOthersRun(t *testing.T) {
 	m, o, d := inTheAction(t), newOffice(t), &deed{}
 	dir := m.restore(t, o, 0)
@@ -537,13 +537,13 @@ func TestUndecidedWhileOthersRun(t *testing.T) {
 	if _, err := g.Run(t.Context(), numbered(9), d.do); err != nil || d.done != 1 { // its flush asks too
 		t.Errorf("got %v, done %d times", err, d.done)
 	}
-	wantTold(t, o, "intent", "intent", "result ok", "result unknown")
+	wantLedger(t, o, "intent", "intent", "result ok", "result unknown")
 	if err := recoverAll(t, g); err != nil || g.Journal.Queued() != 0 {
 		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
 	}
 }
 
-// The queue has no room for what is found out: it is told when there is room.
+// The queue has no room for the answer: it is recorded when there is room.
 func TestUndecidedWithFullQueue(t *testing.T) {
 	m, o := inTheAction(t), newOffice(t)
 	g := guarded(t, o, m.restore(t, o, 0))
@@ -559,10 +559,10 @@ func TestUndecidedWithFullQueue(t *testing.T) {
 	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
 		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
 	}
-	wantTold(t, o, "intent", "result unknown")
+	wantLedger(t, o, "intent", "result unknown")
 }
 
-// Recover, for owners that begin and end actions in several processes, asks too.
+// Recover, for owners that begin and end actions in different processes, asks too.
 func TestRecoverAsks(t *testing.T) {
 	for decision, want := range map[string][]string{"allow": {"intent", "result unknown"}, "deny": {"intent"}} {
 		m, o := inTheAction(t), newOffice(t)
@@ -573,14 +573,14 @@ func TestRecoverAsks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		wantTold(t, o, want...)
+		wantLedger(t, o, want...)
 		if len(g.Journal.unended()) != 0 {
-			t.Errorf("%s: %d without an end", decision, len(g.Journal.unended()))
+			t.Errorf("%s: %d without a result", decision, len(g.Journal.unended()))
 		}
 	}
 }
 
-// A denied action leaves nothing in memory, and its lines are not kept.
+// A denied action leaves nothing in memory, and its lines are not carried over.
 func TestDeniedLeavesNothing(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	o.decision = "deny"
@@ -604,7 +604,7 @@ func TestDeniedLeavesNothing(t *testing.T) {
 	}
 }
 
-// An action that waits to be asked about is kept while files come and go, and so is the note that one did not begin.
+// An action that is still to be asked about survives the removal of files, and so does the line that one did not begin.
 func TestUndecidedIsMoved(t *testing.T) {
 	m, o, d := inTheAction(t), newOffice(t), &deed{}
 	dir := m.restore(t, o, 0)

@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// serveExample stands for a service whose policy denies deletions.
+// serveExample stands in for a service whose policy denies deletions.
 func serveExample(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	e, err := event.Parse(body, event.Options{MaxBytes: event.DefaultMaxBytes})

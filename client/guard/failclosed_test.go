@@ -21,31 +21,31 @@ var withoutPermission = map[string]struct {
 	body   string
 	advice string
 }{
-	"no answer":          {0, ``, againLater},
-	"wrong key":          {401, `{"error":"Invalid API key"}`, "Check the ingest key"},
-	"no right":           {403, `{"error":"The ingest key is not for this agent"}`, "Check the ingest key"},
-	"another address":    {404, `<html>`, "Check the address"},
-	"not a service":      {200, `<html>`, "Check the address"},
-	"a redirection":      {302, ``, "Check the address"},
-	"clock ahead":        {422, `{"error":"emitted_at is too far in the future"}`, "Set the clock"},
-	"clock behind":       {422, `{"error":"emitted_at is too far in the past"}`, "Set the clock"},
-	"refused":            {422, `{"error":"Unknown signing key"}`, "Check the call"},
-	"agent off":          {422, `{"error":"The agent is switched off","code":"agent_inactive"}`, "switch the agent on"},
-	"plan":               {429, `{"error":"Monthly event limit reached","code":"plan_limit"}`, "raise its plan's limit"},
-	"pace":               {429, `{"error":"later","code":"rate_limited"}`, againLater},
-	"error":              {500, `{"error":"Internal error","request_id":"r1"}`, againLater},
-	"bad gateway":        {502, `<html>`, againLater},
-	"overloaded":         {503, `{"error":"Too many","code":"overloaded"}`, againLater},
-	"the service's time": {503, `{"error":"The service's clock is being checked","code":"clock"}`, againLater},
-	"frozen":             {503, `{"error":"The organization's ledger is frozen","code":"frozen"}`, "operator of the service"},
-	"unknown decision":   {201, `{"event_id":"EVENT","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"maybe"}`, "Check the address"},
-	"another event":      {201, `{"event_id":"evt_other","status":"created","sequence_num":1,"chain_valid":true}`, "Check the address"},
-	"in words":           {201, `{"policy_decision":"allow","status":"created"}`, "Check the address"},
-	"empty":              {201, ``, "Check the address"},
-	"nobody asked":       {201, `{"event_id":"EVENT","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"allow_with_obligation"}`, "scope approvals"},
+	"no answer":           {0, ``, againLater},
+	"wrong key":           {401, `{"error":"Invalid API key"}`, "Check the ingest key"},
+	"no right":            {403, `{"error":"The ingest key is not for this agent"}`, "Check the ingest key"},
+	"another address":     {404, `<html>`, "Check the address"},
+	"not a service":       {200, `<html>`, "Check the address"},
+	"a redirection":       {302, ``, "Check the address"},
+	"clock ahead":         {422, `{"error":"emitted_at is too far in the future"}`, "Set the clock"},
+	"clock behind":        {422, `{"error":"emitted_at is too far in the past"}`, "Set the clock"},
+	"refused":             {422, `{"error":"Unknown signing key"}`, "Check the call"},
+	"agent off":           {422, `{"error":"The agent is switched off","code":"agent_inactive"}`, "switch the agent on"},
+	"plan":                {429, `{"error":"Monthly event limit reached","code":"plan_limit"}`, "raise its plan's limit"},
+	"pace":                {429, `{"error":"later","code":"rate_limited"}`, againLater},
+	"error":               {500, `{"error":"Internal error","request_id":"r1"}`, againLater},
+	"bad gateway":         {502, `<html>`, againLater},
+	"overloaded":          {503, `{"error":"Too many","code":"overloaded"}`, againLater},
+	"the service's clock": {503, `{"error":"The service's clock is being checked","code":"clock"}`, againLater},
+	"frozen":              {503, `{"error":"The organization's ledger is frozen","code":"frozen"}`, "operator of the service"},
+	"unknown decision":    {201, `{"event_id":"EVENT","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"maybe"}`, "Check the address"},
+	"another event":       {201, `{"event_id":"evt_other","status":"created","sequence_num":1,"chain_valid":true}`, "Check the address"},
+	"no event":            {201, `{"policy_decision":"allow","status":"created"}`, "Check the address"},
+	"empty":               {201, ``, "Check the address"},
+	"no approval":         {201, `{"event_id":"EVENT","status":"created","sequence_num":1,"chain_valid":true,"policy_decision":"allow_with_obligation"}`, "scope approvals"},
 }
 
-// ways are the ways to make an action, with a key of the caller and with a new one.
+// ways are the ways to run an action, with a key of the caller's and with a new one.
 var ways = map[string]func(*Guard, *deed) error{
 	"run": func(g *Guard, d *deed) error {
 		_, err := g.Run(context.Background(), refundAction("k"), d.do)
@@ -79,7 +79,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// wantClosed checks that an action did not run, and that the error says what to do.
+// wantClosed checks that an action did not run and that the error says what to do.
 func wantClosed(t *testing.T, name string, d *deed, err error, advice string) {
 	t.Helper()
 	var undecided *NotDecidedError
@@ -88,7 +88,7 @@ func wantClosed(t *testing.T, name string, d *deed, err error, advice string) {
 	}
 }
 
-// Without a permission nothing runs, in whatever way it is made, and the error says what to do. With one it runs then.
+// Without a permission nothing runs, whatever the way, and the error says what to do. Once permitted, it runs.
 func TestFailClosed(t *testing.T) {
 	for kind, c := range withoutPermission {
 		for way, act := range ways {
@@ -111,7 +111,7 @@ func TestFailClosed(t *testing.T) {
 	}
 }
 
-// A service that takes the request and never answers, and one that is not there.
+// One service accepts the request and never answers, and another one does not exist.
 func TestNobodyAnswers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a disk with no space left.
 type full struct {
 	linelog.SystemFiles
 	no error
@@ -163,7 +163,7 @@ func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
 	return n, &os.PathError{Op: "write", Path: "journal", Err: f.disk.no}
 }
 
-// A disk that takes nothing permits nothing, also when the service does.
+// With a full disk nothing runs, even if the service permits it.
 func TestFullDisk(t *testing.T) {
 	for no, advice := range map[error]string{
 		syscall.ENOSPC: "Make room on the disk", syscall.EDQUOT: "Make room on the disk", syscall.EROFS: "Make room on the disk",

@@ -25,29 +25,29 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// office is a service that decides as it is told to, and keeps what it is sent.
+// office is a service that decides as its fields say and stores the events it receives.
 type office struct {
 	t   *testing.T
 	url string
 
-	mu       sync.Mutex
-	decision string              // on intents
-	silent   bool                // does not tell the decision of replays
-	votes    []string            // what becomes of the next questions; none left: pending
-	consumed map[string]string   // grants by approval
-	asked    map[id.Event]string // approvals by the event that asked
-	decided  map[id.Event]string // decisions on stored intents
-	change   func(answer map[string]any)
-	// answers in place of the office, false for not
+	mu        sync.Mutex
+	decision  string              // on intents
+	silent    bool                // omits the decision from replays
+	votes     []string            // outcomes of the next approvals; pending when none are left
+	consumed  map[string]string   // grants by approval
+	approvals map[id.Event]string // approvals by the event that requested them
+	decided   map[id.Event]string // decisions on stored intents
+	change    func(answer map[string]any)
+	// reports whether it answered in place of the office
 	intercept func(http.ResponseWriter, *http.Request) bool
 	events    []*event.Envelope
 	received  int                                // events, replays included
-	fail      func(path string, after bool) bool // loses a request before, or its answer after
-	busy      func(path string) bool             // answers 503
+	fail      func(path string, after bool) bool // whether to lose a request (before) or its answer (after)
+	busy      func(path string) bool             // whether to answer 503
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, decision: "allow", consumed: map[string]string{}, asked: map[id.Event]string{}, decided: map[id.Event]string{}, change: func(map[string]any) {}, intercept: func(http.ResponseWriter, *http.Request) bool { return false }, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
+	o := &office{t: t, decision: "allow", consumed: map[string]string{}, approvals: map[id.Event]string{}, decided: map[id.Event]string{}, change: func(map[string]any) {}, intercept: func(http.ResponseWriter, *http.Request) bool { return false }, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
 	o.url = server.URL
@@ -84,7 +84,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (o *office) answer(r *http.Request, body []byte) (any, int) {
 	switch path := strings.TrimPrefix(r.URL.Path, "/v1/ingest"); {
-	case path == "/events" && r.Header.Get("X-Replay-Only") == "1" && !o.knows(body):
+	case path == "/events" && r.Header.Get("X-Replay-Only") == "1" && !o.has(body):
 		return map[string]any{"error": "Not found", "code": "not_stored"}, 404
 	case path == "/events":
 		return o.take(body, r.Header.Get("X-Request-Approval") == "1")
@@ -97,11 +97,11 @@ func (o *office) answer(r *http.Request, body []byte) (any, int) {
 		return map[string]any{"status": "consumed", "grant": o.consumed[name]}, 200
 	default:
 		name := strings.Split(path, "/")[2]
-		return o.approval(name, o.became(name)), 200
+		return o.approval(name, o.outcome(name)), 200
 	}
 }
 
-// takeBatch answers each line as a request of its own.
+// takeBatch answers each line like a request of its own.
 func (o *office) takeBatch(body []byte) (answers []byte) {
 	for line := range strings.Lines(string(body)) {
 		answer, status := o.take([]byte(strings.TrimSuffix(line, "\n")), false)
@@ -112,13 +112,13 @@ func (o *office) takeBatch(body []byte) (answers []byte) {
 	return answers
 }
 
-// knows reports whether an event is stored.
-func (o *office) knows(body []byte) bool {
+// has reports whether an event is stored.
+func (o *office) has(body []byte) bool {
 	e, err := event.Parse(body, event.Options{})
 	return err == nil && slices.ContainsFunc(o.events, func(known *event.Envelope) bool { return known.EventID == e.EventID })
 }
 
-func (o *office) became(name string) string {
+func (o *office) outcome(name string) string {
 	if o.consumed[name] != "" {
 		return "consumed"
 	}
@@ -133,7 +133,7 @@ func (o *office) became(name string) string {
 func (o *office) approval(name, status string) map[string]any {
 	var digest id.Hash
 	for _, e := range o.events {
-		if o.asked[e.EventID] == name {
+		if o.approvals[e.EventID] == name {
 			digest = grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()
 		}
 	}
@@ -170,7 +170,7 @@ func (o *office) take(body []byte, asks bool) (any, int) {
 	return answer, status
 }
 
-// decide puts the decision on an intent into an answer.
+// decide adds the decision on an intent to an answer.
 func (o *office) decide(e *event.Envelope, answer map[string]any, asks bool) {
 	if answer["status"] == "created" {
 		o.decided[e.EventID] = o.decision
@@ -181,20 +181,20 @@ func (o *office) decide(e *event.Envelope, answer map[string]any, asks bool) {
 	}
 	answer["policy_decision"], answer["policy_id"], answer["rule_id"] = decision, "p", "r"
 	if answer["status"] == "created" {
-		answer["reason"] = "as told"
+		answer["reason"] = "by rule"
 	}
 	if asks && decision == "allow_with_obligation" {
-		if o.asked[e.EventID] == "" {
-			o.asked[e.EventID] = fmt.Sprintf("apr_%d", len(o.asked)+1)
+		if o.approvals[e.EventID] == "" {
+			o.approvals[e.EventID] = fmt.Sprintf("apr_%d", len(o.approvals)+1)
 		}
-		name := o.asked[e.EventID]
-		answer["approval_id"], answer["approval"] = name, o.approval(name, o.became(name))
+		name := o.approvals[e.EventID]
+		answer["approval_id"], answer["approval"] = name, o.approval(name, o.outcome(name))
 	}
 	o.change(answer)
 }
 
-// told returns what the ledger has, as "phase status".
-func (o *office) told() (all []string) {
+// ledger returns the stored events as "phase status".
+func (o *office) ledger() (all []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.events {
@@ -214,7 +214,7 @@ func (o *office) set(change func()) {
 	change()
 }
 
-// dial returns a client of the office that waits by sleep.
+// dial returns a client of the office that pauses with sleep.
 func (o *office) dial(sleep func(context.Context, time.Duration) error) *client.Client {
 	o.t.Helper()
 	c, err := client.New(client.Config{BaseURL: o.url, Token: "t", Retry: client.Retry{Attempts: 2, Sleep: sleep}})
@@ -224,7 +224,7 @@ func (o *office) dial(sleep func(context.Context, time.Duration) error) *client.
 	return c
 }
 
-// guarded is an agent's guard on a journal in dir.
+// guarded returns a guard with a journal in dir.
 func guarded(t *testing.T, o *office, dir string, change ...func(*Config)) *Guard {
 	t.Helper()
 	c := o.dial(func(context.Context, time.Duration) error { return nil })
@@ -236,7 +236,7 @@ func guarded(t *testing.T, o *office, dir string, change ...func(*Config)) *Guar
 	return guardWith(t, c, j, change...)
 }
 
-// guardWith is an agent's guard with a client and a journal.
+// guardWith returns a guard with a client and a journal.
 func guardWith(t *testing.T, c *client.Client, j *Journal, change ...func(*Config)) *Guard {
 	t.Helper()
 	s, err := client.NewSigner(client.Identity{Organization: id.Organization{1}, Agent: "agt_1", Key: "key_1"}, make([]byte, edkey.SeedSize))
@@ -254,7 +254,7 @@ func guardWith(t *testing.T, c *client.Client, j *Journal, change ...func(*Confi
 	return g
 }
 
-// deed is an action that counts how often it was done.
+// deed is an action that counts its runs.
 type deed struct{ done int }
 
 func (d *deed) do(context.Context, Permit) (any, error) {
@@ -266,9 +266,9 @@ func refundAction(key string) Action {
 	return Action{Key: key, Tool: "acme.refund", Payload: map[string]any{"amount": 7}}
 }
 
-func wantTold(t *testing.T, o *office, want ...string) {
+func wantLedger(t *testing.T, o *office, want ...string) {
 	t.Helper()
-	if got := o.told(); !slices.Equal(got, want) {
+	if got := o.ledger(); !slices.Equal(got, want) {
 		t.Errorf("ledger: got %q, want %q", got, want)
 	}
 }
@@ -297,7 +297,7 @@ func TestGuardAllows(t *testing.T) {
 	if d.done != 1 {
 		t.Errorf("done %d times", d.done)
 	}
-	wantTold(t, o, "intent", "result ok")
+	wantLedger(t, o, "intent", "result ok")
 	if a, b := o.events[0], o.events[1]; a.TraceID != b.TraceID || a.ActorPrincipal != "somebody" || !strings.HasPrefix(string(a.Payload), `{"amount":7,"call_id":"call_`) ||
 		!b.IsResultOf(a.EventID) || a.Call().ID != b.Call().ID || !strings.Contains(string(a.Canonical), `"salt":`) {
 		t.Errorf("events: %s %s", a.Canonical, b.Canonical)
@@ -321,13 +321,13 @@ func TestGuardDenies(t *testing.T) {
 			if name == "by people" && !strings.HasSuffix(denied.Reason, "the approval is denied [over_budget]: too much") {
 				t.Errorf("reason: got %s", denied.Reason)
 			}
-			if name == "by the policy" && denied.Reason != "as told" {
+			if name == "by the policy" && denied.Reason != "by rule" {
 				t.Errorf("reason: got %s", denied.Reason)
 			}
 			if name == "by the policy" {
-				wantTold(t, o, "intent")
+				wantLedger(t, o, "intent")
 			} else {
-				wantTold(t, o, "intent", "result denied")
+				wantLedger(t, o, "intent", "result denied")
 			}
 			o.set(func() { o.decision = "allow" })
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
@@ -340,23 +340,23 @@ func TestGuardDenies(t *testing.T) {
 func TestGuardAsksPeople(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
-	var asked []string
-	g := guarded(t, o, t.TempDir(), func(c *Config) { c.OnAsk = func(a client.Approval) { asked = append(asked, a.ID) } })
+	var approvals []string
+	g := guarded(t, o, t.TempDir(), func(c *Config) { c.OnAsk = func(a client.Approval) { approvals = append(approvals, a.ID) } })
 	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
 	if err != nil || ran.Grant != "grant of apr_1" || ran.Decision != id.AllowWithObligation || d.done != 1 {
 		t.Fatalf("got %+v, %v", ran, err)
 	}
-	if !slices.Equal(asked, []string{"apr_1"}) {
-		t.Errorf("asked: got %q", asked)
+	if !slices.Equal(approvals, []string{"apr_1"}) {
+		t.Errorf("approvals: got %q", approvals)
 	}
-	wantTold(t, o, "intent", "result ok")
+	wantLedger(t, o, "intent", "result ok")
 	if p := string(o.events[1].Payload); !strings.Contains(p, `"approval_id":"apr_1"`) || !strings.Contains(p, `"duration_ms":`) {
 		t.Errorf("result: %s", p)
 	}
 }
 
-// The agent is stopped while people think, and goes on with the same question.
-func TestGuardGoesOnWaiting(t *testing.T) {
+// The agent is stopped while it waits for an approval, and continues to wait for the same one.
+func TestGuardKeepsWaiting(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	o.decision = "allow_with_obligation"
 	ctx, cancel := context.WithCancel(t.Context())
@@ -368,13 +368,13 @@ func TestGuardGoesOnWaiting(t *testing.T) {
 	g.Journal.Close()
 	o.set(func() { o.votes = []string{"approved"} })
 	g = guarded(t, o, dir)
-	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || len(o.asked) != 1 {
-		t.Errorf("got %v, done %d times, asked %d times", err, d.done, len(o.asked))
+	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || len(o.approvals) != 1 {
+		t.Errorf("got %v, done %d times, %d approvals", err, d.done, len(o.approvals))
 	}
 }
 
-// The grant of a question that was consumed is over: people are asked anew.
-func TestGuardAsksAnew(t *testing.T) {
+// An approval whose grant has expired can't be consumed: the guard asks for a new one.
+func TestGuardAsksAgain(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
 	o.consumed["apr_1"] = "over"
@@ -384,8 +384,7 @@ func TestGuardAsksAnew(t *testing.T) {
 	}
 }
 
-// Whatever fails on the way: the action does not run, and runs once when it is
-// tried again.
+// Whatever fails in transit, the action does not run, and runs once when it is tried again.
 func TestGuardFailsClosed(t *testing.T) {
 	for _, path := range []string{"/events", "/approvals/apr_1", "/approvals/apr_1/consume"} {
 		for _, after := range []bool{false, true} {
@@ -393,7 +392,7 @@ func TestGuardFailsClosed(t *testing.T) {
 				o, d, dir := newOffice(t), &deed{}, t.TempDir()
 				o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
 				o.fail = func(p string, a bool) bool { return p == "/v1/ingest"+path && a == after }
-				g := guarded(t, o, dir, func(c *Config) { c.FailOpen = true }) // people have to agree all the same
+				g := guarded(t, o, dir, func(c *Config) { c.FailOpen = true }) // people must still approve
 				if path == "/events" {
 					g.FailOpen = false
 				}
@@ -405,16 +404,16 @@ func TestGuardFailsClosed(t *testing.T) {
 				if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 					t.Errorf("again: got %v, done %d times", err, d.done)
 				}
-				wantTold(t, o, "intent", "result ok")
-				if len(o.asked) != 1 {
-					t.Errorf("asked %d times", len(o.asked))
+				wantLedger(t, o, "intent", "result ok")
+				if len(o.approvals) != 1 {
+					t.Errorf("got %d approvals", len(o.approvals))
 				}
 			})
 		}
 	}
 }
 
-// An intent whose answer is lost is sent again, and the replay tells its decision.
+// An intent whose answer is lost is sent again, and the replay includes the decision.
 func TestGuardLostAnswer(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	lost := 0
@@ -429,7 +428,7 @@ func TestGuardLostAnswer(t *testing.T) {
 	if err != nil || d.done != 1 {
 		t.Fatalf("got %+v, %v", ran, err)
 	}
-	wantTold(t, o, "intent", "result ok")
+	wantLedger(t, o, "intent", "result ok")
 	if o.events[0].EventID != ran.EventID {
 		t.Errorf("the permit is of %s, want %s", ran.EventID, o.events[0].EventID)
 	}
@@ -439,13 +438,13 @@ func TestGuardFailOpen(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	down := true
 	o.fail = func(string, bool) bool { return down }
-	var trouble []error
+	var errs []error
 	g := guarded(t, o, dir, func(c *Config) {
-		c.FailOpen, c.OnError = true, func(err error) { trouble = append(trouble, err) }
+		c.FailOpen, c.OnError = true, func(err error) { errs = append(errs, err) }
 	})
 	ran, err := g.Run(t.Context(), refundAction("k"), d.do)
-	if err != nil || !ran.Unasked || d.done != 1 || g.Journal.Queued() != 2 || len(trouble) != 1 {
-		t.Fatalf("got %+v, %v; %d queued, trouble %v", ran, err, g.Journal.Queued(), trouble)
+	if err != nil || !ran.Unasked || d.done != 1 || g.Journal.Queued() != 2 || len(errs) != 1 {
+		t.Fatalf("got %+v, %v; %d queued, errors %v", ran, err, g.Journal.Queued(), errs)
 	}
 	g.Journal.Close()
 	g = guarded(t, o, dir)
@@ -456,13 +455,13 @@ func TestGuardFailOpen(t *testing.T) {
 	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
 		t.Errorf("flush: %v, %d queued", err, g.Journal.Queued())
 	}
-	wantTold(t, o, "intent", "result ok")
+	wantLedger(t, o, "intent", "result ok")
 	if !strings.Contains(string(o.events[0].Canonical), `"unasked":true`) {
 		t.Errorf("event: %s", o.events[0].Canonical)
 	}
 }
 
-// The agent is killed while the action runs: nobody knows, and it is not done again.
+// The agent is killed while the action runs: its result is unknown, and it does not run again.
 func TestGuardInterrupted(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	g := guarded(t, o, dir)
@@ -477,7 +476,7 @@ func TestGuardInterrupted(t *testing.T) {
 			t.Errorf("got %v, done %d times", err, d.done)
 		}
 	}
-	wantTold(t, o, "intent", "result unknown")
+	wantLedger(t, o, "intent", "result unknown")
 }
 
 func TestGuardedFailure(t *testing.T) {
@@ -491,9 +490,9 @@ func TestGuardedFailure(t *testing.T) {
 	if _, err := g.Run(t.Context(), refundAction("k"), new(deed).do); !errors.As(err, &failed) || failed.Failure != "no funds" {
 		t.Errorf("again: got %v", err)
 	}
-	wantTold(t, o, "intent", "result error")
+	wantLedger(t, o, "intent", "result error")
 	if strings.Contains(string(o.events[1].Canonical), "no funds") {
-		t.Error("the failure's text is in the ledger")
+		t.Error("the ledger contains the failure's text")
 	}
 }
 
@@ -510,7 +509,7 @@ func TestGuardAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	if d.done != 1 || g.Journal.keys.Len() != 0 {
-		t.Errorf("done %d times, %d keys under way", d.done, g.Journal.keys.Len())
+		t.Errorf("done %d times, %d keys in use", d.done, g.Journal.keys.Len())
 	}
 }
 
@@ -538,17 +537,17 @@ func TestJournal(t *testing.T) {
 	}
 	defer j.Close()
 	if a, err := j.loadAction("done"); a != nil || err != nil {
-		t.Errorf("what was done long ago: got %v, %v", a, err)
+		t.Errorf("an old result: got %v, %v", a, err)
 	}
 	if a, err := j.loadAction("cut off"); a == nil || err != nil {
-		t.Errorf("what was cut off is forgotten: %v", err)
+		t.Errorf("an interrupted action is forgotten: %v", err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("mode of the folder: %v, %v", info.Mode(), err)
 	}
 }
 
-// However full the queue is, there is room for the results of what has run.
+// However full the queue is, there is room for the results of actions that ran.
 func TestJournalIsBounded(t *testing.T) {
 	for bound, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2} {
 		o, d := newOffice(t), &deed{}
@@ -567,7 +566,7 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
-// Many at once don't take one another's places: what has run is told.
+// Concurrent actions don't take each other's places in the queue: each result is recorded.
 func TestJournalIsBoundedAtOnce(t *testing.T) {
 	o := newOffice(t)
 	o.fail = func(path string, _ bool) bool { return strings.HasPrefix(path, "/v1/ingest/events") }
@@ -592,8 +591,8 @@ func TestJournalIsBoundedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := 0
-	for _, said := range o.told() {
-		if said == "result ok" {
+	for _, entry := range o.ledger() {
+		if entry == "result ok" {
 			results++
 		}
 	}
@@ -602,9 +601,8 @@ func TestJournalIsBoundedAtOnce(t *testing.T) {
 	}
 }
 
-// A service that is busy says when to ask again: the guard waits for so long, at each
-// of its calls, and the action runs once.
-func TestGuardHonoursRetryAfter(t *testing.T) {
+// A busy service says when to retry: the guard waits for that long, at each call, and the action runs once.
+func TestGuardHonorsRetryAfter(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
 	busy := map[string]bool{}
@@ -628,13 +626,13 @@ func TestGuardHonoursRetryAfter(t *testing.T) {
 	}
 	for _, w := range waited {
 		if w != 7*time.Second {
-			t.Errorf("waited %v, want the 7 s that were asked for", w)
+			t.Errorf("waited %v, want 7 s", w)
 		}
 	}
-	wantTold(t, o, "intent", "result ok")
+	wantLedger(t, o, "intent", "result ok")
 }
 
-func TestFlushDropsWhatIsRefused(t *testing.T) {
+func TestFlushDropsRefusedEvents(t *testing.T) {
 	o := newOffice(t)
 	g := guarded(t, o, t.TempDir())
 	good, err := g.Signer.SignEvent(client.Event{ActionKind: "result"})
@@ -650,7 +648,7 @@ func TestFlushDropsWhatIsRefused(t *testing.T) {
 	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 0 {
 		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
 	}
-	wantTold(t, o, "")
+	wantLedger(t, o, "")
 }
 
 func TestTransport(t *testing.T) {
@@ -694,7 +692,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// An action without an end is recorded as unknown once, and another one as before.
+// An action without a result is recorded as unknown once, and another one runs as usual.
 func TestRecordInterrupted(t *testing.T) {
 	o, dir := newOffice(t), t.TempDir()
 	g := guarded(t, o, dir)
@@ -713,7 +711,7 @@ func TestRecordInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantTold(t, o, "intent", "result ok", "intent", "result unknown")
+	wantLedger(t, o, "intent", "result ok", "intent", "result unknown")
 	d := new(deed)
 	if _, err := g.Run(t.Context(), refundAction("cut"), d.do); !errors.Is(err, ErrInterrupted) || d.done != 0 {
 		t.Errorf("got %v, done %d times", err, d.done)

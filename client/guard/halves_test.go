@@ -37,7 +37,7 @@ func TestHalves(t *testing.T) {
 					t.Errorf("end: got %v", err)
 				}
 			}
-			wantTold(t, o, "intent", c.want)
+			wantLedger(t, o, "intent", c.want)
 			result := string(o.events[1].Payload)
 			if _, shows := c.output.(Disclosed); shows != strings.Contains(result, `"exit_status":`) || strings.Contains(result, "no funds") ||
 				!strings.Contains(result, `"duration_ms":`) || !o.events[1].IsResultOf(permit.EventID) {
@@ -61,10 +61,10 @@ func TestHalvesRefuse(t *testing.T) {
 	if err := g.End(t.Context(), "k", 1, nil); !errors.Is(err, ErrNotBegun) {
 		t.Errorf("denied, not begun: got %v", err)
 	}
-	wantTold(t, o, "intent")
+	wantLedger(t, o, "intent")
 }
 
-// Recover states what was begun and never ended as unknown, and nothing else.
+// Recover records actions that began and never ended as unknown, and nothing else.
 func TestRecover(t *testing.T) {
 	o := newOffice(t)
 	g := guarded(t, o, t.TempDir())
@@ -82,7 +82,7 @@ func TestRecover(t *testing.T) {
 		}
 	}
 	if err := g.End(t.Context(), "open", 1, nil); err != nil {
-		t.Errorf("ended after it was given up: got %v", err)
+		t.Errorf("ended after Recover: got %v", err)
 	}
-	wantTold(t, o, "intent", "intent", "result ok", "result unknown")
+	wantLedger(t, o, "intent", "intent", "result ok", "result unknown")
 }

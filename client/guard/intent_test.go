@@ -15,26 +15,26 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// An answer that does not fit the intent permits nothing. The next Run sends the same event.
-func TestAnswersThatDoNotFit(t *testing.T) {
+// An answer that does not match the intent permits nothing. The next Run sends the same event.
+func TestMismatchedAnswers(t *testing.T) {
 	for name, change := range map[string]func(map[string]any){
 		"another event":                func(a map[string]any) { a["event_id"] = "evt_other" },
 		"no event":                     func(a map[string]any) { delete(a, "event_id") },
 		"another status":               func(a map[string]any) { a["status"] = "stored" },
 		"no number":                    func(a map[string]any) { delete(a, "sequence_num") },
-		"no word on the chain":         func(a map[string]any) { delete(a, "chain_valid") },
+		"no chain_valid":               func(a map[string]any) { delete(a, "chain_valid") },
 		"an unknown decision":          func(a map[string]any) { a["policy_decision"] = "maybe" },
-		"an approval of a permission":  func(a map[string]any) { a["policy_decision"] = "allow" },
+		"an approval of an allow":      func(a map[string]any) { a["policy_decision"] = "allow" },
 		"no approval":                  func(a map[string]any) { delete(a, "approval") },
 		"an empty approval":            func(a map[string]any) { a["approval"] = map[string]any{} },
 		"the approval of another act":  func(a map[string]any) { a["approval"].(map[string]any)["action_digest"] = id.Hash{7} },
 		"an approval without a digest": func(a map[string]any) { delete(a["approval"].(map[string]any), "action_digest") },
-		"an approval of no form":       func(a map[string]any) { a["approval"] = "apr_1" },
+		"a malformed approval":         func(a map[string]any) { a["approval"] = "apr_1" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, d := newOffice(t), &deed{}
 			o.decision, o.votes, o.change = "allow_with_obligation", []string{"approved"}, change
-			g := guarded(t, o, t.TempDir(), func(c *Config) { c.FailOpen = true }) // the service was reached
+			g := guarded(t, o, t.TempDir(), func(c *Config) { c.FailOpen = true }) // no effect: the service was reached
 			var undecided *NotDecidedError
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &undecided) || d.done != 0 {
 				t.Fatalf("got %v, done %d times", err, d.done)
@@ -43,12 +43,12 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 				t.Errorf("again: got %v, done %d times", err, d.done)
 			}
-			wantTold(t, o, "intent", "result ok")
+			wantLedger(t, o, "intent", "result ok")
 		})
 	}
 }
 
-// A service that does not tell the decision of a replay gets another intent.
+// If the service omits the decision from a replay, the guard sends another intent.
 func TestReplayWithoutDecision(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	o.silent = true
@@ -63,10 +63,10 @@ func TestReplayWithoutDecision(t *testing.T) {
 	if err != nil || d.done != 1 || ran.EventID != o.events[1].EventID {
 		t.Fatalf("got %+v, %v", ran, err)
 	}
-	wantTold(t, o, "intent", "intent", "result ok")
+	wantLedger(t, o, "intent", "intent", "result ok")
 }
 
-// front answers in place of an office, as long as answer has a status.
+// front answers in place of an office for as long as answer returns a status.
 func front(t *testing.T, o *office, answer func(r *http.Request) (status int, body string)) {
 	t.Helper()
 	was := o.intercept
@@ -81,8 +81,8 @@ func front(t *testing.T, o *office, answer func(r *http.Request) (status int, bo
 	}
 }
 
-// The service refuses the intent, or can't ask for its approval: nothing runs until it can.
-func TestIntentThatCannotAsk(t *testing.T) {
+// The service refuses the intent or can't request its approval: nothing runs until it can.
+func TestIntentWithoutApproval(t *testing.T) {
 	const stored = "The event is stored without its approval"
 	for name, c := range map[string]struct {
 		status int
@@ -94,7 +94,7 @@ func TestIntentThatCannotAsk(t *testing.T) {
 		"plan":                  {429, `{"error":"Monthly event limit reached","code":"plan_limit"}`},
 		"no right":              {401, `{"error":"Invalid API key"}`},
 		"a proxy's page":        {200, `<html>`},
-		"a redirection":         {302, ``},
+		"a redirect":            {302, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, d := newOffice(t), &deed{}
@@ -114,13 +114,13 @@ func TestIntentThatCannotAsk(t *testing.T) {
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 				t.Errorf("again: got %v, done %d times", err, d.done)
 			}
-			wantTold(t, o, "intent", "result ok")
+			wantLedger(t, o, "intent", "result ok")
 		})
 	}
 }
 
-// A key without the scope approvals learns decisions, and can't do what needs people.
-func TestKeyThatMayNotAsk(t *testing.T) {
+// A key without the scope approvals gets decisions, but can't run actions that need approval.
+func TestKeyWithoutApprovalScope(t *testing.T) {
 	for decision, runs := range map[string]int{"allow": 1, "allow_with_obligation": 0, "deny": 0} {
 		o, d := newOffice(t), &deed{}
 		o.decision = decision
@@ -140,7 +140,7 @@ func TestKeyThatMayNotAsk(t *testing.T) {
 	}
 }
 
-// The quorum of an approval is lost while it is consumed: the guard waits again for the same approval.
+// An approval loses its quorum while it is consumed: the guard waits for the same approval again.
 func TestLostQuorum(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
@@ -151,12 +151,12 @@ func TestLostQuorum(t *testing.T) {
 		}
 		return 0, ""
 	})
-	if _, err := guarded(t, o, t.TempDir()).Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || len(o.asked) != 1 {
-		t.Errorf("got %v, done %d times, asked %d times", err, d.done, len(o.asked))
+	if _, err := guarded(t, o, t.TempDir()).Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || len(o.approvals) != 1 {
+		t.Errorf("got %v, done %d times, %d approvals", err, d.done, len(o.approvals))
 	}
 }
 
-// An idempotent action that was interrupted runs again under the same intent.
+// An interrupted idempotent action runs again under the same intent.
 func TestIdempotentRunsAgain(t *testing.T) {
 	for _, decision := range []string{"allow", "allow_with_obligation"} {
 		o, dir := newOffice(t), t.TempDir()
@@ -174,7 +174,7 @@ func TestIdempotentRunsAgain(t *testing.T) {
 		if err != nil || first != second || first.EventID == "" {
 			t.Errorf("%s: got %v; permits %+v, %+v", decision, err, first, second)
 		}
-		wantTold(t, o, "intent", "result ok")
+		wantLedger(t, o, "intent", "result ok")
 	}
 }
 
@@ -215,11 +215,11 @@ func TestOwnMembers(t *testing.T) {
 			t.Errorf("%+v: got %v, done %d times", a, err, d.done)
 		}
 	}
-	wantTold(t, o)
+	wantLedger(t, o)
 }
 
-// writeJournalOfBefore writes a journal of the program before this one, with three actions and an event that waits.
-func writeJournalOfBefore(t *testing.T, g *Guard, dir string) {
+// writeLegacyJournal writes a journal in the previous format, with three actions and a queued event.
+func writeLegacyJournal(t *testing.T, g *Guard, dir string) {
 	t.Helper()
 	for key, rest := range map[string]string{
 		"deciding": `"stage":"deciding","attempt":1,"approval":{"approval_id":"apr_9","status":"pending","action_digest":"` + id.Hash{1}.String() +
@@ -243,9 +243,9 @@ func writeJournalOfBefore(t *testing.T, g *Guard, dir string) {
 	writeOld(t, filepath.Join(dir, queueFolder, ".x"+durable.TemporarySuffix), "{")
 }
 
-// wantJournalOfBefore checks the three actions: one that was being decided is decided anew, one that was begun is
-// unknown, and one that is done gives its result.
-func wantJournalOfBefore(t *testing.T, g *Guard, d *deed) {
+// wantLegacyJournal checks the three actions: one that was being decided is decided again, one that had begun is
+// unknown, and one that was done returns its result.
+func wantLegacyJournal(t *testing.T, g *Guard, d *deed) {
 	t.Helper()
 	if _, err := g.Run(t.Context(), refundAction("deciding"), d.do); err != nil || d.done != 1 {
 		t.Errorf("deciding: got %v, done %d times", err, d.done)
@@ -258,29 +258,29 @@ func wantJournalOfBefore(t *testing.T, g *Guard, d *deed) {
 	}
 }
 
-func TestJournalOfBefore(t *testing.T) {
+func TestLegacyJournal(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	dir := t.TempDir()
 	g := guarded(t, o, dir)
-	writeJournalOfBefore(t, g, dir)
+	writeLegacyJournal(t, g, dir)
 	g.Journal.Close()
 	g = guarded(t, o, dir)
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 || g.Journal.Queued() != 1 {
-		t.Errorf("taken over: %v, %v; %d queued", left, err, g.Journal.Queued())
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 || g.Journal.Queued() != 1 {
+		t.Errorf("migrated: %v, %v; %d queued", files, err, g.Journal.Queued())
 	}
-	wantJournalOfBefore(t, g, d)
-	wantTold(t, o, "intent", "", "result ok", "result unknown")
+	wantLegacyJournal(t, g, d)
+	wantLedger(t, o, "intent", "", "result ok", "result unknown")
 }
 
-// The taking over can end at any file. What was taken over until then is not taken over again, and the rest follows.
-func TestTakingOverIsInterrupted(t *testing.T) {
+// The migration can be interrupted at any file. What was migrated by then is not migrated again, and the rest follows.
+func TestInterruptedMigration(t *testing.T) {
 	for _, unreadable := range []string{
 		"queue/0000000000000000001", "queue/0000000000000000009", "actions/a.json", "actions/df.json", "actions/dp.json", "actions/z.json",
 	} {
 		o, d := newOffice(t), &deed{}
 		dir := t.TempDir()
 		g := guarded(t, o, dir)
-		writeJournalOfBefore(t, g, dir)
+		writeLegacyJournal(t, g, dir)
 		g.Journal.Close()
 		bad := filepath.Join(dir, unreadable)
 		writeOld(t, bad, "{")
@@ -296,13 +296,13 @@ func TestTakingOverIsInterrupted(t *testing.T) {
 		if g.Journal.Queued() != 1 {
 			t.Errorf("%s: %d queued", unreadable, g.Journal.Queued())
 		}
-		wantJournalOfBefore(t, g, d)
-		wantTold(t, o, "intent", "", "result ok", "result unknown")
+		wantLegacyJournal(t, g, d)
+		wantLedger(t, o, "intent", "", "result ok", "result unknown")
 	}
 }
 
-// The machine can stop before it is durable that an old file is gone. Its state is older than that of the lines then.
-func TestJournalOfBeforeComesBack(t *testing.T) {
+// The machine can stop before an old file's removal is durable. The file's state is then older than the lines.
+func TestLegacyFileReappears(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	dir := t.TempDir()
 	g := guarded(t, o, dir)
@@ -331,12 +331,12 @@ func writeOld(t *testing.T, path, text string) {
 	}
 }
 
-// A tool that checks a grant compares the payload of the call with the arguments that it got.
+// A tool that checks a grant compares the call's payload with the arguments it received.
 func TestCheckCall(t *testing.T) {
 	arguments := map[string]any{"amount": 7, "iban": "secret"}
 	const own = `,"call_id":"c","phase":"intent","salt":"00"}`
 	const digest = `"input_digest":"f6902dcc30283aabcb774bf0e800d29d54fde0af8f6c5caae171652bde6a2d58"`
-	for payload, fits := range map[string]bool{
+	for payload, want := range map[string]bool{
 		`{"amount":7,"iban":"secret"` + own:              true,
 		`{"iban":"secret", "amount":7.0` + own:           true,
 		`{"amount":7,"iban":"secret"}`:                   true,
@@ -352,8 +352,8 @@ func TestCheckCall(t *testing.T) {
 		`{"amount":7,"amount":8,"iban":"secret"}`:        false,
 		`[]`: false, ``: false, `null`: false,
 	} {
-		if err := CheckCall([]byte(payload), arguments); (err == nil) != fits || err != nil && !errors.Is(err, ErrOtherCall) {
-			t.Errorf("%s: got %v, want it to fit: %v", payload, err, fits)
+		if err := CheckCall([]byte(payload), arguments); (err == nil) != want || err != nil && !errors.Is(err, ErrOtherCall) {
+			t.Errorf("%s: got %v, want match %v", payload, err, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// openGuard returns a guard on a journal with small files.
+// openGuard returns a guard with a journal of small files.
 func openGuard(t *testing.T, o *office, dir string) *Guard {
 	t.Helper()
 	g := guarded(t, o, t.TempDir(), func(c *Config) {
@@ -37,8 +37,8 @@ func segments(t *testing.T, dir string) []string {
 	return files
 }
 
-// A journal that is cut at any place is that of an earlier moment: an action that was begun is not begun again,
-// and one that was not begun runs once.
+// A journal cut at any byte is that of an earlier moment: an action that had begun does not begin again, and one that
+// had not begun runs once.
 func TestJournalCut(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	g := guarded(t, o, dir)
@@ -70,7 +70,7 @@ func TestJournalCut(t *testing.T) {
 			if !errors.Is(err, ErrInterrupted) || d.done != 0 {
 				t.Errorf("cut at %d, begun: got %v, done %d times", cut, err, d.done)
 			}
-			wantTold(t, o, "result unknown")
+			wantLedger(t, o, "result unknown")
 		default:
 			if err != nil || d.done != 1 {
 				t.Errorf("cut at %d, not begun: got %v, done %d times", cut, err, d.done)
@@ -79,13 +79,13 @@ func TestJournalCut(t *testing.T) {
 	}
 }
 
-// lineEnd returns the end of the first line with a text.
+// lineEnd returns the end of the first line that contains part.
 func lineEnd(text []byte, part string) int {
 	at := strings.Index(string(text), part)
 	return at + strings.Index(string(text[at:]), "\n") + 1
 }
 
-// A journal that can't be written lets no action run, and one that fails afterwards says so.
+// No action runs while the journal can't be written, and a failure after the action is reported.
 func TestJournalFails(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	for _, isNew := range []bool{false, true} {
@@ -104,11 +104,11 @@ func TestJournalFails(t *testing.T) {
 		return nil, g.Journal.lines.Close()
 	})
 	if err == nil || ran != 1 {
-		t.Errorf("the result could not be written: got %v, done %d times", err, ran)
+		t.Errorf("unwritable result: got %v, done %d times", err, ran)
 	}
 }
 
-// A damaged journal is refused, because an action in it could run again. The error names the file and the way out.
+// A damaged journal is refused, because an action in it could run again. The error names the file and the remedy.
 func TestJournalDamaged(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	g := guarded(t, o, dir)
@@ -121,7 +121,7 @@ func TestJournalDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range []int{0, len(text) / 2, len(text) - 2, len(text) - 1} { // the last one is the end of the last line
+	for _, at := range []int{0, len(text) / 2, len(text) - 2, len(text) - 1} { // the last is the newline of the last line
 		damaged := bytes.Clone(text)
 		damaged[at] ^= 1
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
@@ -136,26 +136,26 @@ func TestJournalDamaged(t *testing.T) {
 				t.Errorf("byte %d: got %v, want %q", at, err, want)
 			}
 		}
-		if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, damaged) {
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, damaged) {
 			t.Errorf("byte %d: the damaged file was changed: %v", at, err)
 		}
 	}
 }
 
-// The files of actions with new keys are removed while others run, and an action with a key is remembered
-// through all of it.
+// The files of actions with new keys are removed while others run, and an action with a key of the caller's is
+// remembered throughout.
 func TestJournalStaysSmall(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	g := openGuard(t, o, dir)
-	const kept = 5
+	const keyed = 5
 	for i := range 200 {
 		a := refundAction(fmt.Sprint(i))
-		a.KeyIsNew = i >= kept
+		a.KeyIsNew = i >= keyed
 		if _, err := g.Run(t.Context(), a, d.do); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if files := segments(t, dir); len(files) > 7 || len(g.Journal.actions) != kept || g.Journal.Queued() != 0 {
+	if files := segments(t, dir); len(files) > 7 || len(g.Journal.actions) != keyed || g.Journal.Queued() != 0 {
 		t.Errorf("got %d files, %d actions, %d queued", len(files), len(g.Journal.actions), g.Journal.Queued())
 	}
 	for _, reopen := range []bool{false, true} {
@@ -163,7 +163,7 @@ func TestJournalStaysSmall(t *testing.T) {
 			g.Journal.Close()
 			g = openGuard(t, o, dir)
 		}
-		for i := range kept {
+		for i := range keyed {
 			if ran, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do); err != nil || !ran.Repeated {
 				t.Errorf("action %d, opened again %v: got %+v, %v", i, reopen, ran, err)
 			}
@@ -174,15 +174,15 @@ func TestJournalStaysSmall(t *testing.T) {
 	}
 }
 
-// Events that could not be sent are moved with their actions, and each is sent once.
-func TestQueueIsMoved(t *testing.T) {
+// Events that could not be sent are carried over with their actions, and each is sent once.
+func TestQueueIsCarriedOver(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	g := openGuard(t, o, dir)
 	g.FlushLater = true
 	if _, err := g.Run(t.Context(), refundAction("first"), d.do); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 40 { // denied: their states fill files, and none is needed
+	for i := range 40 { // denied: their lines fill files, and none is needed
 		o.set(func() { o.decision = "deny" })
 		if _, err := g.Run(t.Context(), refundAction("denied"), d.do); err == nil {
 			t.Fatalf("action %d was allowed", i)
@@ -204,7 +204,7 @@ func TestQueueIsMoved(t *testing.T) {
 	if err := g.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := o.told(); got[len(got)-1] != "result ok" {
+	if got := o.ledger(); got[len(got)-1] != "result ok" {
 		t.Errorf("got %q", got)
 	}
 	if ran, err := g.Run(t.Context(), refundAction("first"), d.do); err != nil || !ran.Repeated || d.done != 1 {
@@ -212,7 +212,7 @@ func TestQueueIsMoved(t *testing.T) {
 	}
 }
 
-// An action with a new key is interrupted: the next start records it as unknown and then forgets it.
+// An interrupted action with a new key is recorded as unknown at the next start, and then forgotten.
 func TestNewKeyInterrupted(t *testing.T) {
 	o, dir := newOffice(t), t.TempDir()
 	g := guarded(t, o, dir)
@@ -230,13 +230,13 @@ func TestNewKeyInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantTold(t, o, "intent", "result unknown")
+	wantLedger(t, o, "intent", "result unknown")
 	if len(g.Journal.actions) != 0 {
 		t.Errorf("%d actions are remembered", len(g.Journal.actions))
 	}
 }
 
-// A key that was new is remembered when people were asked about it.
+// A new key is remembered once approval has been requested for it.
 func TestNewKeyThatWaits(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
@@ -250,11 +250,11 @@ func TestNewKeyThatWaits(t *testing.T) {
 		g.Journal.Close()
 		a.KeyIsNew = false
 	}
-	wantTold(t, o, "intent", "result ok")
+	wantLedger(t, o, "intent", "result ok")
 }
 
-// Many who flush at once share the requests: each event is sent once.
-func TestFlushAtOnce(t *testing.T) {
+// Concurrent flushes share requests: each event is sent once.
+func TestConcurrentFlushes(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	g := guarded(t, o, t.TempDir())
 	g.FlushLater = true
@@ -281,7 +281,7 @@ func TestFlushAtOnce(t *testing.T) {
 	}
 }
 
-// A caller whose flush another one made, whose context ended, tries again.
+// A caller that shared a flush whose context ended tries again.
 func TestFlushOfAnotherIsCancelled(t *testing.T) {
 	f := newSends()
 	ctx, cancel := context.WithCancel(t.Context())

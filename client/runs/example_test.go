@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// serveExample stands for a service that allows every step.
+// serveExample stands in for a service that allows every step.
 func serveExample(w http.ResponseWriter, r *http.Request) {
 	switch path := strings.TrimPrefix(r.URL.Path, "/v1/ingest/workflows/runs"); path {
 	case "":
@@ -28,9 +28,9 @@ func serveExample(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A job without a signing key reports its steps. A step that has succeeded is not repeated.
+// A job without a signing key reports its steps. A step that succeeded is not repeated.
 func Example() {
-	server := httptest.NewServer(http.HandlerFunc(serveExample)) // in life: the URL of the service
+	server := httptest.NewServer(http.HandlerFunc(serveExample)) // in production: the URL of the service
 	defer server.Close()
 	service, err := client.New(client.Config{BaseURL: server.URL, Token: "apl_live_example"})
 	if err != nil {

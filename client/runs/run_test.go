@@ -19,8 +19,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// bridge is a service that keeps one run as the real one does, and loses requests and
-// answers as it is told to.
+// bridge is a service that records one run as the real one does, and loses requests and answers as failure says.
 type bridge struct {
 	*testing.T
 	client *client.Client
@@ -34,12 +33,12 @@ type bridge struct {
 	bodies   map[string]string // by step_key and attempt
 	requests []int             // steps of each request that landed
 	ended    string
-	trouble  func(n int) (status int, after bool) // of the n'th request
-	asked    int
+	failure  func(n int) (status int, after bool) // of the n'th request
+	calls    int
 }
 
 func newBridge(t *testing.T) *bridge {
-	b := &bridge{T: t, bodies: map[string]string{}, trouble: func(int) (int, bool) { return 0, false }}
+	b := &bridge{T: t, bodies: map[string]string{}, failure: func(int) (int, bool) { return 0, false }}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	sleep := func(ctx context.Context, d time.Duration) error {
@@ -60,12 +59,12 @@ func newBridge(t *testing.T) *bridge {
 func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked++
+	b.calls++
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.Header.Get("Authorization") != "Bearer apl_test" {
 		b.Errorf("%s %s: %v, %s", r.Method, r.URL, err, r.Header.Get("Authorization"))
 	}
-	status, after := b.trouble(b.asked)
+	status, after := b.failure(b.calls)
 	if status == 0 || after {
 		answer, answered := b.answer(r, body)
 		if status == 0 {
@@ -102,13 +101,13 @@ func (b *bridge) answer(r *http.Request, body []byte) (any, int) {
 }
 
 func (b *bridge) start(body []byte) (any, int) {
-	var asked struct {
+	var request struct {
 		External string `json:"external_run_id"`
 	}
-	json.Unmarshal(body, &asked)
+	json.Unmarshal(body, &request)
 	status, code := "replayed", 200
-	if b.external != asked.External {
-		b.external, b.starts = asked.External, b.starts+1
+	if b.external != request.External {
+		b.external, b.starts = request.External, b.starts+1
 		status, code = "created", 201
 	}
 	return map[string]any{"run_id": "run_1", "trace_id": "run_1", "status": "running", "agent_id": "bridge_x", "event": map[string]any{"event_id": "e0", "sequence_num": 1, "status": status}}, code
@@ -138,13 +137,13 @@ func (b *bridge) record(body []byte) (any, int) {
 		if b.deny != "" && s["tool_name"] == b.deny {
 			decision = "deny"
 		}
-		answers = append(answers, map[string]any{"decision": decision, "policy_id": nil, "rule_id": nil, "reason": "as told", "event": map[string]any{"event_id": name, "sequence_num": 2, "status": "created"}})
+		answers = append(answers, map[string]any{"decision": decision, "policy_id": nil, "rule_id": nil, "reason": "by rule", "event": map[string]any{"event_id": name, "sequence_num": 2, "status": "created"}})
 	}
 	b.requests = append(b.requests, fresh)
 	return answers, 201
 }
 
-// page answers three events at a time, whatever was asked for.
+// page answers three events at a time, whatever the request asks for.
 func (b *bridge) page(r *http.Request) any {
 	var after int
 	fmt.Sscan(r.URL.Query().Get("after"), &after)
@@ -169,7 +168,7 @@ func (b *bridge) started(external string) *Run {
 	return r
 }
 
-// keys returns what was recorded, in its order.
+// keys returns the recorded steps in order.
 func (b *bridge) keys() (keys []string) {
 	for _, s := range b.steps {
 		keys = append(keys, fmt.Sprint(s["step_key"], "/", s["attempt"], " ", s["status"]))
@@ -177,9 +176,8 @@ func (b *bridge) keys() (keys []string) {
 	return keys
 }
 
-// Whatever is lost, a run is started once, each step recorded once, and Retry-After
-// honoured.
-func TestRunThroughTrouble(t *testing.T) {
+// Whatever is lost, a run is started once, each step is recorded once, and Retry-After is honored.
+func TestRunThroughFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		after  bool
@@ -189,7 +187,7 @@ func TestRunThroughTrouble(t *testing.T) {
 		"503 before": {503, false, 7 * time.Second}, "503 after": {503, true, 7 * time.Second},
 	} {
 		b := newBridge(t)
-		b.trouble = func(n int) (int, bool) {
+		b.failure = func(n int) (int, bool) {
 			if n%2 == 1 {
 				return c.status, c.after
 			}
@@ -225,8 +223,8 @@ func TestRunThroughTrouble(t *testing.T) {
 	}
 }
 
-// A step that has succeeded is not done again, also by who finds the run after a restart;
-// what failed, was refused or cut off is tried as the next attempt.
+// A step that succeeded is not repeated, even by a process that resumes the run after a restart. One that failed, was
+// refused or was interrupted is tried as the next attempt.
 func TestRunDo(t *testing.T) {
 	b := newBridge(t)
 	b.deny = "acme.drop"
@@ -246,7 +244,7 @@ func TestRunDo(t *testing.T) {
 		t.Errorf("b: %v, %v", done, err)
 	}
 	var denied *client.DeniedError
-	if done, err := do(r, "c", "acme.drop", nil); done || !errors.As(err, &denied) || denied.Reason != "as told" || denied.Decision.Decision != id.Deny {
+	if done, err := do(r, "c", "acme.drop", nil); done || !errors.As(err, &denied) || denied.Reason != "by rule" || denied.Decision.Decision != id.Deny {
 		t.Errorf("c: %v, %v", done, err)
 	}
 	if _, err := r.Report(t.Context(), Step{Key: "cut", Status: "started"}); err != nil {
@@ -287,7 +285,7 @@ func TestRunRefused(t *testing.T) {
 		t.Errorf("another end: %v", err)
 	}
 	if _, err := r.Report(t.Context(), Step{Key: "b", Status: "x", Payload: func() {}}); err == nil {
-		t.Error("a payload that is no JSON was sent")
+		t.Error("sent a payload that is not JSON")
 	}
 	for answer, want := range map[string]string{
 		`{}`: "no run", `[]`: "answer", `{"run_id":"r"}`: "no run",
@@ -304,7 +302,7 @@ func TestRunRefused(t *testing.T) {
 	}
 }
 
-// A list holds as many steps as the service takes, by number and by bytes.
+// A list holds as many steps as the service accepts, by number and by bytes.
 func TestEncodeSteps(t *testing.T) {
 	large := make([]Step, 60)
 	for i := range large {
@@ -324,8 +322,8 @@ func TestEncodeSteps(t *testing.T) {
 	}
 }
 
-// Only a step that consumed an approval may go on under an obligation.
-func TestMayGoOn(t *testing.T) {
+// Only a step that consumed an approval may proceed under an obligation.
+func TestMayProceed(t *testing.T) {
 	consumed := &StepApproval{ID: "apr_1", Status: client.ApprovalConsumed}
 	for name, tt := range map[string]struct {
 		result StepResult
@@ -344,7 +342,7 @@ func TestMayGoOn(t *testing.T) {
 	}
 }
 
-// Do does a step with an approval when the step has consumed it, and sends the approval once.
+// Do performs a step with an approval once the step has consumed it, and sends the approval once.
 func TestDoWithApproval(t *testing.T) {
 	var sent []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,10 +22,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// mode names the variable that makes this test's program a signer program, and its misbehaviour.
+// mode is the environment variable that makes this test binary a signer program and selects its misbehavior.
 const mode = "SIGNER_TEST_MODE"
 
-func keyOf(fill byte) edkey.Holder {
+func testKey(fill byte) edkey.Holder {
 	key, err := edkey.PrivateFromSeed(bytes.Repeat([]byte{fill}, edkey.SeedSize))
 	if err != nil {
 		panic(err)
@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// misbehave answers the question for the public key, and then does as it is told.
+// misbehave answers the question for the public key and then misbehaves in the way what names.
 func misbehave(what string) {
 	name, marker, _ := strings.Cut(what, ":")
 	_, again := os.Stat(marker)
 	if name == "other key" && again == nil {
-		_ = Serve(os.Stdin, os.Stdout, "key_1", keyOf(2))
+		_ = Serve(os.Stdin, os.Stdout, "key_1", testKey(2))
 		return
 	}
 	first := marker != "" && again != nil
@@ -54,7 +54,7 @@ func misbehave(what string) {
 		_ = os.WriteFile(marker, nil, 0o600)
 	}
 	if name == "honest" || name == "dies once" && !first {
-		_ = Serve(os.Stdin, os.Stdout, "key_1", keyOf(1))
+		_ = Serve(os.Stdin, os.Stdout, "key_1", testKey(1))
 		return
 	}
 	if name == "older" {
@@ -63,11 +63,11 @@ func misbehave(what string) {
 	}
 	in := bufio.NewReader(os.Stdin)
 	line, _ := in.ReadString('\n')
-	_ = Serve(strings.NewReader(line), os.Stdout, "key_1", keyOf(1))
+	_ = Serve(strings.NewReader(line), os.Stdout, "key_1", testKey(1))
 	if name == "begins well" || name == "other key" {
 		for range 2 {
 			line, _ = in.ReadString('\n')
-			_ = Serve(strings.NewReader(line), os.Stdout, "key_1", keyOf(1))
+			_ = Serve(strings.NewReader(line), os.Stdout, "key_1", testKey(1))
 		}
 	}
 	for {
@@ -79,7 +79,7 @@ func misbehave(what string) {
 		case "dies", "dies once", "other key", "begins well":
 			return
 		case "hangs":
-			time.Sleep(math.MaxInt64) // select {} would end a program without C code: it counts as a deadlock
+			time.Sleep(math.MaxInt64) // select {} would be reported as a deadlock
 		case "nonsense":
 			fmt.Println("signed!")
 		case "long":
@@ -87,19 +87,19 @@ func misbehave(what string) {
 		case "wrong id":
 			fmt.Println(`{"id":99,"signature_b64":""}`)
 		case "short":
-			fmt.Println(strings.Replace(`{"id":ID,"signature_b64":"AAAA"}`, "ID", idOf(line), 1))
+			fmt.Println(strings.Replace(`{"id":ID,"signature_b64":"AAAA"}`, "ID", questionID(line), 1))
 		case "wrong key":
-			_ = Serve(strings.NewReader(line), os.Stdout, "key_1", keyOf(2))
+			_ = Serve(strings.NewReader(line), os.Stdout, "key_1", testKey(2))
 		case "refuses":
-			fmt.Println(strings.Replace(`{"id":ID,"error":"not now\u001b[2J"}`, "ID", idOf(line), 1))
+			fmt.Println(strings.Replace(`{"id":ID,"error":"not now\u001b[2J"}`, "ID", questionID(line), 1))
 		}
 	}
 }
 
-// older is a program of the first version of the protocol: it knows no sign_event, and signs digests and texts of events
-// as they come.
+// older is a program for the first version of the protocol: it does not know sign_event, and signs any digest or event
+// text.
 func older() {
-	key := keyOf(1)
+	key := testKey(1)
 	in := bufio.NewReaderSize(os.Stdin, maxQuestion)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -126,7 +126,7 @@ func older() {
 	}
 }
 
-func idOf(line string) string {
+func questionID(line string) string {
 	line = strings.TrimPrefix(line, `{"id":`)
 	number, _, _ := strings.Cut(line, ",")
 	return number
@@ -148,9 +148,9 @@ func start(t *testing.T, what string) (*Holder, error) {
 	return h, err
 }
 
-// losePatience shortens the bound of the answers to come. The start itself keeps its minute, because a program takes
-// seconds to start, and under the race detector to end, on a busy machine.
-func (h *Holder) losePatience(bound time.Duration) {
+// setTimeout bounds the wait for the answers to come. Starting keeps its minute, because on a busy machine a program
+// takes seconds to start and, under the race detector, to end.
+func (h *Holder) setTimeout(bound time.Duration) {
 	h.options.Patience, h.talk.patience = bound, bound
 }
 
@@ -158,7 +158,7 @@ const unsigned = `{"action_kind":"message","organization_id":"01000000-0000-0000
 	`"key_id":"key_1","event_id":"evt_1","trace_id":"trc_1","emitted_at":"2026-01-01T00:00:00.000Z","actor_type":"agent",` +
 	`"actor_principal":"a","policy_decision":"allow","payload":{},"salt":"c2FsdHNhbHRzYWx0c2FsdA","schema_version":1}`
 
-// A key in another process gives the same bytes as the key itself, in both forms.
+// A key in another process produces the same bytes as the key itself, in both forms.
 func TestSameSignatures(t *testing.T) {
 	for _, program := range []string{"honest", "older"} {
 		t.Run(program, func(t *testing.T) { checkSameSignatures(t, program) })
@@ -199,7 +199,7 @@ func checkSameSignatures(t *testing.T, program string) {
 	}
 	secret := away.Secret("label", nil)
 	if secret == here.Secret("label", nil) || secret != again.Secret("label", nil) {
-		t.Error("secrets of a held key are not derived from its signature alone")
+		t.Error("secrets of a held key depend on more than its signature")
 	}
 }
 
@@ -213,7 +213,7 @@ func TestManyAtOnce(t *testing.T) {
 		all.Go(func() {
 			message := fmt.Appendf(nil, "APS1-CONSUME\napr_1\n%064x\n", i)
 			got, err := h.Sign(message)
-			if want, _ := keyOf(1).Sign(message); err != nil || got != want {
+			if want, _ := testKey(1).Sign(message); err != nil || got != want {
 				t.Errorf("%d: got %x, %v, want %x", i, got, err, want)
 			}
 		})
@@ -238,7 +238,7 @@ func TestBadPrograms(t *testing.T) {
 			continue
 		}
 		if what == "hangs" {
-			h.losePatience(time.Second)
+			h.setTimeout(time.Second)
 		}
 		if _, err := client.NewKeySigner(who, h); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", what, err, want)
@@ -246,7 +246,7 @@ func TestBadPrograms(t *testing.T) {
 	}
 }
 
-// A program that ended is started again, and must hold the same key.
+// A program that exited is started again, and must hold the same key.
 func TestRestart(t *testing.T) {
 	h, err := start(t, "dies once:"+filepath.Join(t.TempDir(), "marker"))
 	if err != nil {
@@ -270,12 +270,12 @@ func TestRestart(t *testing.T) {
 
 func TestStartRefuses(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no program":   {Args: nil},
-		"not there":    {Args: []string{"/no/such/program"}},
-		"says nothing": {Args: []string{"true"}},
+		"no program": {Args: nil},
+		"not there":  {Args: []string{"/no/such/program"}},
+		"no output":  {Args: []string{"true"}},
 	} {
 		if _, err := Start(o); err == nil {
-			t.Errorf("%s: started", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 	h, err := start(t, "honest")
@@ -297,7 +297,7 @@ func serveOne(t *testing.T, q question) answer {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Serve(bytes.NewReader(append(line, '\n')), &out, who.Key, keyOf(1)); err != nil {
+	if err := Serve(bytes.NewReader(append(line, '\n')), &out, who.Key, testKey(1)); err != nil {
 		t.Fatal(err)
 	}
 	var a answer
@@ -307,37 +307,37 @@ func serveOne(t *testing.T, q question) answer {
 	return a
 }
 
-// What the served key signs is what docs/signer.md lists, and all else is refused.
+// The served key signs exactly what docs/signer.md lists and refuses everything else.
 func TestServeSigns(t *testing.T) {
-	public := keyOf(1).Public()
+	public := testKey(1).Public()
 	own := base64.StdEncoding.EncodeToString(public[:])
 	const organization = "01000000-0000-0000-0000-000000000000"
 	digest := strings.Repeat("0a", 32)
 	for name, message := range map[string]string{
 		"secret":                   "APS1-SECRET\n",
-		"use of an approval":       "APS1-CONSUME\napr_0123\n" + digest + "\n",
+		"approval's use":           "APS1-CONSUME\napr_0123\n" + digest + "\n",
 		"registration":             "APS1-KEY\n" + organization + "\nagt_1\nkey_1\n" + own + "\n",
 		"registration without key": "APS1-KEY\n" + organization + "\nagt_1\n\n" + own + "\n",
 	} {
 		a := serveOne(t, question{Method: "sign", Key: who.Key, Message: []byte(message)})
-		want, _ := keyOf(1).Sign([]byte(message))
+		want, _ := testKey(1).Sign([]byte(message))
 		if a.Error != "" || a.Signature != base64.StdEncoding.EncodeToString(want[:]) {
 			t.Errorf("%s: got %+v", name, a)
 		}
 	}
 	for form, message := range map[string][]byte{"digest": signedBytes(t, event.FormDigest), "canonical": signedBytes(t, event.FormCanonical)} {
 		a := serveOne(t, question{Method: "sign_event", Key: who.Key, Event: []byte(unsigned), Form: form})
-		want, _ := keyOf(1).Sign(message)
+		want, _ := testKey(1).Sign(message)
 		if a.Error != "" || a.Signature != base64.StdEncoding.EncodeToString(want[:]) {
 			t.Errorf("%s: got %+v", form, a)
 		}
 	}
 }
 
-// signedBytes returns what is signed of the test's event.
+// signedBytes returns the bytes of the test event that are signed.
 func signedBytes(t *testing.T, form event.Form) []byte {
 	t.Helper()
-	e, err := event.SignBy([]byte(unsigned), keyOf(1).Sign)
+	e, err := event.SignBy([]byte(unsigned), testKey(1).Sign)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func signedBytes(t *testing.T, form event.Form) []byte {
 }
 
 func TestServeRefuses(t *testing.T) {
-	public, otherPublic := keyOf(1).Public(), keyOf(2).Public()
+	public, otherPublic := testKey(1).Public(), testKey(2).Public()
 	own, other := base64.StdEncoding.EncodeToString(public[:]), base64.StdEncoding.EncodeToString(otherPublic[:])
 	const organization = "01000000-0000-0000-0000-000000000000"
 	digest := strings.Repeat("0a", 32)
@@ -393,9 +393,9 @@ func TestServeRefuses(t *testing.T) {
 		"another JSON object":             {ofEvent([]byte(`{"type":"transfer"}`), "digest"), "not an event that can be sent"},
 		"a member missing":                {ofEvent(changed(`"action_kind":"message",`, ``), "digest"), "not an event that can be sent"},
 		"a member twice":                  {ofEvent(changed(`"payload":{}`, `"payload":{},"payload":{}`), "digest"), "not an event that can be sent"},
-		"a number that is not kept":       {ofEvent(changed(`"payload":{}`, `"payload":{"n":1e400}`), "digest"), "not an event that can be sent"},
+		"a number out of range":           {ofEvent(changed(`"payload":{}`, `"payload":{"n":1e400}`), "digest"), "not an event that can be sent"},
 		"signed already":                  {ofEvent(changed(`"payload":{}`, `"payload":{},"sig_alg":"ed25519"`), "digest"), "not an event that can be sent"},
-		"text behind the event":           {ofEvent([]byte(unsigned+"{}"), "canonical"), "not an event that can be sent"},
+		"text after the event":            {ofEvent([]byte(unsigned+"{}"), "canonical"), "not an event that can be sent"},
 		"event of another key":            {ofEvent(changed(`"key_id":"key_1"`, `"key_id":"key_2"`), "digest"), "the event is to be signed by the key key_2"},
 		"no form":                         {ofEvent([]byte(unsigned), ""), "the form must be digest or canonical"},
 		"another form":                    {ofEvent([]byte(unsigned), "sha512"), "the form must be digest or canonical"},
@@ -407,24 +407,24 @@ func TestServeRefuses(t *testing.T) {
 	for name, line := range map[string]string{
 		"no JSON": "sign\n", "cut": `{"id":1`, "too long": strings.Repeat("x", maxQuestion+1) + "\n",
 	} {
-		if err := Serve(strings.NewReader(line), &bytes.Buffer{}, "key_1", keyOf(1)); err == nil {
-			t.Errorf("%s: served", name)
+		if err := Serve(strings.NewReader(line), &bytes.Buffer{}, "key_1", testKey(1)); err == nil {
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
 
-// Digests of which the program is not shown the event are not signed for the holder either.
+// The holder does not sign a digest either, because the program could not see the event.
 func TestHolderSignsNoDigest(t *testing.T) {
 	h, err := start(t, "honest")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Sign(signedBytes(t, event.FormDigest)); err == nil {
-		t.Error("a digest was signed")
+		t.Error("signed a digest")
 	}
 	_, err = h.SignEvent([]byte(strings.Replace(unsigned, "key_1", "key_2", 1)), event.FormDigest)
 	if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Words, "key_2") {
-		t.Errorf("the refusal does not name what is wrong with the event: %v", err)
+		t.Errorf("the error does not name the flaw of the event: %v", err)
 	}
 }
 
@@ -433,14 +433,14 @@ func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"id":1,"method":"sign","key_id":"key_1","message_b64":"QVBTMS1LRVkK"}` + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var out bytes.Buffer
-		_ = Serve(bytes.NewReader(text), &out, "key_1", keyOf(1))
+		_ = Serve(bytes.NewReader(text), &out, "key_1", testKey(1))
 		if n := bytes.Count(out.Bytes(), []byte("\n")); n > bytes.Count(text, []byte("\n"))+1 {
 			t.Errorf("%d answers", n)
 		}
 	})
 }
 
-// BenchmarkSign is the cost of a signature by another process.
+// BenchmarkSign measures a signature by another process.
 func BenchmarkSign(b *testing.B) {
 	b.Setenv(mode, "honest")
 	program, err := os.Executable()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// disk is the machine's file system, one call of which fails.
+// disk is the real file system with one failing call.
 type disk struct {
 	mu    sync.Mutex
 	calls []string
@@ -57,7 +57,7 @@ type diskFile struct {
 }
 
 func (f diskFile) WriteAt(b []byte, at int64) (int, error) {
-	if err := f.disk.step("write"); err != nil { // the disk is full after a half
+	if err := f.disk.step("write"); err != nil { // the disk is full after half of it
 		n, _ := f.File.WriteAt(b[:len(b)/2], at)
 		return n, err
 	}
@@ -103,7 +103,7 @@ func mustOpen(t *testing.T, dir string, segmentBytes int64) (*Log, []string) {
 
 func line(n int) string { return fmt.Sprintf(`{"n":%d,"text":%q}`, n, strings.Repeat("x", n%7)) }
 
-// fill writes n lines, by twos in one sync, and returns them with the folder.
+// fill writes n lines, two per sync, and returns them with the folder.
 func fill(t *testing.T, n int) (dir string, lines []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -145,7 +145,7 @@ func readFirst(t *testing.T, dir string) []byte {
 	return text
 }
 
-// A file that is cut at any byte has the whole lines before that, and takes further ones.
+// A file that is cut at any byte keeps the complete lines before the cut, and accepts further ones.
 func TestCutAtEveryByte(t *testing.T) {
 	dir, want := fill(t, 7)
 	whole := readFirst(t, dir)
@@ -166,14 +166,14 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// A flipped bit is found wherever it is, and nothing is cut off. Another change of a byte is found too, unless it is a
-// zero at the beginning of a line of the last group or at its end, which a crash leaves: then the lines from there on are
-// cut off.
+// A flipped bit is detected wherever it is, and nothing is cut off. Any other change of a byte is detected too, unless it
+// is a zero at the beginning or the end of a line of the last group, as a crash leaves them: then the lines from there
+// on are cut off.
 func TestDamageAtEveryByte(t *testing.T) {
 	dir, want := fill(t, 6)
 	whole := readFirst(t, dir)
 	for i := range whole {
-		for _, change := range []byte{1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 0xff, whole[i]} { // the last one makes it zero
+		for _, change := range []byte{1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 0xff, whole[i]} { // the last change makes it zero
 			damaged := bytes.Clone(whole)
 			damaged[i] ^= change
 			dir := newFolder(t, damaged)
@@ -196,11 +196,11 @@ func TestDamageAtEveryByte(t *testing.T) {
 	}
 }
 
-// A crash leaves pages of zeros in the place of bytes that were not synced. Before a mark they are damage.
+// A crash leaves pages of zeros in place of bytes that were not synced. Before a mark they are damage.
 func TestZerosOfACrash(t *testing.T) {
 	dir, want := fill(t, 6)
 	whole := readFirst(t, dir)
-	second := bytes.Index(whole, []byte(want[2])) // its group is synced, says the mark of the third one
+	second := bytes.Index(whole, []byte(want[2])) // its group is synced, as the mark of the third one says
 	third := bytes.Index(whole, []byte(want[4]))
 	for name, c := range map[string]struct {
 		at   int
@@ -221,8 +221,8 @@ func TestZerosOfACrash(t *testing.T) {
 	}
 }
 
-// Whichever call of the file system fails: lines whose Wait returned nil can be read, and are there after
-// opening again, in order. After a failed write the log goes on, after a failed sync it does not.
+// Whichever file system call fails, lines whose Wait returned nil can be read, and after reopening they are there in
+// order. The log continues after a failed write, but not after a failed sync.
 func TestFailureAtEveryCall(t *testing.T) {
 	for fails := 1; ; fails++ {
 		d, dir := &disk{fails: fails}, t.TempDir()
@@ -230,7 +230,7 @@ func TestFailureAtEveryCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var kept []string
+		var written []string
 		failures, first := 0, 0
 		for i := range 12 {
 			at, err := l.Append([]byte(line(i))).Wait()
@@ -240,7 +240,7 @@ func TestFailureAtEveryCall(t *testing.T) {
 				}
 				continue
 			}
-			kept = append(kept, line(i))
+			written = append(written, line(i))
 			if text, _, err := l.Read(at); err != nil || string(text) != line(i) {
 				t.Errorf("call %d: read: got %q, %v", fails, text, err)
 			}
@@ -261,14 +261,14 @@ func TestFailureAtEveryCall(t *testing.T) {
 		}
 		l.Close()
 		_, got := mustOpen(t, dir, 150)
-		got = slices.DeleteFunc(got, func(s string) bool { return !slices.Contains(kept, s) })
-		if !slices.Equal(got, kept) {
-			t.Errorf("call %d, a %s: got %q, want %q", fails, failed, got, kept)
+		got = slices.DeleteFunc(got, func(s string) bool { return !slices.Contains(written, s) })
+		if !slices.Equal(got, written) {
+			t.Errorf("call %d, a %s: got %q, want %q", fails, failed, got, written)
 		}
 	}
 }
 
-// A write that fails and can't be cut back ends the log, because the next line would follow half of one.
+// A failed write that can't be undone ends the log, because the next line would follow half of one.
 func TestNothingFollowsHalfALine(t *testing.T) {
 	d := &disk{fails: 2} // after the creation
 	l, _, err := open(t, d, t.TempDir(), 0)
@@ -285,7 +285,7 @@ func TestNothingFollowsHalfALine(t *testing.T) {
 	}
 }
 
-// failingTruncate is a disk that can't cut files.
+// failingTruncate is a disk that can't truncate files.
 type failingTruncate struct{ *disk }
 
 func (d *failingTruncate) Create(path string) (File, error) {
@@ -297,7 +297,7 @@ type uncuttable struct{ File }
 
 func (uncuttable) Truncate(int64) error { return errDisk }
 
-// Lines of many callers share syncs, and none is lost.
+// Concurrent callers share syncs, and no line is lost.
 func TestManyAtOnce(t *testing.T) {
 	d, dir := &disk{}, t.TempDir()
 	l, _, err := open(t, d, dir, 2000)
@@ -330,7 +330,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// Files go from the oldest on, and never the one that is written.
+// Files are removed from the oldest on, and never the one being written.
 func TestRemoveOldest(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := mustOpen(t, dir, 100)
@@ -373,7 +373,7 @@ func TestRemoveOldest(t *testing.T) {
 	}
 }
 
-// Lines that nobody waits for are written with the next ones, or by Close.
+// Lines that nobody waits for are written with the next ones or by Close.
 func TestCloseWrites(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := mustOpen(t, dir, 0)
@@ -389,7 +389,7 @@ func TestCloseWrites(t *testing.T) {
 	}
 }
 
-// An older file that ends too early is damage: the process went on after it was synced.
+// An older file that ends early is damaged: the process continued after it was synced.
 func TestOlderFilesAreWhole(t *testing.T) {
 	dir, _ := fill(t, 4)
 	if err := os.WriteFile(filepath.Join(dir, "0000000002.lines"), appendFrame(nil, []byte(line(9))), 0o600); err != nil {
@@ -402,6 +402,6 @@ func TestOlderFilesAreWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := open(t, SystemFiles{}, dir, 0); err == nil {
-		t.Error("opened")
+		t.Error("got no error")
 	}
 }
