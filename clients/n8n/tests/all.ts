@@ -1,4 +1,4 @@
-// All files of tests in one process, because each process would load n8n-workflow again.
+// All test files in one process, because each process would load n8n-workflow again.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { WAIT_INDEFINITELY, type IDataObject, type INodeExecutionData } from 'n8n-workflow';
 
 import { RULES, type Console } from './harness/console';
-import { credentialsOf } from './harness/credentials';
+import { agentCredentials } from './harness/credentials';
 import { Execution, type Setting } from './harness/execution';
 import { Resumer } from './harness/n8n';
 import { Server } from './harness/server';
@@ -23,7 +23,7 @@ before(async () => {
 });
 after(async () => await server.stop());
 
-/** Starts an execution that asks, beside a route of resume URLs of its own. */
+/** Starts an execution that requests approval, with a route for resume URLs of its own. */
 async function asking(more: Partial<Setting>, body: (execution: Execution) => Promise<void>): Promise<void> {
 	resumer = await Resumer.start();
 	try {
@@ -34,7 +34,7 @@ async function asking(more: Partial<Setting>, body: (execution: Execution) => Pr
 			...more.parameters,
 		};
 		const items = more.items ?? [{ order: 'A-1' }];
-		await body(new Execution({ credentials: credentialsOf(server, acme), resumer, ...more, parameters, items }));
+		await body(new Execution({ credentials: agentCredentials(server, acme), resumer, ...more, parameters, items }));
 	} finally {
 		await resumer.stop();
 	}
@@ -197,14 +197,14 @@ test('while the service cannot be read the execution stays, and the caller is to
 		const broken: Record<string, () => void> = {
 			'the service is down': () => void (credentials.url = 'http://127.0.0.1:1'),
 			'the key is another one': () => void (credentials.token = 'apl_live_wrong'),
-			'the key is of another organization': () => Object.assign(credentials, credentialsOf(server, globex)),
+			'the key is of another organization': () => Object.assign(credentials, agentCredentials(server, globex)),
 			'the execution lost what was asked': () => void (execution.data.executionData!.contextData = {}),
 		};
 		for (const [name, damage] of Object.entries(broken)) {
 			damage();
 			assert.equal((await execution.callWebhook('{}')).status, 503, name);
 			assert.equal(execution.resumed, undefined, name);
-			Object.assign(credentials, credentialsOf(server, acme), { token });
+			Object.assign(credentials, agentCredentials(server, acme), { token });
 		}
 	});
 });
@@ -219,7 +219,7 @@ test('Read Approval asks the service: approved to the first output, all else to 
 		const parameters = { operation: 'readApproval' };
 		const got = await new Execution({ credentials: execution.setting.credentials, parameters, items }).run();
 		assert.deepEqual(got.map((output) => output.map((item) => approvalIn(item).status)), [['approved'], ['denied', 'pending']]);
-		const strange = new Execution({ credentials: credentialsOf(server, globex), parameters, items, continueOnFail: true });
+		const strange = new Execution({ credentials: agentCredentials(server, globex), parameters, items, continueOnFail: true });
 		const none = await strange.run();
 		assert.deepEqual(none[0], []);
 		assert.deepEqual(none[1]!.map(({ json }) => json.error), Array(3).fill('The service answered 404: Not found'));
@@ -229,7 +229,7 @@ test('Read Approval asks the service: approved to the first output, all else to 
 test('Read Approval takes only ids as ids', async () => {
 	for (const approvalId of ['', 'apr_x/../../events', 'run_1', 'apr_1?wait=30']) {
 		const parameters = { operation: 'readApproval', approvalId };
-		const execution = new Execution({ credentials: credentialsOf(server, acme), parameters });
+		const execution = new Execution({ credentials: agentCredentials(server, acme), parameters });
 		await assert.rejects(execution.run(), /Approval ID (is missing|must begin with apr_)/);
 	}
 });

@@ -5,7 +5,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { RULES, type Console } from './harness/console';
 import { Execution } from './harness/execution';
-import { credentialsOf } from './harness/credentials';
+import { agentCredentials } from './harness/credentials';
 import { Server } from './harness/server';
 
 let server: Server;
@@ -30,7 +30,7 @@ test('an item goes to the output of its decision, with the decision and its own 
 	];
 	const parameters = { operation: 'check', toolName: '={{ $json.tool }}', payload: '={{ { "amount": $json.amount } }}' };
 	const items = cases.map(({ tool }, index) => ({ tool, amount: index }));
-	const got = await new Execution({ credentials: credentialsOf(server, acme), parameters, items }).run();
+	const got = await new Execution({ credentials: agentCredentials(server, acme), parameters, items }).run();
 	assert.equal(got.length, 3);
 	for (const [index, { tool, want }] of cases.entries()) {
 		const [item] = got[outputs.indexOf(want)]!;
@@ -43,13 +43,13 @@ test('an item goes to the output of its decision, with the decision and its own 
 
 test("another organization's policy decides its own items", async () => {
 	const parameters = { operation: 'check', toolName: 'acme.customers.delete' };
-	const got = await new Execution({ credentials: credentialsOf(server, globex), parameters }).run();
+	const got = await new Execution({ credentials: agentCredentials(server, globex), parameters }).run();
 	assert.deepEqual(got.map((items) => items.length), [1, 0, 0]);
 });
 
 test('a denial stops the workflow where the node says so', async () => {
 	const parameters = { operation: 'check', toolName: 'acme.customers.delete', onDenial: 'stop' };
-	const credentials = credentialsOf(server, acme);
+	const credentials = agentCredentials(server, acme);
 	await assert.rejects(new Execution({ credentials, parameters }).run(), { message: 'The policy denies this: No deletions' });
 	const got = await new Execution({ credentials, parameters, continueOnFail: true }).run();
 	assert.deepEqual(got[2]!.map(({ json }) => json), [{ error: 'The policy denies this: No deletions' }]);
@@ -66,6 +66,6 @@ test('a check asks with the very numbers of the payload, or not at all', async (
 	];
 	for (const { payload, want } of cases) {
 		const parameters = { operation: 'check', toolName: 'acme.orders.read', payload: payload as string };
-		await assert.rejects(new Execution({ credentials: credentialsOf(server, acme), parameters }).run(), want);
+		await assert.rejects(new Execution({ credentials: agentCredentials(server, acme), parameters }).run(), want);
 	}
 });

@@ -66,7 +66,7 @@ test('what is shipped needs n8n-workflow alone', () => {
 	}
 });
 
-/** All properties, those inside of collections too, with the names that their conditions may use. */
+/** All properties, including those inside collections, with the names that their conditions may use. */
 function allProperties(properties: INodeProperties[], inside: boolean): Array<{ property: INodeProperties; inside: boolean }> {
 	return properties.flatMap((property) => {
 		const inner = property.type === 'collection' ? allProperties(property.options as INodeProperties[], true) : [];

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { INodeParameters } from 'n8n-workflow';
 
 import type { Console } from './harness/console';
-import { credentialsOf } from './harness/credentials';
+import { agentCredentials } from './harness/credentials';
 import { Execution, type Setting } from './harness/execution';
 import { Server } from './harness/server';
 
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(async () => await server.stop());
 
-/** Every operation that asks the service, and its number of outputs. */
+/** Every operation that calls the service, and its number of outputs. */
 const OPERATIONS: Array<{ parameters: INodeParameters; outputs: number }> = [
 	{ parameters: { operation: 'check', toolName: 'acme.orders.read' }, outputs: 3 },
 	{ parameters: { operation: 'sendAndWait', toolName: 'acme.orders.read' }, outputs: 1 },
@@ -35,7 +35,7 @@ const OPERATIONS: Array<{ parameters: INodeParameters; outputs: number }> = [
 	{ parameters: { operation: 'completeRun', runId: 'run_1' }, outputs: 1 },
 ];
 
-/** Every operation stops with an error that matches, or sends the item to no output of a permission. */
+/** Checks that every operation stops with a matching error, or sends the item to no output that permits. */
 async function failsClosed(credentials: Setting['credentials'], want: RegExp, options: INodeParameters = {}): Promise<void> {
 	for (const { parameters, outputs } of OPERATIONS) {
 		const setting = { credentials, parameters: { ...parameters, options } };
@@ -54,18 +54,18 @@ async function failsClosed(credentials: Setting['credentials'], want: RegExp, op
 }
 
 test('401: a wrong key', async () => {
-	await failsClosed({ ...credentialsOf(server, acme), token: 'apl_live_wrong' }, /answered 401: Invalid (ingest )?API key/);
+	await failsClosed({ ...agentCredentials(server, acme), token: 'apl_live_wrong' }, /answered 401: Invalid (ingest )?API key/);
 });
 
 test('403: a key without the scope', async () => {
 	const token = await acme.makeKey(['evaluate']);
-	const credentials = { ...credentialsOf(server, acme), token };
+	const credentials = { ...agentCredentials(server, acme), token };
 	const { parameters } = { parameters: { operation: 'startRun' } };
 	await assert.rejects(new Execution({ credentials, parameters }).run(), /answered 403: .*scope workflows/);
 });
 
 test("403: another organization's key", async () => {
-	const credentials = { ...credentialsOf(server, acme), token: globex.member.ingest_key.secret };
+	const credentials = { ...agentCredentials(server, acme), token: globex.member.ingest_key.secret };
 	for (const { parameters } of OPERATIONS.filter(({ parameters: { operation } }) => operation === 'check' || operation === 'report')) {
 		await assert.rejects(new Execution({ credentials, parameters }).run(), /answered 403: Organization mismatch/);
 	}
@@ -73,21 +73,21 @@ test("403: another organization's key", async () => {
 
 test('422: a tool name that is none', async () => {
 	const parameters = { operation: 'check', toolName: 'no tool' };
-	const credentials = credentialsOf(server, acme);
+	const credentials = agentCredentials(server, acme);
 	await assert.rejects(new Execution({ credentials, parameters }).run(), /answered 422: tool_name must be/);
 });
 
 test('429: the cap of the month', async () => {
 	const { organization_id } = globex.member;
 	await server.platform('PATCH', `/${organization_id}`, { limits: { events_per_month: 1 } });
-	const setting = { credentials: credentialsOf(server, globex), parameters: { operation: 'report' } };
+	const setting = { credentials: agentCredentials(server, globex), parameters: { operation: 'report' } };
 	await new Execution(setting).run();
 	await assert.rejects(new Execution(setting).run(), /answered 429: Monthly event limit reached \(plan_limit\)/);
-	await new Execution({ ...setting, credentials: credentialsOf(server, acme) }).run();
+	await new Execution({ ...setting, credentials: agentCredentials(server, acme) }).run();
 });
 
 test('a service that is down', async () => {
-	await failsClosed({ ...credentialsOf(server, acme), url: 'http://127.0.0.1:1' }, /cannot be reached/);
+	await failsClosed({ ...agentCredentials(server, acme), url: 'http://127.0.0.1:1' }, /cannot be reached/);
 });
 
 /** Answers each request with this status and text; a status of 0 is no answer at all. */
@@ -119,7 +119,7 @@ const ANSWERS: Array<{ name: string; status: number; text: string; want: RegExp 
 
 for (const { name, status, text, want } of ANSWERS) {
 	test(`a service that answers ${name}`, async () => {
-		await withStub(status, text, async (url) => await failsClosed({ ...credentialsOf(server, acme), url }, want));
+		await withStub(status, text, async (url) => await failsClosed({ ...agentCredentials(server, acme), url }, want));
 	});
 }
 
@@ -129,7 +129,7 @@ test('an answer that does not fit the request permits nothing', async () => {
 	for (const text of wrong) {
 		await withStub(200, text, async (url) => {
 			for (const { parameters } of gates) {
-				const execution = new Execution({ credentials: { ...credentialsOf(server, acme), url }, parameters });
+				const execution = new Execution({ credentials: { ...agentCredentials(server, acme), url }, parameters });
 				const got = await execution.run().catch(() => []);
 				assert.deepEqual(got[0] ?? [], [], `${parameters.operation}: ${text}`);
 			}
@@ -139,6 +139,6 @@ test('an answer that does not fit the request permits nothing', async () => {
 
 test('a service that does not answer', async () => {
 	await withStub(0, '', async (url) => {
-		await failsClosed({ ...credentialsOf(server, acme), url }, /did not answer in time/, { timeout: 0.05 });
+		await failsClosed({ ...agentCredentials(server, acme), url }, /did not answer in time/, { timeout: 0.05 });
 	});
 });

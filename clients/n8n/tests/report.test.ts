@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { RULES, type Console } from './harness/console';
-import { credentialsOf } from './harness/credentials';
+import { agentCredentials } from './harness/credentials';
 import { Execution, type Setting } from './harness/execution';
 import { Server } from './harness/server';
 
@@ -22,7 +22,7 @@ after(async () => await server.stop());
 
 function reporting(more: Partial<Setting>): Execution {
 	const parameters = { operation: 'report', toolName: 'acme.orders.read', payload: '{"order":"A-1","sum":10.0}', ...more.parameters };
-	return new Execution({ credentials: credentialsOf(server, acme), ...more, parameters });
+	return new Execution({ credentials: agentCredentials(server, acme), ...more, parameters });
 }
 
 function eventOf(item: INodeExecutionData): IDataObject {
@@ -36,7 +36,7 @@ async function verified(slug: string, eventId: string): Promise<IDataObject> {
 
 test("an event is signed by the agent, and anybody can check it", async () => {
 	for (const organization of [acme, globex]) {
-		const [[item]] = (await reporting({ credentials: credentialsOf(server, organization) }).run()) as [[INodeExecutionData]];
+		const [[item]] = (await reporting({ credentials: agentCredentials(server, organization) }).run()) as [[INodeExecutionData]];
 		const { event_id, status } = eventOf(item);
 		assert.equal(status, 'created');
 		const bundle = await verified(organization.slug, String(event_id));
@@ -115,7 +115,7 @@ test('without a key, with a malformed key and with a key of another agent nothin
 		{ change: { keyId: globex.member.agent.key_id }, want: /422: Unknown signing key/ },
 	];
 	for (const { change, want } of cases) {
-		const credentials = { ...credentialsOf(server, acme), ...change } as Setting['credentials'];
+		const credentials = { ...agentCredentials(server, acme), ...change } as Setting['credentials'];
 		const error = await reporting({ credentials }).run().then(() => undefined, (reason: Error) => reason);
 		assert.match(error?.message ?? 'no error', want);
 		const secret = String(credentials.privateKey);

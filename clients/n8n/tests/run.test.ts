@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { IDataObject, INodeExecutionData, INodeParameters } from 'n8n-workflow';
 
 import { RULES, type Console } from './harness/console';
-import { credentialsOf } from './harness/credentials';
+import { agentCredentials } from './harness/credentials';
 import { Execution, type Setting } from './harness/execution';
 import { Server } from './harness/server';
 
@@ -22,7 +22,7 @@ after(async () => await server.stop());
 
 /** Runs one operation without an agent's key and returns its outputs. */
 async function operate(parameters: INodeParameters, more: Partial<Setting> = {}): Promise<INodeExecutionData[][]> {
-	const credentials = { ...credentialsOf(server, acme), agentId: '', keyId: '', privateKey: '' };
+	const credentials = { ...agentCredentials(server, acme), agentId: '', keyId: '', privateKey: '' };
 	return await new Execution({ credentials, parameters, ...more }).run();
 }
 
@@ -94,7 +94,7 @@ test('a step uses an approval up, once, and no other act goes through with it', 
 
 test("another organization's key finds no run", async () => {
 	const started = await start('mine');
-	const credentials = credentialsOf(server, globex);
+	const credentials = agentCredentials(server, globex);
 	const step = { operation: 'step', stepKey: 'read', toolName: 'acme.orders.read' };
 	await assert.rejects(operate(step, { items: [started], credentials }), /404: Not found/);
 	const got = await operate(step, { items: [started], credentials, continueOnFail: true });

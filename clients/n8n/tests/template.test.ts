@@ -28,7 +28,7 @@ function read(file: string): Template {
 	return JSON.parse(readFileSync(resolve(FOLDER, file), 'utf8')) as Template;
 }
 
-/** All texts in a value that are expressions. */
+/** All strings in a value that are expressions. */
 function expressionsIn(value: unknown): string[] {
 	if (typeof value === 'string') {
 		return value.startsWith('=') ? [value] : [];

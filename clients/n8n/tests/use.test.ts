@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { IDataObject, INodeExecutionData, INodeParameters } from 'n8n-workflow';
 
 import { RULES, type Console } from './harness/console';
-import { credentialsOf } from './harness/credentials';
+import { agentCredentials } from './harness/credentials';
 import { Execution, type Setting } from './harness/execution';
 import { Server } from './harness/server';
 
@@ -24,7 +24,7 @@ const ACT = { toolName: 'acme.payments.refund', payload: '{"order":"A-1","sum":1
 
 /** Asks for the act, has a person decide, and returns the approval. */
 async function decided(vote: 'approve' | 'deny' | undefined): Promise<string> {
-	const setting = { credentials: credentialsOf(server, acme), parameters: { operation: 'sendAndWait', ...ACT } };
+	const setting = { credentials: agentCredentials(server, acme), parameters: { operation: 'sendAndWait', ...ACT } };
 	const execution = new Execution(setting);
 	await execution.run();
 	const { asked } = execution.data.executionData!.contextData['node:Ledger'] as { asked: Array<{ approval: IDataObject }> };
@@ -38,7 +38,7 @@ async function decided(vote: 'approve' | 'deny' | undefined): Promise<string> {
 async function use(approvalId: string, change: INodeParameters = {}, more: Partial<Setting> = {}): Promise<INodeExecutionData[][]> {
 	const items = [{ agentledger: { approval: { approval_id: approvalId } } }];
 	const parameters = { operation: 'useApproval', ...ACT, ...change };
-	return await new Execution({ credentials: credentialsOf(server, acme), parameters, items, ...more }).run();
+	return await new Execution({ credentials: agentCredentials(server, acme), parameters, items, ...more }).run();
 }
 
 test('an approved act may go on with a grant, and its repetition has the same one', async () => {
@@ -63,10 +63,10 @@ test('nothing but the act that people agreed to may go on', async () => {
 		{ id: approved, change: { payload: '{"order":"A-1","sum":1000}' }, want: /409: action_digest is not that of the approval/ },
 		{ id: approved, change: { toolName: 'acme.payments.payout' }, want: /409: action_digest is not that of the approval/ },
 		{ id: approved, change: { payload: '{"n":9007199254740993}' }, want: /Payload is not valid JSON/ },
-		{ id: approved, more: { credentials: credentialsOf(server, globex) }, want: /404: Not found/ },
+		{ id: approved, more: { credentials: agentCredentials(server, globex) }, want: /404: Not found/ },
 		{
 			id: approved,
-			more: { credentials: { ...credentialsOf(server, acme), privateKey: globex.member.agent.private_key_b64 } },
+			more: { credentials: { ...agentCredentials(server, acme), privateKey: globex.member.agent.private_key_b64 } },
 			want: /422: proof_b64 is not the signature of an active key/,
 		},
 	];

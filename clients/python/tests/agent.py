@@ -1,6 +1,6 @@
 """An agent for the kill drill: agent.py FOLDER ACTS, with the client's settings in APS_*.
 
-It does acts in four threads, each of which appends a line to FOLDER/done, and ends when all are done and told.
+It runs acts in four threads, each of which appends a line to FOLDER/done, and exits when all are done and recorded.
 """
 
 import os
@@ -15,7 +15,7 @@ from agentledger import Client, Journal, OutcomeUnknown  # noqa: E402
 
 
 def main(folder: pathlib.Path, acts: int) -> None:
-    """Do the acts."""
+    """Run the acts."""
     done = os.open(folder / "done", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     numbers, lock = iter(range(acts)), threading.Lock()
 

@@ -1,8 +1,8 @@
-"""Events a second: 64 callers of one client beside raw batches of events that were signed before. Not a test.
+"""Events per second: 64 callers of one client compared with raw batches of presigned events. Not a test.
 
     ../interpreter bench.py [SECONDS]
 
-Starts the real server on loopback (AGENTLEDGER_BIN, or built) and ends by itself.
+Starts the real server on loopback (AGENTLEDGER_BIN, or built) and exits by itself.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def event(n: int) -> dict[str, Any]:
 
 
 def raw(c: Client, seconds: float) -> float:
-    """Send signed events in batches of CALLERS, one request after the other, and return the events a second."""
+    """Send signed events in batches of CALLERS, one request after the other, and return the events per second."""
     signed = [c.sign(event(n)) for n in range(int(20_000 * seconds))]
     return paced(lambda n: send(c, signed[n * CALLERS : n * CALLERS + CALLERS]), seconds) * CALLERS
 
 
 def signed_raw(c: Client, seconds: float) -> float:
-    """Do the same with events that are signed on the way."""
+    """Do the same, signing the events while sending."""
 
     def sign_and_send(n: int) -> None:
         send(c, [c.sign(event(n * CALLERS + i)) for i in range(CALLERS)])
@@ -53,7 +53,7 @@ def send(c: Client, part: list[Signed]) -> None:
 
 
 def paced(call: Callable[[int], None], seconds: float) -> float:
-    """Call for so long and return the calls a second."""
+    """Call for that long and return the calls per second."""
     begin, n = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
         call(n)
@@ -62,7 +62,7 @@ def paced(call: Callable[[int], None], seconds: float) -> float:
 
 
 def threads(c: Client, seconds: float) -> float:
-    """Sign and send from CALLERS threads, and return the events a second."""
+    """Sign and send from CALLERS threads, and return the events per second."""
     begin, counts = time.perf_counter(), [0] * CALLERS
 
     def work(number: int) -> None:
@@ -79,7 +79,7 @@ def threads(c: Client, seconds: float) -> float:
 
 
 async def tasks(c: AsyncClient, seconds: float) -> float:
-    """Sign and send from CALLERS tasks, and return the events a second."""
+    """Sign and send from CALLERS tasks, and return the events per second."""
     begin, counts = time.perf_counter(), [0] * CALLERS
 
     async def work(number: int) -> None:
@@ -92,14 +92,14 @@ async def tasks(c: AsyncClient, seconds: float) -> float:
 
 
 async def measure_tasks(settings: dict[str, str], seconds: float) -> float:
-    """Return the events a second of one AsyncClient."""
+    """Return the events per second of one AsyncClient."""
     async with AsyncClient(**settings) as c:
         return await tasks(c, seconds)
 
 
 def main(seconds: float) -> None:
     """Measure in turns and print the medians."""
-    os.environ["AGENTLEDGER_PLANS"] = "free=0;enterprise=0"  # no cap a month
+    os.environ["AGENTLEDGER_PLANS"] = "free=0;enterprise=0"  # no monthly cap
     server = harness.Server()
     found: dict[str, list[float]] = {"raw batches": [], "raw, signing": [], "threads": [], "tasks": []}
     try:

@@ -1,4 +1,4 @@
-"""Reads one JSON text a line; prints the hex SHA-256 of its canonical form, or `error`, a line each."""
+"""Reads one JSON text per line; prints the hex SHA-256 of its canonical form, or `error`, one per line."""
 
 import hashlib
 import pathlib

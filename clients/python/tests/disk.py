@@ -1,6 +1,6 @@
-"""An agent on a small volume that fills up: disk.py FOLDER. It says as JSON what happened, and the test judges.
+"""An agent on a small volume that fills up: disk.py FOLDER. It reports what happened as JSON, and the test checks it.
 
-Act by act it fills the journal, then event by event the queue's file. Then room is made, and all goes on.
+It fills the journal act by act, then the queue's file event by event. Then it frees space and continues.
 """
 
 import json
@@ -17,7 +17,7 @@ from agentledger import Client, Journal, NotDecided, NotWritten
 
 
 def fill(volume: pathlib.Path) -> None:
-    """Write a file until the volume has no room."""
+    """Write a file until the volume is full."""
     handle = os.open(volume / "filler", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for size in (4096, 1):
         try:
@@ -51,7 +51,7 @@ def main(volume: pathlib.Path) -> dict[str, Any]:
         act("full")
     except NotDecided as why:
         said["act"] = str(why)
-    service.script = lambda method, path, body: None  # nothing leaves, so what is queued needs room
+    service.script = lambda method, path, body: None  # nothing is delivered, so the queue needs space
     try:
         for n in range(1, 100):
             queued.append(client.queue({"action_kind": "tool_call", "payload": {"n": n, "text": "x" * 1000}}))

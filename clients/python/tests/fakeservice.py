@@ -1,4 +1,4 @@
-"""A service of tests on loopback whose answers the test writes, also wrong ones."""
+"""A service on loopback whose answers, also wrong ones, the test provides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKEN = "apl_live_secret_of_a_test"
 
 
 class FakeService:
-    """Answers each request by a function of method, path and body, and keeps the requests."""
+    """Answers each request with a function of method, path and body, and records the requests."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -30,7 +30,7 @@ class FakeService:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments of a client."""
+        """Return a client's arguments."""
         return dict(url=self.url, token=TOKEN, org=ORG, agent="agt_1", key_id="key_1", key=b"\7" * 32)
 
     def close(self) -> None:
@@ -71,20 +71,20 @@ def answer(status: int, members: Any, **headers: str) -> Reply:
 
 
 def stored(body: bytes, **more: Any) -> dict[str, Any]:
-    """Return the members of an answer 201 for an event."""
+    """Return the members of a 201 answer for an event."""
     event = json.loads(body)
     said = {"event_id": event["event_id"], "sequence_num": 1, "event_hash": "0" * 64, "chain_valid": True}
     return {**said, "status": "created", **more}
 
 
 def store_lines(body: bytes) -> Reply:
-    """Return the reply to a batch of which all is stored."""
+    """Return the reply to a batch that is stored completely."""
     lines = [json.dumps({"status_code": 201, **stored(line)}) for line in body.splitlines()]
     return 200, {}, "\n".join(lines).encode() + b"\n"
 
 
 def accept(method: str, path: str, body: bytes) -> Reply:
-    """Answer as a service that stores all events and allows all acts."""
+    """Answer like a service that stores all events and allows all acts."""
     if path.endswith("/batch"):
         return store_lines(body)
     return answer(201, stored(body))

@@ -38,7 +38,7 @@ POLICY = {
 
 @dataclass(frozen=True)
 class Organization:
-    """What one organization's agent and auditor have."""
+    """The credentials of one organization's agent and auditor."""
 
     org: str
     slug: str
@@ -50,7 +50,7 @@ class Organization:
     email: str
 
     def settings(self, url: str) -> dict[str, str]:
-        """Return the arguments of a client."""
+        """Return a client's arguments."""
         return {
             "url": url,
             "token": self.token,
@@ -140,13 +140,13 @@ class Server:
 
 @dataclass(frozen=True)
 class Person:
-    """An owner of an organization with a session of the console."""
+    """An owner of an organization with a console session."""
 
     port: int
     cookie: str
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Make a call of the console and return its answer."""
+        """Make a console call and return its answer."""
         status, _, text = call(self.port, method, "/v1/console" + path, body, {"Cookie": self.cookie})
         if status // 100 != 2:
             raise RuntimeError(f"{method} {path}: {status} {text!r}")
@@ -182,7 +182,7 @@ def call(
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
+    """Return a loopback port that nobody is listening on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

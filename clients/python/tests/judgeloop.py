@@ -1,6 +1,6 @@
-"""Judges documents for the comparison of verifiers: a line of standard input is a JSON object of kind, path, key and keys.
+"""Verifies documents for the comparison of verifiers: each input line is a JSON object of kind, path, key and keys.
 
-It prints the status of each, and the report.
+It prints the status and the report of each.
 """
 
 import json
@@ -15,7 +15,7 @@ from agentledger import NotAsked, verify  # noqa: E402
 
 
 def judge(kind: str, path: str, key: str, keys: str) -> dict[str, Any]:
-    """Return what the client's verifier says."""
+    """Return the result of the client's verifier."""
     listed = pathlib.Path(keys).read_bytes() if keys else None
     if kind == "pack":
         p = verify.pack(path, key=key, keys=listed)

@@ -1,4 +1,4 @@
-"""Checks a pack in a file: packchild.py FILE KEY. It prints the outcome, and how much memory the check added."""
+"""Checks a pack in a file: packchild.py FILE KEY. It prints the outcome and how much memory the check added."""
 
 import json
 import resource
@@ -10,7 +10,7 @@ from agentledger import verify
 
 
 def peak() -> int:
-    """Return the bytes of memory that the process took at most."""
+    """Return the process's peak memory in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 

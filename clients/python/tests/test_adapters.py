@@ -25,7 +25,7 @@ FAST = Retry(attempts=1)
 
 
 def by_tool(method: str, path: str, body: bytes) -> Reply:
-    """Answer as a service that denies tools whose name ends in delete."""
+    """Answer like a service that denies tools whose name ends in delete."""
     if path.endswith("/events") and json.loads(body)["tool_name"].endswith("delete"):
         return answer(201, stored(body, policy_decision="deny", reason="Not yours"))
     return accept(method, path, body)
@@ -175,7 +175,7 @@ class Crew:
         self.modules = {"crewai": self.module, "crewai.hooks": hooks}
 
     def call(self, tool: str, **tool_input: Any) -> str:
-        """Call a tool as a crew does; hooks behind fire for blocked calls, too."""
+        """Call a tool as a crew does; the hooks after the call run for blocked calls too."""
         context = types.SimpleNamespace(tool_name=tool, tool_input=tool_input, tool_result=None)
         blocked = any(hook(context) is False for hook in self.before)
         result = f"Tool execution blocked by hook. Tool: {tool}" if blocked else "refunded"

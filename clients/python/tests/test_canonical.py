@@ -1,4 +1,4 @@
-"""Canonical JSON: what is written, and what is refused with which place."""
+"""Canonical JSON: what is written, and what is refused at which path."""
 
 from __future__ import annotations
 

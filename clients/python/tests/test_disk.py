@@ -1,4 +1,4 @@
-"""A disk without room under the queue's file and the journal: no act runs without its entry, and no event is lost."""
+"""A full disk under the queue's file and the journal: no act runs without its entry, and no event is lost."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SMALL = 'mount -t tmpfs -o size=256k none "$1" && exec "$2" "$3" "$1"'
 
 
 def own_mounts() -> list[str]:
-    """Return the command that gives a program mounts of its own, which go with it: as root, else in a namespace."""
+    """Return the command that gives a program mounts of its own, which end with it: as root, else in a namespace."""
     return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--user", "--map-root-user"]
 
 
 class FullDisk(unittest.TestCase):
     def agent(self) -> dict[str, Any]:
-        """Run the agent on a volume of 256 KiB and return what it said."""
+        """Run the agent on a volume of 256 KiB and return its report."""
         with tempfile.TemporaryDirectory() as folder:
             command = [*own_mounts(), "sh", "-c", SMALL, "sh", folder, sys.executable, str(HERE / "disk.py")]
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""An act runs only after a decision that allows it: every other answer, and no answer, keeps it from running."""
+"""An act runs only after a decision that allows it: any other answer, or none, keeps it from running."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALLOW_IN_WORDS = b'{"policy_decision":"allow","status":"created"}'
 
 
 def replies(body: bytes) -> dict[str, Reply]:
-    """Return what may come in the place of a permission, by name."""
+    """Return the answers that may come in place of a permission, by name."""
     other = {**stored(body), "event_id": "evt_other"}
     return {
         "no answer": None,

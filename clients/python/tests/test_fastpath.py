@@ -1,4 +1,4 @@
-"""The fast paths of signing beside the strict ones, over random values: the same bytes, the same errors."""
+"""The fast paths of signing against the strict ones, over random values: the same bytes, the same errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def a_number(r: random.Random) -> Any:
 
 
 def a_value(r: random.Random, depth: int, rare: float) -> Any:
-    """Return a random value. rare is the share of parts that are not plain on purpose."""
+    """Return a random value. rare is the share of parts that are deliberately unusual."""
     kind = r.random()
     if kind < rare:
         return r.choice(OTHERS + TEXTS + NUMBERS)
@@ -59,8 +59,8 @@ def a_value(r: random.Random, depth: int, rare: float) -> Any:
     return {r.choice(names): a_value(r, depth - 1, rare) for _ in range(r.randint(0, 5))}
 
 
-def said(call: Callable[[], Any]) -> Any:
-    """Return what a call returns, or its error with all that it says."""
+def outcome(call: Callable[[], Any]) -> Any:
+    """Return a call's result, or the type, path and reason of its error."""
     try:
         return call()
     except Malformed as why:
@@ -69,10 +69,10 @@ def said(call: Callable[[], Any]) -> Any:
 
 class Canonical(unittest.TestCase):
     def compare(self, value: Any) -> bool:
-        want = said(lambda: strict_text(value))
+        want = outcome(lambda: strict_text(value))
         plain = plain_text(value, MAX_DEPTH)
         self.assertIn(plain, (None, want))
-        self.assertEqual(want, said(lambda: canonical_text(value)))
+        self.assertEqual(want, outcome(lambda: canonical_text(value)))
         return plain is not None
 
     def test_random_values(self) -> None:
@@ -126,7 +126,7 @@ class Members(unittest.TestCase):
                 grammar.check_reserved(event)
                 return True
 
-            want = said(check) is True
+            want = outcome(check) is True
             self.assertEqual(want, grammar.are_right(given), given)
             right += want
         self.assertTrue(ROUNDS / 20 < right < ROUNDS / 2, right)
@@ -138,8 +138,8 @@ class Members(unittest.TestCase):
             value = a_value(r, 3, 0.01)
             given = value if isinstance(value, dict) else {"payload": value}
             event = {**self.SIGNER._defaults(), **given}
-            want = said(lambda: signer._strict_parts(event, None))
-            got = said(lambda: signer._plain_parts(event))
+            want = outcome(lambda: signer._strict_parts(event, None))
+            got = outcome(lambda: signer._plain_parts(event))
             self.assertIn(got, (None, want))
             fast += got is not None
         self.assertTrue(ROUNDS / 5 < fast, fast)

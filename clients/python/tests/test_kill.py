@@ -1,5 +1,5 @@
-"""An agent that is killed at random: no act is done twice, each has its intent and one result, and an act that was cut
-off is recorded as unknown."""
+"""An agent that is killed at random: no act runs twice, each has its intent and one result, and an interrupted act is
+recorded as unknown."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def start(folder: pathlib.Path, server: harness.Server) -> subprocess.Popen[byte
 
 
 def done(folder: pathlib.Path) -> list[int]:
-    """Return the acts that were done, in their order."""
+    """Return the acts that ran, in order."""
     file = folder / "done"
     return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def wait_for_acts(folder: pathlib.Path, agent: subprocess.Popen[bytes]) -> None:
-    """Wait until some more acts are done, and a random moment of the next one has come, or the agent has ended."""
+    """Wait until some more acts have run and a random moment of the next one is reached, or the agent has exited."""
     target = len(done(folder)) + random.randint(5, 14)
     while agent.poll() is None and len(done(folder)) < target:
         time.sleep(0.001)

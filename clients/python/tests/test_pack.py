@@ -1,4 +1,4 @@
-"""Evidence packs as bytes, as paths and as files: packs of the real server, of which one has more than 50 MB."""
+"""Evidence packs as bytes, as paths and as files: packs of the real server, one of them larger than 50 MB."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEGABYTE = 10**6
 
 
 def fill(server: harness.Server, own: harness.Organization, events: int) -> None:
-    """Send events of 180 kB, and wait until the newest checkpoint has them."""
+    """Send events of 180 kB, and wait until the newest checkpoint includes them."""
     with Client(**own.settings(server.url)) as c:
         for n in range(events):
             payload = {"n": n, "text": "Größe " * 25_000}
@@ -54,7 +54,7 @@ def export(server: harness.Server, own: harness.Organization) -> pathlib.Path:
 
 
 def contents(raw: bytes) -> dict[str, bytes] | None:
-    """Return the files of a ZIP, whose sums don't count; None if it can't be read."""
+    """Return the files of a ZIP, ignoring its checksums; None if it can't be read."""
     found = {}
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as z:
@@ -68,7 +68,7 @@ def contents(raw: bytes) -> dict[str, bytes] | None:
 
 
 class Counting(io.BytesIO):
-    """A file that notes the most bytes that were read at once."""
+    """A file that records the largest number of bytes read at once."""
 
     largest = 0
 

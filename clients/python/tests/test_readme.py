@@ -26,7 +26,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "first.py").write_text(program, encoding="utf-8")
-            clone = folder / "clone" / "clients" / "python"  # pip writes into the folder that it installs
+            clone = folder / "clone" / "clients" / "python"  # pip writes to the folder that it installs from
             shutil.copytree(README.parent, clone, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
             (folder / "key").write_text(server.acme.key, encoding="ascii")
             run = subprocess.run(
@@ -40,7 +40,7 @@ class Readme(unittest.TestCase):
         self.assertTrue(run.stdout.rstrip().endswith("proved, as far as checked above"), run.stdout)
 
     def environment(self, server: harness.Server, folder: pathlib.Path) -> dict[str, str]:
-        """Return the settings of the agent. pip builds with the packages that are here, and asks no index."""
+        """Return the agent's settings. pip builds with the installed packages, without an index."""
         o = server.acme
         settings = {"URL": server.url, "TOKEN": o.token, "ORG": o.org, "AGENT": o.agent, "KEY_ID": o.key_id}
         pip = {

@@ -1,4 +1,4 @@
-"""Faults that nobody foresaw while events are taken, sent and settled: no caller waits for ever."""
+"""Unexpected faults while events are taken, sent and settled: no caller waits forever."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAST = Retry(attempts=2, base=0.001, most=0.002)
 
 
 class Killed(BaseException):
-    """A fault that is no Exception: it ends a thread."""
+    """A fault that is not an Exception, so it ends a thread."""
 
 
 PLACES: tuple[tuple[Any, str], ...] = (
@@ -42,7 +42,7 @@ FAULTS = (MemoryError(), ValueError("x"), Killed())
 
 
 def failing(owner: Any, name: str, fault: BaseException, times: int = 1) -> Any:
-    """Make a method fail at its first calls, before it does anything."""
+    """Make a method's first calls fail before they do anything."""
     real: Callable[..., Any] = getattr(owner, name)
     faults = [fault] * times
 
@@ -65,7 +65,7 @@ class Faults(unittest.TestCase):
         quiet = warnings.catch_warnings()
         quiet.__enter__()
         self.addCleanup(quiet.__exit__, None, None, None)
-        warnings.simplefilter("error")  # a warning in the background must not end anything either
+        warnings.simplefilter("error")  # nor may a warning in the background end anything
         hook, threading.excepthook = threading.excepthook, lambda args: None
         self.addCleanup(setattr, threading, "excepthook", hook)
 
@@ -76,7 +76,7 @@ class Faults(unittest.TestCase):
                     self.attempt(owner, name, fault)
 
     def attempt(self, owner: Any, name: str, fault: BaseException) -> None:
-        """Send, queue and flush with one fault on the way, and once more without any."""
+        """Send, queue and flush with one fault, and once more without any."""
         c = Client(**self.service.settings(), retry=FAST, timeout=5.0)
         told: list[object] = []
 
@@ -157,10 +157,10 @@ class Faults(unittest.TestCase):
 
 
 class Gathering(unittest.TestCase):
-    """Before a request the sender lets the callers of the last one put their next events, and waits for no time."""
+    """Before a request the sender lets the last one's callers add their next events, and waits for no time to pass."""
 
     def rest(self, told: int, waiting: int, put: int) -> tuple[int, int]:
-        """Gather with so many events that wait; each rest puts one more, put at most. Return rests and events."""
+        """Gather with that many waiting events; each rest adds one more, at most put. Return rests and events."""
         service = FakeService(accept)
         self.addCleanup(service.close)
         client = Client(**service.settings())

@@ -1,4 +1,4 @@
-"""Every vector of testdata/vectors, and the signing vectors: verdicts, values, and the words of `aps verify`."""
+"""Every vector of testdata/vectors and the signing vectors: verdicts, values and the reports of `aps verify`."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ class Signing(unittest.TestCase):
 
 
 class SameWords(unittest.TestCase):
-    """The reports are those of `aps verify`, word by word, and so are the outcomes."""
+    """The reports are those of `aps verify`, word for word, and so are the outcomes."""
 
     def test_bundles(self) -> None:
         with tempfile.TemporaryDirectory() as name:

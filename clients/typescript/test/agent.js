@@ -1,5 +1,5 @@
-// An agent for the kill drill: node agent.js FOLDER ACTS, with the client's settings in APS_*. It does acts in turn, four
-// at a time, each of which appends a line to FOLDER/done, and ends when all are done and told.
+// An agent for the kill drill: node agent.js FOLDER ACTS, with the client's settings in APS_*. It runs acts in turn, four
+// at a time, each of which appends a line to FOLDER/done, and exits when all are done and recorded.
 
 import { openSync, writeSync, fsyncSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Reports of this package beside those of `aps verify`, on every bundle of the corpus.
+// Compares this package's reports with those of `aps verify`, on every bundle of the corpus.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -35,7 +35,7 @@ test("outcomes, verdicts and words are those of aps verify", async () => {
   }
 });
 
-/** The reason behind a step is each program's own sentence. */
+/** Returns the name of the failed step, without the reason, which each program words in its own way. */
 function step(error) {
   return error.split(":")[0];
 }

@@ -1,4 +1,4 @@
-// Reads one JSON text a line; prints the hex SHA-256 of its canonical form, or `error`, a line each.
+// Reads one JSON text per line; prints the hex SHA-256 of its canonical form, or `error`, one per line.
 
 import { canonicalizeText } from "../src/canonical/write.js";
 import { sha256hex } from "../src/crypto/sha256.js";
@@ -13,7 +13,7 @@ function digest(line) {
   }
 }
 
-// Lines are bytes: a text that is not UTF-8 must be seen as it is.
+// Lines are bytes: a text that is not UTF-8 must arrive unchanged.
 let rest = Buffer.alloc(0);
 for await (const chunk of process.stdin) {
   const data = Buffer.concat([rest, chunk]);

@@ -1,4 +1,4 @@
-// Canonical JSON of values: what is refused, with its path, and what converters may do.
+// Canonical JSON of values: what is refused, at which path, and what converters may do.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -64,7 +64,7 @@ test("good values have one form", () => {
   assert.equal(canonicalize([twice, twice]), '[{"shared":1},{"shared":1}]');
 });
 
-/** The rules in the plainest words: [text] of a good value, or [undefined, path] of the first one that is refused. */
+/** The rules in their simplest form: [text] for a valid value, or [undefined, path] of the first refused one. */
 function naive(value, path = [], open = []) {
   const refused = [undefined, path.map((p) => "/" + String(p).replaceAll("~", "~0").replaceAll("/", "~1")).join("")];
   if (value === null || typeof value === "boolean") return [`${value}`];
@@ -87,7 +87,7 @@ function naive(value, path = [], open = []) {
   return [Array.isArray(value) ? `[${parts}]` : `{${parts}}`];
 }
 
-/** A random value, of which one in some is refused. */
+/** A random value, which is sometimes one that is refused. */
 function randomValue(depth, outer) {
   const pick = (list) => list[Math.floor(Math.random() * list.length)];
   const names = ["b", "a", "", "é", "\u{1F600}", "\ufb33", "10", "9", "~/", '"', "__proto__", "constructor"];

@@ -1,5 +1,5 @@
-// An agent whose disk is full: node disk.js FOLDER, under a bound of the size of files. It tries acts with a payload of 2 KiB and
-// says how many ran and why the others did not.
+// An agent whose disk is full: node disk.js FOLDER, under a limit on the size of files. It tries acts with a payload of
+// 2 KiB and prints how many ran and why the others did not.
 
 import { Client } from "../src/index.js";
 import { FileJournal } from "../src/node.js";

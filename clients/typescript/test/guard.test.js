@@ -1,4 +1,4 @@
-// Fail closed: whatever goes wrong before the act, the act is not done. Attacks and faults come from a scripted fetch.
+// Fail closed: whatever fails before the act, the act does not run. Attacks and faults come from a scripted fetch.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -23,7 +23,7 @@ const own = {
 const json = (status, body, headers) => new Response(JSON.stringify(body), { status, headers });
 const created = (e) => ({ event_id: e.event_id, sequence_num: 1, event_hash: "00", chain_valid: true, status: "created" });
 
-/** Returns a fetch that stores what it is sent and answers by `answer(event, init)`. */
+/** Returns a fetch that stores what it is sent and answers with `answer(event, init)`. */
 function service(answer, sent = []) {
   return async (url, init) => {
     const lines = String(init.body).split("\n").filter(Boolean).map((line) => JSON.parse(line));
@@ -150,7 +150,7 @@ test("an act that was cut off is not repeated after a restart", async () => {
     const before = await open();
     const act = { tool: "acme.mail.send", payload: {}, key: "once" };
     const cut = new Promise((resolve) => void before.client.run(act, () => new Promise(resolve.bind(undefined, undefined))));
-    await cut; // the act has begun and never ends, as if the process was killed here
+    await cut; // the act has begun and never ends, as if the process were killed here
     await before.journal.close();
     const later = await open();
     assert.deepEqual(await later.client.guards.resume(), ["once"]);

@@ -1,4 +1,4 @@
-// A guarded fetch, between the real server of the log and a real server of the tool.
+// A guarded fetch with the log's real server and a real server for the tool.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -85,7 +85,7 @@ test("a request that waits for a person carries the grant", async () => {
 
 test("without an answer of the log, no request is made", async () => {
   const nobody = { url: "http://127.0.0.1:1", retry: { attempts: 1 } };
-  const silent = createServer(() => {}); // takes requests and never answers
+  const silent = createServer(() => {}); // accepts requests and never answers
   await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));
   const hanging = { url: `http://127.0.0.1:${silent.address().port}`, timeoutMs: 50, retry: { attempts: 1 } };
   for (const more of [nobody, hanging]) {

@@ -50,7 +50,7 @@ function freePort() {
 export class Server {
   #process;
 
-  /** Makes and starts a server with the organizations acme and boole, which have the policy. */
+  /** Creates and starts a server with the organizations acme and boole, which have the policy. */
   static async start({ activate = true } = {}) {
     const server = new Server();
     server.folder = mkdtempSync(join(tmpdir(), "agentledger-ts-"));
@@ -87,7 +87,7 @@ export class Server {
 
   /** Starts the program and resolves when it answers. */
   async serve() {
-    const callouts = ["--callout-allow", "127.0.0.0/8"]; // receivers of webhooks are in the tests
+    const callouts = ["--callout-allow", "127.0.0.0/8"]; // the tests contain webhook receivers
     const listen = ["--listen", `127.0.0.1:${this.port}`, "--id-listen", `127.0.0.1:${this.idPort}`, "--metrics-listen", ""];
     const log = openSync(join(this.folder, "log"), "a");
     const settings = ["serve", "--public-url", this.url, "--data", join(this.folder, "data"), ...listen, ...callouts];
@@ -103,7 +103,7 @@ export class Server {
     throw new Error(readFileSync(join(this.folder, "log"), "utf8").slice(-2000));
   }
 
-  /** The number of the program's process. */
+  /** The process id of the program. */
   get pid() {
     return this.#process.pid;
   }
@@ -131,14 +131,14 @@ export class Server {
   }
 }
 
-/** An owner with a session of the console. */
+/** An owner with a console session. */
 class Person {
   constructor(url, cookie) {
     this.url = url;
     this.cookie = cookie;
   }
 
-  /** Makes a call of the console. */
+  /** Makes a console call. */
   async call(method, path, body) {
     const headers = { Cookie: this.cookie };
     if (body !== undefined) headers["Content-Type"] = "application/json";

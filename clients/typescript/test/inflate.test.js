@@ -1,4 +1,4 @@
-// DEFLATE beside Node's own.
+// DEFLATE compared with Node's own.
 
 import assert from "node:assert/strict";
 import { createHash, randomInt } from "node:crypto";
@@ -44,7 +44,7 @@ test("another size, bytes behind the stream and a cut stream are refused", async
   for (const size of [0, 999, 1001, 2 ** 31]) await assert.rejects(inflated(packed, size), unreadable);
   await assert.rejects(inflated(Buffer.concat([packed, Buffer.alloc(1)]), 1000), unreadable);
   for (let n = 0; n < packed.length; n++) await assert.rejects(inflated(packed.subarray(0, n), 1000), unreadable);
-  await assert.rejects(inflated(deflateRawSync(Buffer.alloc(50_000_000)), 1000), unreadable); // it ends after 1,000 bytes
+  await assert.rejects(inflated(deflateRawSync(Buffer.alloc(50_000_000)), 1000), unreadable); // it stops after 1,000 bytes
 });
 
 test("random bytes end in bytes or in a refusal", async () => {

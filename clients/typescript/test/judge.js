@@ -1,5 +1,5 @@
-// What this package says of each vector of testdata/vectors, in the form of the file's `expect`. It runs wherever the
-// package runs: in browsers and workers too.
+// This package's verdict on each vector of testdata/vectors, in the form of the file's `expect`. It runs wherever the
+// package runs, browsers and workers included.
 
 import { hex, unbase64, unhex, utf8, fromUTF8 } from "../src/bytes.js";
 import { canonicalizeText } from "../src/canonical/write.js";

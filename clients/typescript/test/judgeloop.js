@@ -1,5 +1,5 @@
-// Judges documents for the comparison of verifiers: a line of standard input is a JSON object of kind, path, key and keys.
-// It prints the status of each, and the report.
+// Verifies documents for the comparison of verifiers: each line of standard input is a JSON object with kind, path, key and
+// keys. It prints the status and the report of each.
 
 import { readFileSync, statSync } from "node:fs";
 import { createInterface } from "node:readline";

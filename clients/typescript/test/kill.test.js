@@ -1,5 +1,5 @@
-// An agent that is killed at random: no act is done twice, each has its intent and one result, and an act that was cut
-// off is recorded as unknown.
+// An agent that is killed at random: no act runs twice, each has its intent and one result, and an interrupted act is
+// recorded as unknown.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -27,7 +27,7 @@ function start(folder, { client }) {
 
 const linesOf = (folder) => (existsSync(join(folder, "done")) ? readFileSync(join(folder, "done"), "utf8").split("\n").filter(Boolean) : []);
 
-/** Resolves when the agent has done some more acts, at a random moment of the next one, or has ended. */
+/** Resolves when the agent has run some more acts, at a random moment of the next one, or when it has exited. */
 async function waitForActs(folder, ended) {
   const target = linesOf(folder).length + 5 + Math.floor(Math.random() * 10);
   let over = false;

@@ -1,4 +1,4 @@
-// Evidence packs as Blobs: packs of the real server, of which one has more than 50 MB.
+// Evidence packs as Blobs: packs of the real server, one of them larger than 50 MB.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => server?.close());
 
-/** Sends events with payloads of as many characters, and waits until the newest checkpoint has them. */
+/** Sends events with payloads of that many characters, and waits until the newest checkpoint includes them. */
 async function fill(organization, events, characters) {
   const client = clientOf(organization);
   const text = "Größe ".repeat(characters / 6);
@@ -48,7 +48,7 @@ async function exportPack(organization) {
   return path;
 }
 
-/** A Blob that counts: `largest` is the most bytes that were read at once. */
+/** A Blob that records the largest number of bytes read at once in `largest`. */
 class CountingBlob extends Blob {
   largest = 0;
 
@@ -76,7 +76,7 @@ test("a pack of more than 50 MB is proved by slices", async () => {
 test("the memory does not follow the pack's size", () => {
   const child = fileURLToPath(new URL("packchild.js", import.meta.url));
   const check = (own) => {
-    const heap = ["--max-old-space-size=64", "--max-semi-space-size=2"]; // MiB; garbage waits for no more
+    const heap = ["--max-old-space-size=64", "--max-semi-space-size=2"]; // MiB, so that garbage is collected early
     return JSON.parse(execFileSync(process.execPath, ["--no-warnings", ...heap, child, packs[own.slug], own.logKey]));
   };
   const [large, small] = [check(server.acme), check(server.boole)];
@@ -181,7 +181,7 @@ test("an unpacked pack is proved, and a folder that can't be read is no verdict"
   for (const wrong of [[1], [["a"]], [[1, whole]]]) await assert.rejects(verify.pack(wrong, {}), TypeError);
 });
 
-/** Reads the lines of a text as those of a file of a pack. */
+/** Reads the lines of a text like those of a file in a pack. */
 async function linesOf(text, most) {
   const bytes = new TextEncoder().encode(text);
   const archive = new Archive(new Map([["a", { size: bytes.length, slices: () => slices(sourceOf(bytes), 0, bytes.length) }]]));
@@ -191,7 +191,7 @@ async function linesOf(text, most) {
 }
 
 test("lines are read as split reads them, and refused beyond their bounds", async () => {
-  const long = "ü".repeat((2 << 20) - 1) + "a"; // with its end 4 MiB
+  const long = "ü".repeat((2 << 20) - 1) + "a"; // 4 MiB with the newline
   for (const lines of [[], ["a"], ["a", "bc", "ü"], [long, "a", long], Array(70_000).fill("Größe von 32 bytes und mehr")]) {
     assert.deepEqual(await linesOf(lines.map((l) => l + "\n").join("")), lines);
   }

@@ -1,4 +1,4 @@
-// Checks a pack of the file system as a Blob, and prints the outcome with the memory that the process took at most.
+// Checks a pack file as a Blob, and prints the outcome and the peak memory of the process.
 
 import { openAsBlob } from "node:fs";
 import { verify } from "../src/index.js";

@@ -1,4 +1,4 @@
-// The README's own text: an empty folder, its three commands and its program, with the packed package.
+// The README's own text: its three commands and its program, in an empty folder with the packed package.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -16,8 +16,8 @@ function block(language) {
 }
 
 /**
- * The program is TypeScript too: the compiler accepts it with the installed package, under all strict rules, and finds a
- * wrong member. npm run types checks the declarations of the package themselves.
+ * The program is also TypeScript: the compiler accepts it with the installed package, under all strict rules, and
+ * reports a wrong member. npm run types checks the declarations of the package themselves.
  */
 function checkTypes(folder, source) {
   const modules = fileURLToPath(new URL("../node_modules/", import.meta.url));

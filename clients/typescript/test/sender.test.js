@@ -1,4 +1,4 @@
-// The sender: what goes into a request, what may be out together, and the order of a trace under faults.
+// The sender: what a request contains, what may be in flight together, and the order within a trace under faults.
 
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
@@ -27,7 +27,7 @@ function answer(url, events, lineOf = (e) => ({ status_code: 201, ...created(e) 
   return new Response(events.map((e) => JSON.stringify(lineOf(e))).join("\n"));
 }
 
-/** A fetch whose requests wait until they are answered: `requests` are {url, events, answer}. */
+/** A fetch whose requests wait for `answer` to be called: `requests` are {url, events, answer}. */
 function heldService() {
   const requests = [];
   const watchers = [];
@@ -39,7 +39,7 @@ function heldService() {
     });
   const arrived = async (n) => {
     while (requests.length < n) await new Promise((resolve) => watchers.push(resolve));
-    await new Promise((resolve) => setTimeout(resolve, 20)); // one more than wanted would come now
+    await new Promise((resolve) => setTimeout(resolve, 20)); // one too many would arrive by now
     assert.equal(requests.length, n);
     return requests[n - 1];
   };
@@ -63,7 +63,7 @@ test("events of one turn are one request, and events that come back at once are 
   }
 });
 
-/** Makes a client that signs by WebCrypto. */
+/** Makes a client that signs with WebCrypto. */
 function withoutNative(make) {
   const { getBuiltinModule } = process;
   process.getBuiltinModule = undefined;
@@ -119,8 +119,8 @@ test("an event waits while its trace has one out, and others pass it", async () 
   await client.close();
 });
 
-/** Numbers from 0 below n, by a linear congruential generator, so that a failure can be run again. */
-function randomOf(seed) {
+/** Numbers from 0 to below n, from a linear congruential generator, so that a failure can be reproduced. */
+function seededRandom(seed) {
   let state = seed * 2654435761 + 12345;
   return (n) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -128,7 +128,7 @@ function randomOf(seed) {
   };
 }
 
-/** A service that answers late, loses answers and refuses, and that notes what it stores. */
+/** A service that answers late, loses answers and refuses, and records what it stores. */
 function faultyService(random) {
   const stored = [];
   const out = [];
@@ -154,7 +154,7 @@ function faultyService(random) {
 
 test("under any faults each event is stored once, and each trace in its order", async () => {
   for (let seed = 1; seed <= 60; seed++) {
-    const random = randomOf(seed);
+    const random = seededRandom(seed);
     const { fetch, stored } = faultyService(random);
     const client = new Client({ ...own, fetch, retry: { attempts: 1000, sleep: () => new Promise((resolve) => setImmediate(resolve)) } });
     const all = [];
@@ -174,7 +174,7 @@ test("under any faults each event is stored once, and each trace in its order", 
   }
 });
 
-/** What Waiting promises, in the plainest words: one list in the order of push, which is searched from its front. */
+/** What Waiting promises, in its simplest form: one list in the order of push, which is searched from its front. */
 class NaiveWaiting {
   items = [];
   out = new Set();
@@ -201,7 +201,7 @@ class NaiveWaiting {
 
 test("what waits is taken as a plain list gives it", () => {
   for (let seed = 1; seed <= 200; seed++) {
-    const random = randomOf(seed);
+    const random = seededRandom(seed);
     const [waiting, naive] = [new Waiting(), new NaiveWaiting()];
     const out = [];
     const bounded = seed % 2 === 0; // then which traces a full request takes is Waiting's own choice
@@ -234,7 +234,7 @@ test("what waits is taken as a plain list gives it", () => {
   }
 });
 
-/** Undoes a take of the plain list and takes what the other one took, which has to be the front of each of its traces. */
+/** Undoes a take of the simple list and takes what the other one took, which must be the front of each of its traces. */
 function takeOver(naive, want, got) {
   naive.giveBack(want, want);
   for (const item of got) {

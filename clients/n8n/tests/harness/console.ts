@@ -1,4 +1,4 @@
-/** What a new organization is: the answer of the operator's call. */
+/** A new organization: the answer to the operator's call. */
 export interface Member {
 	organization_id: string;
 	agent: { agent_id: string; key_id: string; private_key_b64: string };
@@ -37,7 +37,7 @@ export class Console {
 		return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
 	}
 
-	/** Makes and activates a policy of these rules. */
+	/** Creates and activates a policy with these rules. */
 	async activate(rules: object[]): Promise<void> {
 		await this.call('POST', '/policies', { policy_id: 'desk', name: 'Desk', rules });
 		await this.call('POST', '/policies/desk/activate', {});
@@ -58,7 +58,7 @@ export class Console {
 	}
 }
 
-/** The rules of the tests: refunds need a person, deletions are denied, all else is allowed. */
+/** The rules of the tests: refunds need a person, deletions are denied, everything else is allowed. */
 export const RULES = [
 	{
 		rule_id: 'refunds',

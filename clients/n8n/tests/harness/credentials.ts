@@ -4,7 +4,7 @@ import type { Console } from './console';
 import type { Server } from './server';
 
 /** The credential of an organization's first agent and ingest key. */
-export function credentialsOf(server: Server, { member }: Console): ICredentialDataDecryptedObject {
+export function agentCredentials(server: Server, { member }: Console): ICredentialDataDecryptedObject {
 	return {
 		url: `${server.url}/`,
 		organization: member.organization_id,

@@ -29,7 +29,7 @@ export const nodeTypes = {
 	getKnownTypes: () => ({}),
 } as unknown as INodeTypes;
 
-/** What a test says about one execution of a workflow with this node alone. */
+/** What a test sets for one execution of a workflow with this node alone. */
 export interface Setting {
 	credentials: ICredentialDataDecryptedObject;
 	parameters: INodeParameters;
@@ -51,7 +51,7 @@ export class Execution {
 	/** Until when n8n lets the execution wait. */
 	waitTill?: Date;
 	signatureRequired = false;
-	/** The items with which the execution went on after its wait. */
+	/** The items with which the execution resumed. */
 	resumed?: INodeExecutionData[];
 	readonly data: IRunExecutionData;
 
@@ -79,7 +79,7 @@ export class Execution {
 		} as unknown as IRunExecutionData;
 	}
 
-	/** Runs the node's execute. Returns its outputs, as texts of JSON survive n8n's database. */
+	/** Runs the node's execute. Returns its outputs through JSON, as n8n's database stores them. */
 	async run(): Promise<INodeExecutionData[][]> {
 		const outputs = await new Agentledger().execute!.call(this.executeContext());
 		if (this.waitTill !== undefined) {
@@ -88,7 +88,7 @@ export class Execution {
 		return outputs as INodeExecutionData[][];
 	}
 
-	/** Runs the node's webhook as n8n does: what it throws would resume the execution. */
+	/** Runs the node's webhook as n8n does: an exception would resume the execution. */
 	async callWebhook(text: string): Promise<{ status: number; body: unknown }> {
 		const answered: Array<{ status: number; body: unknown }> = [];
 		const reply = (status: number) => ({ json: (body: unknown) => void answered.push({ status, body }) });

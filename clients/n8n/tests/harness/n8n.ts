@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 
 import type { Execution } from './execution';
 
-/** Stands for n8n's route of resume URLs: it finds the execution that waits and runs the node's webhook. */
+/** Stands in for n8n's route for resume URLs: it finds the waiting execution and runs the node's webhook. */
 export class Resumer {
 	private readonly secret = randomBytes(16).toString('hex');
 	private readonly waiting = new Map<string, Execution>();
-	/** The statuses that were answered to callers, in their order. */
+	/** The statuses returned to callers, in order. */
 	readonly statuses: number[] = [];
 	private watchers: Array<() => void> = [];
 
@@ -26,7 +26,7 @@ export class Resumer {
 		return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
 	}
 
-	/** As n8n's getSignedResumeUrl: a path with execution and node, and a signature of it. */
+	/** Like n8n's getSignedResumeUrl: a path with execution and node, and its signature. */
 	signedUrl(execution: string, node: string): string {
 		const path = `/webhook-waiting/${execution}/${node}`;
 		return `${this.url}${path}?signature=${this.sign(path)}`;
@@ -36,7 +36,7 @@ export class Resumer {
 		this.waiting.set(id, execution);
 	}
 
-	/** Resolves when n8n has answered one more call with this status. */
+	/** Resolves when one more call has been answered with this status. */
 	async answered(status: number): Promise<void> {
 		while (!this.statuses.includes(status)) {
 			await new Promise<void>((done) => this.watchers.push(done));

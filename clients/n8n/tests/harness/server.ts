@@ -8,7 +8,7 @@ import { Console, type Member } from './console';
 const SECRET = 'a secret of the operator in a test';
 const REPOSITORY = resolve(__dirname, '../../../../..');
 
-/** A real `agentledger serve` on a folder of its own. Callbacks may go to loopback. */
+/** A real `agentledger serve` with a folder of its own. Callbacks may go to loopback. */
 export class Server {
 	private constructor(
 		private readonly process: ChildProcess,
@@ -29,7 +29,7 @@ export class Server {
 		return new Server(process, folder, url!, identity!);
 	}
 
-	/** Makes an organization and signs its owner in. */
+	/** Creates an organization and signs its owner in. */
 	async provision(slug: string): Promise<Console> {
 		const made = await this.platform('POST', '', {
 			name: slug,
@@ -41,7 +41,7 @@ export class Server {
 		return await Console.signIn(this.url, slug, made as unknown as Member);
 	}
 
-	/** Calls an operator's route about organizations. */
+	/** Calls an operator route for organizations. */
 	async platform(method: string, path: string, body: object): Promise<Record<string, unknown>> {
 		const answer = await fetch(`${this.identity}/v1/id/platform/organizations${path}`, {
 			method,

@@ -42,7 +42,7 @@ export class TemplateRun {
 		this.workflow = new Workflow({ ...template, id: 'wf', active: false, nodeTypes: noTypes as unknown as INodeTypes });
 	}
 
-	/** Runs from the first node to the end. `waiting` is called each time that the template waits for a call. */
+	/** Runs from the first node to the end. `waiting` is called each time the template waits for a call. */
 	async run(waiting: (resumeUrl: string) => Promise<void>): Promise<void> {
 		this.server = createServer((request, response) => {
 			request.resume().on('end', () => void response.end('{}'));

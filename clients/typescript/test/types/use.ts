@@ -1,4 +1,4 @@
-// Compiled and not run: the public types accept right uses and refuse wrong ones.
+// Compiled but not run: the public types accept correct uses and refuse wrong ones.
 
 import { ApprovalDenied, Client, Denied, OMIT, canonicalize, verify } from "@agentledger/client";
 import { FileJournal, FileQueue, clientFromEnvironment } from "@agentledger/client/node";
