@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// Class is the kind of failure of a call without an answer. It is for the operator. It
-// MUST NOT be shown to the tenant that named the address, because it tells a private name
-// from a name that does not exist.
+// Class is the kind of failure of a call without a response. It is for the operator. It
+// must not be shown to the tenant that configured the address, because it would distinguish private names
+// from names that do not exist.
 type Class string
 
 // The classes.
 const (
-	ClassAddress    Class = "address"    // the service does not call such an address (ErrRefused)
+	ClassAddress    Class = "address"    // the address is not allowed (ErrRefused)
 	ClassDNS        Class = "dns"        // the name has no address
-	ClassRefused    Class = "refused"    // no server listens there
-	ClassTimeout    Class = "timeout"    // no answer in time
+	ClassRefused    Class = "refused"    // no server listens at the address
+	ClassTimeout    Class = "timeout"    // no response in time
 	ClassTLS        Class = "tls"        // handshake or certificate
-	ClassTooLarge   Class = "too_large"  // the answer is too large (ErrTooLarge)
+	ClassTooLarge   Class = "too_large"  // the response is too large (ErrTooLarge)
 	ClassConnection Class = "connection" // anything else: no route, reset, not HTTP, not TLS
 )
 

@@ -1,15 +1,15 @@
-// Package egress is the one way by which the service calls out, for example to witnesses
-// and to receivers of webhooks.
+// Package egress makes all outgoing calls of the service to addresses that tenants or operators configure, such as
+// witnesses and webhook receivers. It hides the checks of addresses from callers, which only see a response or an error.
 //
 // Invariants:
 //
-//   - The address of each connection is checked after the name was resolved and before a
-//     byte is sent, so a name that changes its address (DNS rebinding) gains nothing. Only
-//     public addresses and the networks that the operator allowed are reached.
-//   - The scheme is https. http is used for the allowed networks only.
-//   - No redirect is followed, no proxy is used, no cookie is kept.
-//   - A call ends in time, and at most MaxAnswer bytes of an answer's body are read.
-//   - Errors name no URL, because a URL may hold a secret.
+//   - The address of each connection is checked after the name is resolved and before a
+//     byte is sent, so DNS rebinding has no effect. Only
+//     public addresses and the networks that the operator allows are reached.
+//   - The scheme is https. http is allowed only for the operator's networks.
+//   - Redirects are not followed, proxies are not used, and cookies are not stored.
+//   - A call ends in time, and at most MaxAnswer bytes of a response's body are read.
+//   - Errors contain no URL, because a URL may contain a secret.
 package egress
 
 import (
@@ -27,29 +27,29 @@ import (
 	"time"
 )
 
-// Errors of a call, beside those of the network.
+// Errors of a call, in addition to network errors.
 var (
-	// ErrRefused says that the service does not call such an address. Another try fails
-	// too, until the address or the settings change.
-	ErrRefused = errors.New("the address is not one to be called")
-	// ErrTooLarge says that the answer is larger than MaxAnswer. Status and header are returned.
-	ErrTooLarge = errors.New("the answer is too large")
+	// ErrRefused means that the address is not allowed. Retrying does not help until
+	// the address or the settings change.
+	ErrRefused = errors.New("the address is not allowed")
+	// ErrTooLarge means that the response is larger than MaxAnswer. Status and header are returned.
+	ErrTooLarge = errors.New("the response is too large")
 )
 
-// maxHeader bounds the header of an answer, in bytes.
+// maxHeader bounds the header of a response, in bytes.
 const maxHeader = 16 << 10
 
 // Options configure New.
 type Options struct {
-	Allow     []netip.Prefix // private networks that may be called, by http too
-	Timeout   time.Duration  // of a whole call; default 10 s
-	MaxAnswer int64          // bytes of an answer's body; default 64 KiB
+	Allow     []netip.Prefix // private networks that may be called, also with http
+	Timeout   time.Duration  // of a whole call; if zero, 10 s
+	MaxAnswer int64          // maximum size of a response's body, in bytes; if zero, 64 KiB
 
-	Resolver *net.Resolver  // default: the system's
-	Roots    *x509.CertPool // authorities of server certificates; default: the system's
+	Resolver *net.Resolver  // if nil, the system's
+	Roots    *x509.CertPool // trusted authorities; if nil, the system's
 }
 
-// Client makes calls. Its methods may be called concurrently.
+// Client makes calls. All methods may be called concurrently.
 type Client struct {
 	guard     guard
 	timeout   time.Duration
@@ -73,14 +73,14 @@ func New(o Options) *Client {
 	}
 }
 
-// newHTTPClient returns a client that connects to the addresses for which may is true.
+// newHTTPClient returns a client that connects only to addresses for which may returns true.
 func newHTTPClient(o Options, may func(netip.Addr) bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: o.Resolver, ControlContext: checkConnection(may)}
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:     dialer.DialContext,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
-			// A short body could unpack to a long one, and short answers gain nothing.
+			// A short body could decompress to a long one, and responses are short.
 			DisableCompression:     true,
 			ForceAttemptHTTP2:      true,
 			TLSHandshakeTimeout:    5 * time.Second,
@@ -93,16 +93,16 @@ func newHTTPClient(o Options, may func(netip.Addr) bool) *http.Client {
 	}
 }
 
-// Answer is the answer to a call.
+// Answer is the response to a call.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// CheckURL returns ErrRefused unless the address is an absolute https URL (http for an
-// address in the allowed networks) with a host, without user and fragment. The addresses
-// of a name are checked when it is called.
+// CheckURL returns ErrRefused unless the address is an absolute https URL (or http in the
+// allowed networks) with a host and without user and fragment. The addresses
+// of a name are checked only by a call.
 func (c *Client) CheckURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *Client) checkParsedURL(u *url.URL) error {
 	return nil
 }
 
-// Post sends body and returns the answer, of any status.
+// Post sends body and returns the response, whatever its status is.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte) (Answer, error) {
 	return c.sendRequest(ctx, http.MethodPost, address, header, body)
 }
@@ -176,7 +176,7 @@ func (c *Client) readAnswer(answer *http.Response) (Answer, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, c.maxAnswer+1))
 	if err != nil {
-		return Answer{}, fmt.Errorf("call out: read answer: %w", err)
+		return Answer{}, fmt.Errorf("call out: read response: %w", err)
 	}
 	if int64(len(body)) > c.maxAnswer {
 		return Answer{Status: answer.StatusCode, Header: answer.Header}, fmt.Errorf("call out: %w", ErrTooLarge)
@@ -184,7 +184,7 @@ func (c *Client) readAnswer(answer *http.Response) (Answer, error) {
 	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }
 
-// withoutURL removes the layer of an error that quotes the URL.
+// withoutURL removes the layer of an error that contains the URL.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

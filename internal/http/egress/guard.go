@@ -21,7 +21,7 @@ func newAddressGuard(allow []netip.Prefix) guard {
 	return g
 }
 
-// allowsAddress reports whether the operator allowed the network of an address.
+// allowsAddress reports whether the operator allows the network of an address.
 func (g guard) allowsAddress(a netip.Addr) bool {
 	a, ok := deliveryAddress(a)
 	return ok && slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(a) })
@@ -36,12 +36,12 @@ func (g guard) isReachable(a netip.Addr) bool {
 	return ok && isPublicAddress(a)
 }
 
-// nat64 is the well-known prefix of RFC 6052: the last four bytes are the IPv4
-// address that is reached.
+// nat64 is the well-known prefix of RFC 6052. The last four bytes are the IPv4
+// destination address.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// deliveryAddress returns the address to which packets for a are delivered, which is the IPv4
-// address in an IPv6 address that embeds one. It is false for an address with a zone and
+// deliveryAddress returns the address to which packets for a are delivered: the IPv4
+// address that an IPv6 address embeds, or a itself. It returns false for an address with a zone and
 // for the zero address.
 func deliveryAddress(a netip.Addr) (netip.Addr, bool) {
 	if !a.IsValid() || a.Zone() != "" {
@@ -54,14 +54,14 @@ func deliveryAddress(a netip.Addr) (netip.Addr, bool) {
 	return a.Unmap(), true
 }
 
-// Networks outside of the public Internet, by the IANA registries of special-purpose
+// Networks outside the public Internet, from the IANA registries of special-purpose
 // addresses (RFC 6890 and later). Public IPv6 addresses are in 2000::/3.
 var (
 	globalUnicast6 = netip.MustParsePrefix("2000::/3")
 	special        = parsePrefixes(
 		"0.0.0.0/8",       // this network
 		"10.0.0.0/8",      // private
-		"100.64.0.0/10",   // behind carriers' NAT
+		"100.64.0.0/10",   // carrier-grade NAT
 		"127.0.0.0/8",     // loopback
 		"169.254.0.0/16",  // link-local, metadata services of clouds
 		"172.16.0.0/12",   // private
@@ -76,7 +76,7 @@ var (
 		"240.0.0.0/4",     // reserved, broadcast
 		"2001::/23",       // protocol assignments, Teredo
 		"2001:db8::/32",   // documentation
-		"2002::/16",       // 6to4: an IPv4 address inside
+		"2002::/16",       // 6to4, embeds an IPv4 address
 		"3fff::/20",       // documentation
 	)
 )
@@ -96,7 +96,7 @@ func isPublicAddress(a netip.Addr) bool {
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// checkConnection checks the address of a connection before it is made.
+// checkConnection returns a function that checks the address of a connection before connecting.
 func checkConnection(may func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)

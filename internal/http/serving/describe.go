@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// unixPrefix is before the path of a socket.
+// unixPrefix precedes the path of a Unix socket.
 const unixPrefix = "unix:"
 
-// listenPlain listens on an address. A socket that an ended process left behind is replaced.
+// listenPlain listens on an address. It replaces a stale socket of a process that has exited.
 func listenPlain(address string) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, unixPrefix)
 	if !isUnix {
@@ -28,7 +28,7 @@ func listenPlain(address string) (net.Listener, error) {
 		}
 	}
 	if path == "" { // the system would choose a name
-		return nil, errors.New("unix: names no path")
+		return nil, errors.New("unix: has no path")
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -37,7 +37,7 @@ func listenPlain(address string) (net.Listener, error) {
 	return l, os.Chmod(path, 0o660)
 }
 
-// Describe tells people where the listeners really are, also those with port 0, and from where they are reached.
+// Describe returns a description of the listeners for operators: their actual addresses and from where they are reachable.
 func (s *Set) Describe() string {
 	var all, plain, secure []string
 	for _, o := range s.open {
@@ -65,8 +65,8 @@ func (s *Set) Describe() string {
 	return "listening on " + strings.Join(all, ", ") + ": other machines can reach " + strings.Join(who, "; ")
 }
 
-// beyondLoopback reports whether other machines may reach an address: it is none of the loopback network and no socket
-// of this machine.
+// beyondLoopback reports whether other machines may reach an address: it is neither a loopback address nor a Unix
+// socket.
 func beyondLoopback(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.TCPAddr:

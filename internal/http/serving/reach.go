@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Reach returns the base of URLs by which a program of this machine calls a listener, and the transport for them. The
-// address is one that Set.URL returns: a URL, or unix:PATH for a socket.
+// Reach returns the base URL and the transport with which a program on this machine calls a listener. The
+// address is a result of Set.URL: a URL, or unix:PATH for a socket.
 func Reach(address string) (base string, transport http.RoundTripper) {
 	path, isUnix := strings.CutPrefix(address, unixPrefix)
 	if !isUnix {
@@ -19,6 +19,6 @@ func Reach(address string) (base string, transport http.RoundTripper) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", path)
 		},
-		DisableKeepAlives: true, // no connection outlives its call, so nothing has to be closed
+		DisableKeepAlives: true, // no connection outlives its call, so nothing must be closed
 	}
 }

@@ -32,28 +32,28 @@ import (
 // MaxHeader bounds the headers of a request, in bytes. Package http adds 4 KiB to it.
 const MaxHeader = 16 << 10
 
-// Times bound the parts of a request on each connection; 0 is no bound.
+// Times bounds the parts of a request on each connection. Zero means no bound.
 type Times struct {
 	Header time.Duration // until the headers have arrived
 	Body   time.Duration // until the body has arrived
-	Answer time.Duration // until the answer is sent
+	Answer time.Duration // until the response is sent
 	Idle   time.Duration // between two requests
 }
 
-// Surface is a listener that is to be opened. Without an address there is none.
+// Surface configures a listener. If Address is "", it is not opened.
 type Surface struct {
-	Name        string // by which people know it
-	Address     string // HOST:PORT, or unix:PATH for a socket of mode 0660
+	Name        string // for operators
+	Address     string // HOST:PORT, or unix:PATH for a socket with mode 0660
 	Handler     http.Handler
-	Connections int               // at a time
-	Certificate CertificateSource // nil is plain HTTP
-	Protocols   []string          // of ALPN, besides HTTP/1.1
-	TLS         *tls.Config       // in place of Certificate, for a listener with its own rules
-	Header      int               // bytes of the headers of a request; 0: MaxHeader
+	Connections int               // maximum number of connections; if zero, no bound
+	Certificate CertificateSource // if nil, plain HTTP
+	Protocols   []string          // ALPN protocols in addition to HTTP/1.1
+	TLS         *tls.Config       // replaces Certificate, for a listener that authenticates clients
+	Header      int               // maximum size of a request's headers, in bytes; if zero, MaxHeader
 }
 
-// strangers is how many of the connections of a listener with its own rules may be those that have not proved by a
-// handshake that they may be there.
+// strangers returns how many of the connections of a listener that authenticates clients may have no completed
+// handshake.
 func (s Surface) strangers() int {
 	switch {
 	case s.TLS == nil:
@@ -66,12 +66,12 @@ func (s Surface) strangers() int {
 
 const maxStrangers = 256
 
-// nextRequestTime is how long a drain waits for the next request of a connection that has just had an answer.
+// nextRequestTime is how long a drain waits for the next request of a connection after a response.
 const nextRequestTime = 250 * time.Millisecond
 
-// Set is the open listeners of a service.
+// Set contains the open listeners of a service.
 type Set struct {
-	Failed chan error // of listeners that ended by themselves
+	Failed chan error // receives the errors of listeners that ended unexpectedly
 
 	times      Times
 	logger     *slog.Logger
@@ -89,7 +89,7 @@ type opened struct {
 	http    *http.Server // nil before serve
 }
 
-// Open opens listeners, and serves them once all are open. Those that are open when one fails are left to Drain.
+// Open opens listeners, and serves them once all are open. If one fails, the caller must call Drain to close the others.
 func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 	s := &Set{Failed: make(chan error, len(surfaces)), times: times, logger: logger}
 	for _, surface := range surfaces {
@@ -149,14 +149,14 @@ func (s *Set) Each(f func(name string, l *listener.Listener)) {
 	}
 }
 
-// Drain ends the connections of all listeners, each when its request is answered. Connections that are open when ctx
-// ends are closed, which is an error.
+// Drain ends the connections of all listeners, each after the response to its request. If connections are still open when
+// ctx ends, it closes them and returns an error.
 func (s *Set) Drain(ctx context.Context) error {
 	s.draining.Store(true)
 	errs := make([]error, len(s.open))
 	var group sync.WaitGroup
 	for i, o := range s.open {
-		if o.http == nil { // another one failed to open
+		if o.http == nil { // Open failed
 			errs[i] = o.Close()
 			continue
 		}
@@ -172,7 +172,7 @@ func (s *Set) Drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// URL returns a URL by which this machine reaches the listener of a name, "" when there is none.
+// URL returns a URL with which programs on this machine reach the listener with a name, or "" if there is none.
 func (s *Set) URL(name string) string {
 	for _, o := range s.open {
 		if o.name == name {
