@@ -16,7 +16,7 @@ type loggedTransport struct {
 	logger *slog.Logger
 }
 
-// noCertificate is the message of each such line, so that a logger can leave repetitions out.
+// noCertificate is the message of each such line, so that a logger can omit repetitions.
 const noCertificate = "no certificate from the ACME server"
 
 const (
@@ -28,7 +28,7 @@ const (
 type problem struct {
 	Type       string    `json:"type"`
 	Detail     string    `json:"detail"`
-	Status     any       `json:"status"` // a number in a problem document, else a word such as "invalid"
+	Status     any       `json:"status"` // a number in a problem document, otherwise a word such as "invalid"
 	Error      *problem  `json:"error"`
 	Challenges []problem `json:"challenges"`
 }
@@ -59,11 +59,11 @@ func (t loggedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// findProblem returns the problem that a response reports, or nil. A nonce that has expired is none: the client repeats the
-// request with another.
+// findProblem returns the problem that a response reports, or nil. An expired nonce is not a problem: the client retries
+// with a new one.
 func findProblem(status int, document []byte) *problem {
 	var p problem
-	_ = json.Unmarshal(document, &p) // a document of another form reports nothing more than its status
+	_ = json.Unmarshal(document, &p) // from another document, only the status is known
 	switch {
 	case status >= http.StatusBadRequest:
 		if strings.HasSuffix(p.Type, ":badNonce") {
@@ -85,7 +85,7 @@ func findProblem(status int, document []byte) *problem {
 
 func cut(text string) string { return text[:min(len(text), maxDetail)] }
 
-// resumedBody is a body of which a part was read ahead.
+// resumedBody is a body whose beginning was read ahead.
 type resumedBody struct {
 	io.Reader
 	io.Closer
