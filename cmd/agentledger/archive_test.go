@@ -66,7 +66,7 @@ func archiveAll(t *testing.T, storage []string) {
 	wantSameBundles(t, m.bundles(p), bundles)
 	p.terminate()
 	if out, exit := command(t, "agentledger", append([]string{"fsck"}, at...)...); exit != 2 ||
-		!strings.Contains(out, "name it by --archive") {
+		!strings.Contains(out, "set --archive") {
 		t.Errorf("fsck without the archive: status %d, %s", exit, out)
 	}
 	if out, exit := command(t, "agentledger", append([]string{"fsck"}, archived...)...); exit != 0 ||
@@ -168,7 +168,7 @@ func backupArchived(t *testing.T, m *mover, archived []string) {
 	m.once(append([]string{"restore", to, "--check"}, archived...)...)
 	m.once(append([]string{"compact"}, archived...)...)
 	out, exit = command(t, "agentledger", "restore", to, "--check", "--data", archived[len(archived)-1])
-	if exit != 2 || !strings.Contains(out, "name it by --archive") {
+	if exit != 2 || !strings.Contains(out, "set --archive") {
 		t.Errorf("restore without the archive: status %d, %s", exit, out)
 	}
 }

@@ -74,7 +74,7 @@ func TestHalfChangedMasterKey(t *testing.T) {
 	if err := opened(t, c); err != nil {
 		t.Errorf("the new key alone, at the end: %v", err)
 	}
-	if err := opened(t, onlyOld); err == nil || !strings.Contains(err.Error(), "not the one of the ledgers") {
+	if err := opened(t, onlyOld); err == nil || !strings.Contains(err.Error(), "it does not belong to the ledgers") {
 		t.Errorf("the old key alone, at the end: got %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func TestCommandsThatOnlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, exit := command(t, "agentledger", "fsck", "--data", dir)
-	if exit != exitError || !strings.Contains(out, "bring the key back") {
+	if exit != exitError || !strings.Contains(out, "restore the key") {
 		t.Errorf("without the key: exit %d\n%s", exit, out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "master.key")); err == nil {

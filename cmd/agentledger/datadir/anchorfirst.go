@@ -2,9 +2,8 @@ package datadir
 
 import "github.com/agentledger/agentledger/internal/config"
 
-// AnchorFirst returns whether the anchor of an event is written before its answer. An
-// append that the embedded engine acknowledged is on the disk, and only a rollback by
-// people removes it. PostgreSQL can lose an append in a fail-over.
+// AnchorFirst reports whether the anchor of an event is written before the response. An append that the embedded engine
+// acknowledged is on disk, and only a manual rollback removes it. PostgreSQL can lose an append in a failover.
 func (s *Store) AnchorFirst(c config.Tuning) func() bool {
 	synchronous := func() bool { return true }
 	if replicated, ok := s.Engine.(interface{ Synchronous() bool }); ok {

@@ -23,14 +23,14 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// errNoArchive: texts of the store are in an archive that the settings do not name.
-var errNoArchive = errors.New("texts of this store are in an archive: name it by --archive")
+// errNoArchive is returned if texts of the store are in an archive that the settings do not name.
+var errNoArchive = errors.New("texts of this store are in an archive: set --archive")
 
-// archiveTime bounds the first question to the object store, so that one that hangs does not delay a start for long.
+// archiveTime bounds the first request to the object store, so that one that hangs does not delay a start for long.
 const archiveTime = 10 * time.Second
 
-// withArchive puts the archive of the settings around an engine, which it closes when it can't. Without one it returns
-// the engine, unless texts of the store are archived.
+// withArchive adds the archive of the settings to an engine. If it returns an error, it has closed the engine. If the
+// settings name no archive, it returns the engine, or an error if texts of the store are archived.
 func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tuning, logger *slog.Logger,
 	readOnly bool) (_ Engine, err error) {
 	defer func() {
@@ -62,7 +62,8 @@ func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tu
 	return archived, nil
 }
 
-// openArchive makes the archive's engine. An object store that is away is no reason to stop: appends do not need it.
+// openArchive opens the engine with the archive. It succeeds if the object store is unreachable, because appends do not
+// need it.
 func openArchive(ctx context.Context, engine Engine, o archive.Options) (archived Engine, err error) {
 	var made *archive.Engine
 	switch e := engine.(type) {
@@ -75,7 +76,7 @@ func openArchive(ctx context.Context, engine Engine, o archive.Options) (archive
 		made, err = archive.New(o)
 		archived = databaseWithArchive{made, e}
 	default:
-		err = errors.New("this engine can't have an archive")
+		err = errors.New("this engine does not support an archive")
 	}
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func openArchive(ctx context.Context, engine Engine, o archive.Options) (archive
 	return archived, err
 }
 
-// checkEnvelope reports how an envelope differs from the one that its record names.
+// checkEnvelope returns an error if an envelope is not the one that its record names.
 func checkEnvelope(record, envelope []byte) error {
 	r, err := event.ParseRecord(record)
 	if err != nil {
@@ -117,12 +118,13 @@ func (e embeddedWithArchive) Collector() prometheus.Collector {
 	return collectors(append(e.Metrics(), e.inner.Collector()))
 }
 
-// Compact implements backup.CompactionStore. No object has an envelope that was erased before, either.
+// Compact implements backup.CompactionStore. When it returns, no object contains an envelope that was erased before the
+// call.
 func (e embeddedWithArchive) Compact(ctx context.Context) error {
 	return errors.Join(e.RewriteAll(ctx), e.inner.Compact(ctx))
 }
 
-// WatchKinds is that of the embedded engine, which has all records.
+// WatchKinds calls the embedded engine, which has all records.
 func (e embeddedWithArchive) WatchKinds(kinds ...storage.Kind) func() uint64 {
 	return e.inner.WatchKinds(kinds...)
 }
@@ -130,7 +132,7 @@ func (e embeddedWithArchive) WatchKinds(kinds ...storage.Kind) func() uint64 {
 // Erasures implements backup.CompactionStore.
 func (e embeddedWithArchive) Erasures() uint64 { return e.inner.Erasures() }
 
-// Snapshot makes a snapshot, which has no objects.
+// Snapshot makes a snapshot, which contains no objects.
 func (e embeddedWithArchive) Snapshot(ctx context.Context, dir string) error {
 	return e.inner.Snapshot(ctx, dir)
 }
@@ -145,28 +147,28 @@ func (e databaseWithArchive) Collector() prometheus.Collector {
 	return collectors(append(e.Metrics(), e.inner.Collector()))
 }
 
-// Synchronous is that of the database.
+// Synchronous calls the database's method.
 func (e databaseWithArchive) Synchronous() bool { return e.inner.Synchronous() }
 
-// Schema is that of the database.
+// Schema calls the database's method.
 func (e databaseWithArchive) Schema() int64 { return e.inner.Schema() }
 
-// Transact is that of the database.
+// Transact calls the database's method.
 func (e databaseWithArchive) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 	return e.inner.Transact(ctx, work)
 }
 
-// Send is that of the database.
+// Send calls the database's method.
 func (e databaseWithArchive) Send(ctx context.Context, statements *pgx.Batch) error {
 	return e.inner.Send(ctx, statements)
 }
 
-// Survey is that of the database, because an archive moves no heads and no records.
+// Survey calls the database's method, because an archive moves neither heads nor records.
 func (e databaseWithArchive) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
 	return e.inner.Survey(ctx, q)
 }
 
-// collectors are several as one.
+// collectors combines several collectors.
 type collectors []prometheus.Collector
 
 // Describe implements prometheus.Collector.
@@ -189,14 +191,14 @@ type archiver interface {
 	ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error)
 }
 
-// RunArchive archives old events until ctx ends. It returns at once for a store without an archive.
+// RunArchive archives old events until ctx ends. It returns at once if the store has no archive.
 func (s *Store) RunArchive(ctx context.Context) {
 	if a, is := s.Engine.(archiver); is {
 		a.Run(ctx)
 	}
 }
 
-// ErasuresWaiting reports whether an archive may still hold an envelope of a tenant that was erased before the call.
+// ErasuresWaiting reports whether an archive may still contain an envelope of a tenant that was erased before the call.
 func (s *Store) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
 	if a, is := s.Engine.(archiver); is {
 		return a.ErasuresWaiting(ctx, t)

@@ -2,8 +2,8 @@
 //
 // Invariants:
 //
-//   - A store that is refused leaves all as it was: no key is made before the engine is open.
-//   - A master key is made only where no ledger is sealed under another one.
+//   - If a store is rejected, nothing changes: no key is generated before the engine is open.
+//   - A master key is generated only if no ledger is sealed under another one.
 //   - A store that OpenReadOnly or OpenCopy opens is not written to.
 //   - A store whose texts are archived is not opened without its archive.
 package datadir
@@ -37,12 +37,12 @@ type Engine interface {
 	Collector() prometheus.Collector
 }
 
-// IsRefusal reports whether a store does not take this program, as long as nothing is changed.
+// IsRefusal reports whether this program cannot use a store until something is changed.
 func IsRefusal(err error) bool {
 	return errors.Is(err, schema.ErrRefused) || errors.Is(err, pebblestore.ErrFormat)
 }
 
-// openEngine opens the engine that the settings name. broken is called when it can't go on.
+// openEngine opens the engine that the settings name. broken is called if the engine fails.
 func openEngine(ctx context.Context, c config.Store, t config.Tuning, keys keySet, logger *slog.Logger,
 	broken func(error)) (Engine, error) {
 	if c.Storage != "" {
@@ -58,7 +58,7 @@ func openEngine(ctx context.Context, c config.Store, t config.Tuning, keys keySe
 	return pebblestore.Open(o)
 }
 
-// openEngineReadOnly opens an engine whose store is there, to read it alone.
+// openEngineReadOnly opens the engine of an existing store for reading.
 func openEngineReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger) (Engine, error) {
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, ReadOnly: true,
@@ -79,7 +79,7 @@ func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebbl
 // Store is an opened store: the engine, the anchors and the keys that open sealed keys.
 type Store struct {
 	Engine  Engine
-	Anchors *anchor.Folder // nil for a copy without anchors
+	Anchors *anchor.Folder // or nil, for a copy
 	Keyring *seal.Keyring
 
 	ReadOnly bool // nothing is written to it
@@ -87,12 +87,12 @@ type Store struct {
 	Release func() // if set, CloseEngine calls it before it closes the engine
 }
 
-// watcher is an engine that one process writes alone.
+// watcher is an engine that only one process writes to.
 type watcher interface {
 	WatchKinds(kinds ...storage.Kind) func() uint64
 }
 
-// Watch returns pebblestore.Engine.WatchKinds of the embedded engine, nil for a store that other processes write too.
+// Watch returns pebblestore.Engine.WatchKinds of the embedded engine, or nil if other processes also write to the store.
 func (s *Store) Watch() func(kinds ...storage.Kind) (writes func() uint64) {
 	if w, ok := s.Engine.(watcher); ok {
 		return w.WatchKinds
@@ -100,8 +100,8 @@ func (s *Store) Watch() func(kinds ...storage.Kind) (writes func() uint64) {
 	return nil
 }
 
-// Open opens the data directory, or makes it, and the engine. It opens the engine
-// before it makes a key, so that a store that is refused leaves all as it was.
+// Open opens or creates the data directory, and opens the engine. It opens the engine before it generates a key, so that
+// nothing changes if the store is rejected.
 func Open(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
 	broken func(error)) (*Store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -137,8 +137,8 @@ func Open(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Log
 // AnchorOpener is anchor.Open or anchor.OpenReadOnly.
 type AnchorOpener func(dir string) (*anchor.Folder, error)
 
-// OpenReadOnly opens a store that is there for a command that only reads it: nothing in the store is written,
-// and no key is made. openAnchors opens the anchors for reading alone, or for writing too.
+// OpenReadOnly opens an existing store for a command that only reads it: it does not write to the store and generates no
+// key. openAnchors opens the anchors for reading, or also for writing.
 func OpenReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
 	openAnchors AnchorOpener) (*Store, error) {
 	keys, err := readMasterKeys(c)
@@ -163,8 +163,8 @@ func OpenReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *
 	return s, nil
 }
 
-// OpenCopy opens a copy of an embedded store, such as a snapshot, to read it alone. The anchors, nil for none, are
-// closed with the result; after an error they stay the caller's.
+// OpenCopy opens a copy of an embedded store, such as a snapshot, for reading. The anchors, which may be nil, are closed
+// with the result. After an error, the caller must close them.
 func OpenCopy(ctx context.Context, dir string, anchors *anchor.Folder, c config.Store, t config.Tuning,
 	logger *slog.Logger) (*Store, error) {
 	keys, err := readMasterKeys(c)
@@ -200,8 +200,8 @@ func (s *Store) checkAndOpenAnchors(ctx context.Context, c config.Store, openAnc
 	return err
 }
 
-// makeMasterKey makes the key of a store that has no ledger yet. Ledgers' keys are
-// sealed under another one, which is lost, unless that is given as an older key.
+// makeMasterKey generates the key of a store without ledgers. If there are ledgers, their keys are sealed under another
+// key, which is lost unless the settings name it as an older key.
 func (s *Store) makeMasterKey(ctx context.Context, c config.Store, replaces bool) (seal.Key, error) {
 	for _, err := range s.Engine.Tenants(ctx) {
 		if replaces {
@@ -211,7 +211,7 @@ func (s *Store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 			return seal.Key{}, fmt.Errorf("list ledgers: %w", err)
 		}
 		return seal.Key{}, fmt.Errorf("there are ledgers in the store and there was no master key at %s: "+
-			"bring the key back", c.MasterKeyPath())
+			"restore the key", c.MasterKeyPath())
 	}
 	key, _, err := seal.LoadOrCreateKey(c.MasterKeyPath())
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Store) CloseEngine() error {
 	return s.Engine.Close()
 }
 
-// TransferPlace is the store as organizations are moved to and from it.
+// TransferPlace returns the store for moving organizations.
 func (s *Store) TransferPlace(logger *slog.Logger) transfer.Place {
 	return transfer.Place{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors, Logger: logger}
 }

@@ -20,7 +20,7 @@ type keySet struct {
 	older  []seal.Key
 }
 
-// readMasterKeys reads the keys that private keys are sealed under. It makes none.
+// readMasterKeys reads the keys that private keys are sealed under. It generates none.
 func readMasterKeys(c config.Store) (keys keySet, err error) {
 	if text := secret.Getenv(config.MasterKeyVariable); text != "" {
 		keys.newest, err = seal.KeyFromSecret(text)
@@ -43,7 +43,7 @@ func readMasterKeys(c config.Store) (keys keySet, err error) {
 	return keys, nil
 }
 
-// fingerprints names all keys, also for a set without any.
+// fingerprints names all keys, including for an empty set.
 func (k keySet) fingerprints() ([]string, error) {
 	if !k.found && len(k.older) == 0 {
 		return []string{}, nil
@@ -71,15 +71,15 @@ func (k keySet) buildKeyring() (*seal.Keyring, error) {
 func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 	if !k.found {
 		if len(k.older) == 0 {
-			return nil, fmt.Errorf("there is no master key at %s: bring the key back", c.MasterKeyPath())
+			return nil, fmt.Errorf("there is no master key at %s: restore the key", c.MasterKeyPath())
 		}
 		k.newest, k.older = k.older[0], k.older[1:]
 	}
 	return k.buildKeyring()
 }
 
-// ReadKeyring returns a keyring of the master keys that the settings name, for a command that seals nothing. It makes no
-// key.
+// ReadKeyring returns a keyring of the master keys that the settings name, for a command that seals nothing. It generates
+// no key.
 func ReadKeyring(c config.Store) (*seal.Keyring, error) {
 	keys, err := readMasterKeys(c)
 	if err != nil {
@@ -88,8 +88,8 @@ func ReadKeyring(c config.Store) (*seal.Keyring, error) {
 	return keys.readingKeyring(c)
 }
 
-// RequireMasterKey refuses to go on where a new master key would be made, because
-// imported keys are sealed under the master key of the service that they come from.
+// RequireMasterKey returns an error if a new master key would be generated, because imported keys are sealed under the
+// master key of the service that they come from.
 func RequireMasterKey(s config.Store) error {
 	if secret.Getenv(config.MasterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
 		return nil
@@ -100,8 +100,9 @@ func RequireMasterKey(s config.Store) error {
 	return nil
 }
 
-// CheckMasterKey refuses a master key that opens no ledger's keys: new keys would be sealed under another one than the
-// present keys, and every ledger would look damaged. A ledger with another fault proves nothing about the master key.
+// CheckMasterKey returns an error if the master key opens no ledger's keys: new keys would be sealed under a different key
+// than the existing ones, and every ledger would look damaged. A ledger with another fault proves nothing about the master
+// key.
 func (s *Store) CheckMasterKey(ctx context.Context) error {
 	reader := log.NewReader(log.Options{Store: s.Engine, Keyring: s.Keyring})
 	var unknown error
@@ -112,7 +113,7 @@ func (s *Store) CheckMasterKey(ctx context.Context) error {
 		if _, err = reader.Open(ctx, t); !errors.Is(err, seal.ErrUnknownKey) {
 			return nil
 		}
-		unknown = fmt.Errorf("master key: not the one of the ledgers that are here: %w", err)
+		unknown = fmt.Errorf("master key: it does not belong to the ledgers of this store: %w", err)
 	}
 	return unknown
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// checkArchive reads from the object store of the archive. It writes nothing there: the start tries conditional writes.
+// checkArchive reads from the object store of the archive. It does not write: the start tries conditional writes.
 func checkArchive(ctx context.Context, c config.Serve) []Finding {
 	if c.Archive == "" {
 		return []Finding{good("none: all texts are in the store")}

@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// checkClock compares the machine's clock with the newest time that a service with these anchors trusted, and asks the
-// kernel whether a time service keeps the clock. It asks no server: one that is not configured proves nothing.
+// checkClock compares the machine's clock with the latest time that a service with these anchors trusted, and asks the
+// kernel whether a time service synchronizes the clock. It queries no time server.
 func checkClock(_ context.Context, c config.Serve) []Finding {
 	newest, err := clock.Mark{Path: filepath.Join(c.AnchorsDir(), "clock")}.Read()
 	if err != nil {
@@ -20,7 +20,7 @@ func checkClock(_ context.Context, c config.Serve) []Finding {
 	return judgeClock(time.Now(), newest, c.ClockMaxGap, synchronized, known)
 }
 
-// judgeClock judges the clock of now. newest is zero for none; longestGap of 0 is any.
+// judgeClock judges the time now. newest may be zero. If longestGap is 0, any gap is accepted.
 func judgeClock(now, newest time.Time, longestGap time.Duration, synchronized, known bool) []Finding {
 	const do = "correct the clock, or start once with --accept-clock when it is right"
 	switch {

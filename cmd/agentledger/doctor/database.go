@@ -16,10 +16,10 @@ import (
 
 const (
 	oldestPostgres   = 150000 // server_version_num
-	fewestConnection = 40     // 20 of a service, and as many for the one that takes its place
+	fewestConnection = 40     // 20 of a service, and as many for its replacement
 )
 
-// checkDatabase reads the settings of the server that decide whether it keeps acknowledged data.
+// checkDatabase reads the settings of the server that determine whether it preserves acknowledged data.
 func checkDatabase(ctx context.Context, c config.Serve) []Finding {
 	if c.Storage == "" {
 		return []Finding{good("none: the store is embedded")}
@@ -31,7 +31,7 @@ func checkDatabase(ctx context.Context, c config.Serve) []Finding {
 	return settings.judge(time.Now())
 }
 
-// databaseSettings are the settings of one server, as it shows them.
+// databaseSettings are the settings of one server.
 type databaseSettings struct {
 	version               int
 	standby               bool
@@ -49,7 +49,7 @@ const settingsSQL = `SELECT current_setting('server_version_num')::int4, pg_is_i
 	current_setting('data_checksums'), current_setting('wal_level'), current_setting('max_connections'),
 	current_setting('superuser_reserved_connections')`
 
-// readDatabase connects and reads. Errors don't repeat the address, which may hold a password.
+// readDatabase connects and reads the settings. Its errors do not contain the address, which may contain a password.
 func readDatabase(ctx context.Context, address string) (s databaseSettings, err error) {
 	config, err := pgx.ParseConfig(secret.TrimLineEnd(address))
 	if err != nil {
@@ -83,7 +83,7 @@ func (s databaseSettings) judge(now time.Time) (found []Finding) {
 		found = append(found, advise("run a time service on both machines", "its clock and the one here are %v apart",
 			ahead.Round(time.Millisecond)))
 	}
-	most, _ := strconv.Atoi(s.connections) // a server shows numbers
+	most, _ := strconv.Atoi(s.connections) // a server returns numbers
 	reserved, _ := strconv.Atoi(s.reserved)
 	if most-reserved < fewestConnection {
 		found = append(found, attend("set max_connections to 100",

@@ -20,8 +20,8 @@ const (
 	syncBytes   = 4096
 	longestSync = 3 * time.Second // of all syncs together
 
-	// A disk, also the fastest one, needs longer than this to make bytes durable. A sync that is faster went to a
-	// memory: of the machine, or of a controller whose battery the operator has to know about.
+	// Even the fastest disk needs longer than this to make bytes durable. A faster sync went to memory, of the machine or of
+	// a controller, whose battery the operator must know about.
 	implausible = 20 * time.Microsecond
 	slow        = 50 * time.Millisecond
 )
@@ -44,7 +44,7 @@ func checkDisks(ctx context.Context, c config.Serve) (found []Finding) {
 	return append(found, judgePlaces(c.Data, c.AnchorsDir())...)
 }
 
-// nearestFolder returns the folder, or the nearest one above it that is there: a first start makes the others.
+// nearestFolder returns the folder or its nearest existing parent. A first start creates the others.
 func nearestFolder(path string) string {
 	for {
 		if info, err := os.Stat(path); err == nil && info.IsDir() || filepath.Dir(path) == path {
@@ -54,7 +54,7 @@ func nearestFolder(path string) string {
 	}
 }
 
-// measureSyncs writes a file in the folder again and again, syncs each time, and removes the file.
+// measureSyncs writes a file in the folder repeatedly, syncs each time, and removes the file.
 func measureSyncs(ctx context.Context, dir string) (times []time.Duration, err error) {
 	f, err := durable.NewTemporary(filepath.Join(dir, "sync"), ".agentledger-doctor-*")
 	if err != nil {
@@ -85,7 +85,7 @@ func judgeSyncError(name, path string, err error, readOnly bool) Finding {
 	return attend("docs/operations.md: A volume that takes no writes", "%s: %v", name, err)
 }
 
-// judgeSyncs says whether a sync really syncs, as far as that can be told from outside.
+// judgeSyncs judges whether a sync makes data durable, as far as that is visible from outside.
 func judgeSyncs(name, kind string, times []time.Duration) Finding {
 	sorted := slices.Sorted(slices.Values(times))
 	if len(sorted) == 0 {
@@ -121,7 +121,7 @@ func judgeRoom(name string, free, size uint64) Finding {
 	return good("%s", summary)
 }
 
-// judgePlaces advises to keep the anchors on another volume, so that a rollback of the store leaves them.
+// judgePlaces advises to keep the anchors on another volume, so that a rollback of the store does not affect them.
 func judgePlaces(data, anchors string) []Finding {
 	a, errData := os.Stat(nearestFolder(data))
 	b, errAnchors := os.Stat(nearestFolder(anchors))

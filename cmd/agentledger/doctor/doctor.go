@@ -1,13 +1,13 @@
-// Package doctor looks at a machine and the settings of a service, before the service starts or beside it, and says
+// Package doctor checks a machine and the settings of a service, before the service starts or while it runs, and reports
 // what to change.
 //
 // Invariants:
 //
-//   - It reads the settings of serve. It changes nothing but a file of its own in the data directory and in the folder
-//     of the anchors, which it removes.
-//   - Every finding that is not good says what to do.
-//   - A check ends within ten seconds, and one that can't look says so.
-//   - Secrets and passwords are read for their form at most, and are in no finding.
+//   - It reads the settings of serve. The only thing it writes is a temporary file in the data directory and in the
+//     folder of the anchors.
+//   - Every finding that is not good contains what to do.
+//   - A check ends within ten seconds. If it can't do its work, that is a finding.
+//   - Secrets and passwords are read only to check their form, and no finding contains one.
 package doctor
 
 import (
@@ -25,34 +25,34 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// ErrFound says that something needs attention.
+// ErrFound means that something needs attention.
 var ErrFound = errors.New("something needs attention")
 
 // checkTime bounds each check.
 const checkTime = 10 * time.Second
 
-// Command looks at the machine and the settings.
+// Command checks the machine and the settings.
 type Command struct {
 	JSON bool `name:"json" help:"Machine-readable output."`
 	config.Serve
 }
 
-// Level says how grave a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // Levels.
 const (
 	Good      Level = "good"
 	Advice    Level = "advice"    // it works, and could be better
-	Attention Level = "attention" // it does not work, or acknowledged data are in danger
+	Attention Level = "attention" // it does not work, or acknowledged data is at risk
 )
 
-// Finding is the result of looking at one thing.
+// Finding is a result of a check.
 type Finding struct {
 	Check   string `json:"check"`
 	Level   Level  `json:"level"`
 	Summary string `json:"summary"`
-	Do      string `json:"do,omitempty"` // "" for a good one
+	Do      string `json:"do,omitempty"` // empty if the level is Good
 }
 
 func good(format string, args ...any) Finding {
@@ -67,7 +67,7 @@ func attend(do, format string, args ...any) Finding {
 	return Finding{Level: Attention, Summary: fmt.Sprintf(format, args...), Do: do}
 }
 
-// check looks at one thing.
+// check checks one thing.
 type check struct {
 	name string
 	look func(ctx context.Context, c config.Serve) []Finding
@@ -79,7 +79,7 @@ func checks() []check {
 		{"database", checkDatabase}, {"archive", checkArchive}, {"mail", checkMail}}
 }
 
-// Run prints all findings. It returns ErrFound when one needs attention.
+// Run prints all findings. It returns ErrFound if one needs attention.
 func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context, settings *config.File) error {
 	all := append(judgeVariables(config.UnknownVariables(parsed.Model)), checkSettingsFiles(c.Serve, settings.Path())...)
 	all = append(all, examine(ctx, c.Serve, checks())...)
@@ -92,7 +92,7 @@ func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context, s
 	return nil
 }
 
-// examine makes all checks, one after the other, because some measure the disk.
+// examine runs all checks, one after the other because some measure the disk.
 func examine(ctx context.Context, c config.Serve, all []check) (found []Finding) {
 	for _, one := range all {
 		bounded, cancel := context.WithTimeout(ctx, checkTime)
@@ -105,7 +105,7 @@ func examine(ctx context.Context, c config.Serve, all []check) (found []Finding)
 	return found
 }
 
-// lookWithin makes one check. A disk that does not answer keeps its goroutine, and the command goes on.
+// lookWithin runs one check. If a disk does not respond, the goroutine is abandoned and the command continues.
 func lookWithin(ctx context.Context, one check, c config.Serve) []Finding {
 	done := make(chan []Finding, 1)
 	go func() { done <- one.look(ctx, c) }()

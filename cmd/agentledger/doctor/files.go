@@ -21,14 +21,14 @@ const (
 	writable = 0o700 // of a folder
 )
 
-// privateFile is a file or folder that only its owner may use.
+// privateFile is a file or folder that only its owner may access.
 type privateFile struct {
 	what, path string
-	needed     bool        // it has to be there before a start
-	owner      fs.FileMode // the rights that the service has to have
+	needed     bool        // it must exist before a start
+	owner      fs.FileMode // the rights that the service needs
 }
 
-// checkFiles looks at modes and owners, and at the master key beside its store.
+// checkFiles checks modes and owners, and the master key of the store.
 func checkFiles(_ context.Context, c config.Serve) (found []Finding) {
 	looked := 0
 	for _, f := range privateFiles(c) {
@@ -48,7 +48,7 @@ func checkFiles(_ context.Context, c config.Serve) (found []Finding) {
 	return found
 }
 
-// privateFiles are those that the settings name.
+// privateFiles are the private files that the settings name.
 func privateFiles(c config.Serve) []privateFile {
 	folder := fs.FileMode(writable)
 	if c.ReadOnly {
@@ -67,13 +67,13 @@ func privateFiles(c config.Serve) []privateFile {
 	return all
 }
 
-// judgeFile returns a finding about a file, nil for none, and whether the file is there.
+// judgeFile returns a finding about a file, or nil, and whether the file exists.
 func judgeFile(f privateFile) (found *Finding, there bool) {
 	info, err := os.Stat(f.path)
 	problem := func(finding Finding) *Finding { return &finding }
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.needed:
-		return problem(attend("bring the file back, or name another one", "%s: there is no %s", f.what, f.path)), false
+		return problem(attend("restore the file, or name another one", "%s: there is no %s", f.what, f.path)), false
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
 	case err != nil:
@@ -89,7 +89,7 @@ func judgeFile(f privateFile) (found *Finding, there bool) {
 	return judgeMode(f, info.Mode().Perm(), os.Geteuid()), true
 }
 
-// judgeMode returns a finding about the mode of a file of that user, nil for none. Root needs no rights.
+// judgeMode returns a finding about the mode of a file of that user, or nil. Root needs no rights.
 func judgeMode(f privateFile, mode fs.FileMode, user int) *Finding {
 	wrong := ""
 	switch {
@@ -105,8 +105,8 @@ func judgeMode(f privateFile, mode fs.FileMode, user int) *Finding {
 	return &finding
 }
 
-// checkSettingsFiles finds files of settings that somebody other than this user and root can change. Commands refuse
-// those that everybody can change; this also looks at groups, owners and folders.
+// checkSettingsFiles finds files of settings that users other than this one and root can change. Commands reject files
+// that every user can change; this check also covers groups, owners and folders.
 func checkSettingsFiles(c config.Serve, settings string) (found []Finding) {
 	for _, f := range []struct{ what, path string }{{"settings file", settings},
 		{"file of the witnesses", c.WitnessPolicyFile}, {"certificate", c.TLSCert}} {
@@ -150,7 +150,7 @@ func judgeSettingsFile(what, path string, info, folder fs.FileInfo) *Finding {
 	return &finding
 }
 
-// checkMasterKey finds a store whose key is away: the start is refused then, and without the key all is lost.
+// checkMasterKey finds a store whose master key is missing. It cannot be started, and without the key everything is lost.
 func checkMasterKey(c config.Serve) []Finding {
 	if secret.Getenv(config.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {
 		return nil
@@ -158,13 +158,13 @@ func checkMasterKey(c config.Serve) []Finding {
 	_, noStore := os.Stat(c.DatabaseDir())
 	_, noKey := os.Stat(c.MasterKeyPath())
 	if noStore == nil && errors.Is(noKey, fs.ErrNotExist) {
-		return []Finding{attend("bring the key back from its copy: without it no log can be read or written",
+		return []Finding{attend("restore the key from its copy: without it no log can be read or written",
 			"there is a store, and no master key at %s", c.MasterKeyPath())}
 	}
 	return nil
 }
 
-// checkSocketFolders finds folders of sockets that are not there.
+// checkSocketFolders finds missing folders of sockets.
 func checkSocketFolders(c config.Serve) (found []Finding) {
 	for _, address := range []string{c.Listen.Listen, c.IDListen, c.MetricsListen} {
 		path, is := strings.CutPrefix(address, "unix:")
@@ -172,7 +172,7 @@ func checkSocketFolders(c config.Serve) (found []Finding) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-			found = append(found, attend("make the folder for the service's user (RuntimeDirectory= in the unit)",
+			found = append(found, attend("create the folder for the service's user (RuntimeDirectory= in the unit)",
 				"the folder of the socket %s is not there", path))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user that a file is of.
+// ownerOf returns the owner of a file.
 func ownerOf(info fs.FileInfo) (user int, known bool) {
 	s, known := info.Sys().(*syscall.Stat_t)
 	if !known {
@@ -16,7 +16,7 @@ func ownerOf(info fs.FileInfo) (user int, known bool) {
 	return int(s.Uid), true
 }
 
-// deviceOf returns the volume that a file lies on.
+// deviceOf returns the volume of a file.
 func deviceOf(info fs.FileInfo) (device uint64, known bool) {
 	s, known := info.Sys().(*syscall.Stat_t)
 	if !known {

@@ -28,7 +28,7 @@ func checkPorts(ctx context.Context, c config.Serve) (found []Finding) {
 	return found
 }
 
-// checkPort reports whether an address is free, or has a server of ours, which answers path with a body.
+// checkPort returns whether an address is free, or in use by a server of ours, which responds to path with a known body.
 func checkPort(ctx context.Context, name, address, path, body string) Finding {
 	network, place := "tcp", address
 	if socket, is := strings.CutPrefix(address, "unix:"); is {
@@ -57,7 +57,7 @@ func checkPort(ctx context.Context, name, address, path, body string) Finding {
 		address)
 }
 
-// isOurs asks the server at an address, by plain HTTP and by TLS.
+// isOurs queries the server at an address over plain HTTP and over TLS.
 func isOurs(ctx context.Context, network, place, path, body string) bool {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if host, port, err := net.SplitHostPort(place); err == nil && host == "" {
@@ -65,7 +65,7 @@ func isOurs(ctx context.Context, network, place, path, body string) bool {
 		}
 		return new(net.Dialer).DialContext(ctx, network, place)
 	}
-	// Whose certificate it is does not matter: nothing is sent, and the answer is only compared.
+	// The certificate does not matter: nothing is sent, and the response is only compared.
 	transport := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	for _, scheme := range []string{"http", "https"} {

@@ -16,10 +16,10 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// checkSettings reads the settings that parsing alone does not judge.
+// checkSettings checks the settings that parsing alone does not validate.
 func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
 	if _, err := provision.ParseHost(strings.TrimRight(c.PublicURL, "/")); err != nil {
-		found = append(found, attend("choose --public-url with care: it is in the name of every log, for ever",
+		found = append(found, attend("choose --public-url with care: it is in the name of every log, permanently",
 			"%v", err))
 	} else if isPlaceholder(c.PublicURL) {
 		found = append(found, attend("set --public-url to the address of this service: it is in the name of every log, permanently",
@@ -72,7 +72,7 @@ func isPlaceholder(publicURL string) bool {
 		func(reserved string) bool { return strings.HasSuffix(host, reserved) })
 }
 
-// checkOpenFiles divides the open files as a start does.
+// checkOpenFiles divides the open files as serve does.
 func checkOpenFiles(_ context.Context, c config.Serve) []Finding {
 	return judgeOpenFiles(listener.OpenFileLimit(), c)
 }
@@ -118,20 +118,20 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 	return found
 }
 
-// isOpenToOthers reports whether an address of a listener is neither of this machine nor of a private network.
+// isOpenToOthers reports whether the address of a listener is neither a loopback address nor in a private network.
 func isOpenToOthers(listened string) bool {
 	host, _, err := net.SplitHostPort(listened)
-	if err != nil || host == "localhost" || host == "unix" { // none, or a socket
+	if err != nil || host == "localhost" || host == "unix" { // or a socket
 		return false
 	}
 	address, err := netip.ParseAddr(host)
 	return err != nil || !address.IsLoopback() && !address.IsPrivate()
 }
 
-// checkMail connects to the mail server, and sends nothing.
+// checkMail connects to the mail server without sending anything.
 func checkMail(ctx context.Context, c config.Serve) []Finding {
 	if c.SMTP == "" {
-		return []Finding{advise("set --smtp, so that people can set a new password themselves", "no mail is sent")}
+		return []Finding{advise("set --smtp, so that users can reset their passwords", "no mail is sent")}
 	}
 	server, err := mail.NewServer(c.SMTP)
 	if err != nil {

@@ -2,7 +2,7 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// isClockSynchronized asks the kernel whether a time service keeps the clock.
+// isClockSynchronized asks the kernel whether a time service synchronizes the clock.
 func isClockSynchronized() (synchronized, known bool) {
 	var t unix.Timex
 	if _, err := unix.Adjtimex(&t); err != nil {
@@ -11,7 +11,7 @@ func isClockSynchronized() (synchronized, known bool) {
 	return t.Status&unix.STA_UNSYNC == 0, true
 }
 
-// volumeKind names file systems on which a sync means something else than on a disk.
+// volumeKind names file systems on which a sync does not mean what it means on a disk.
 func volumeKind(path string) string {
 	var s unix.Statfs_t
 	if unix.Statfs(path, &s) != nil {

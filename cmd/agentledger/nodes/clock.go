@@ -11,14 +11,14 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// comparedTable is a table that compares the time of this node with that of the database at each beat. A node whose
-// time is wrong would give events times that have not come for the other nodes, which then take no events of these
-// logs. No lease depends on the comparison: a node that is apart gives its organizations to nodes that are not.
+// comparedTable is a table that compares the time of this node with the database's time at each beat. A node whose clock
+// is wrong would give events timestamps that are in the future for the other nodes, which would then accept no events of
+// these logs. No lease depends on the comparison: a node whose clock deviates hands its organizations to other nodes.
 type comparedTable struct {
 	cluster.Table
 	now    func() time.Time // trusted time of this node
 	logger *slog.Logger
-	apart  atomic.Bool // by more than clock.Bound
+	apart  atomic.Bool // deviates by more than clock.Bound
 }
 
 // Beat implements cluster.Table.

@@ -34,7 +34,7 @@ func (n *Node) registerMetrics(r prometheus.Registerer) {
 // countPasses returns the counter of the passed requests with one result.
 func (n *Node) countPasses(result string, value func(forward.Counts) uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "agentledger_node_passes_total",
-		Help:        "Requests that were passed to other nodes, by how that ended.",
+		Help:        "Requests forwarded to other nodes, by result.",
 		ConstLabels: prometheus.Labels{"result": result}},
 		func() float64 { return float64(value(n.proxy.Counts())) })
 }

@@ -11,19 +11,19 @@ import (
 
 const newsName = "news"
 
-// newsPause is how long the news of this node are gathered before they are sent, so that a log that grows a thousand
-// times is told of once.
+// newsPause is how long this node collects changes before it sends them, so that a log which grows a thousand times is
+// sent once.
 const newsPause = time.Second
 
-// teller is the changes of one kind on this node, for the others.
+// teller holds the changes of one kind on this node for the others.
 type teller struct {
 	kind    cluster.NoteKind
 	changed *syncs.Inbox[id.Tenant]
 }
 
-// Exchange tells the other nodes of the ledgers that changed on this one, from Start on, and returns those that
-// changed there. follow begins to collect the changes here. Exchange is called before Start. A process that serves
-// alone tells no other process, and its inbox is nil.
+// Exchange notifies the other nodes of ledgers that change on this node, from Start on, and returns an inbox of those that
+// change there. follow starts to collect the changes on this node. Exchange must be called before Start. For a process
+// that serves alone, the inbox is nil.
 func (n *Node) Exchange(kind cluster.NoteKind, follow func() *syncs.Inbox[id.Tenant]) *syncs.Inbox[id.Tenant] {
 	if n == nil {
 		return nil
@@ -35,7 +35,7 @@ func (n *Node) Exchange(kind cluster.NoteKind, follow func() *syncs.Inbox[id.Ten
 	return n.news.Relisted
 }
 
-// spreadNews gives the news of one kind to the other nodes until ctx ends.
+// spreadNews sends the changes of one kind to the other nodes until ctx ends.
 func (n *Node) spreadNews(ctx context.Context, t teller) {
 	for {
 		select {

@@ -2,13 +2,13 @@
 //
 // Invariants:
 //
-//   - A node owns an organization only after it has the anchors of another node, or found itself alone.
-//   - It gives the organizations away when it is stopped, before its listeners close, and while its clock is not
-//     trusted or is apart from the database's.
+//   - A node owns an organization only after it has fetched the anchors of another node, or found that it is alone.
+//   - It hands its organizations over when it stops, before its listeners close, and while its clock is not trusted or
+//     deviates from the database's.
 //   - Its internal listener serves only nodes of the same service (cluster.Identity).
-//   - Work of the whole service is done by the node that owns the service's own shard.
-//   - Nodes of two versions may serve beside each other. A note of a kind that a node does not know is passed over.
-//   - The nil node is a process that serves alone: it owns all organizations, and its methods change nothing.
+//   - The node that owns the service's own shard does the work of the whole service.
+//   - Nodes of two versions may serve together. A node ignores notes of a kind that it does not know.
+//   - The nil node is a process that serves alone: it owns all organizations, and its methods do nothing.
 package nodes
 
 import (
@@ -40,14 +40,14 @@ import (
 
 // Options configure New. All but URL are required.
 type Options struct {
-	URL     string // of the internal listener; "": the process serves alone
+	URL     string // of the internal listener; if empty, the process serves alone
 	Version string // of the program
 	Engine  storage.Engine
 	Keyring *seal.Keyring
 	Anchors *anchor.Folder
-	Elapsed func() time.Duration // a steady clock that goes on while the machine sleeps
-	Now     func() time.Time     // trusted time of the day
-	Held    func() error         // why nothing is appended by this node, because its clock is wrong
+	Elapsed func() time.Duration // a monotonic clock that advances while the machine sleeps
+	Now     func() time.Time     // trusted wall clock
+	Held    func() error         // why this node appends nothing because its clock is wrong
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -66,16 +66,16 @@ type Node struct {
 	done     chan struct{}
 
 	fetching sync.Mutex
-	fetched  time.Duration // when the newest FetchAnchors began that got all
+	fetched  time.Duration // when the latest complete FetchAnchors started
 }
 
-// idleTime is how long a connection for calls among nodes waits for the next call.
+// idleTime is how long an idle connection between nodes stays open.
 const idleTime = 30 * time.Second
 
-// errEngine: the engine has no table of nodes.
+// errEngine is returned if the engine has no table of nodes.
 var errEngine = errors.New("several nodes need a PostgreSQL database")
 
-// New returns a node that has not joined yet and owns nothing, and nil for a process that serves alone.
+// New returns a node that has not joined yet and owns nothing, or nil for a process that serves alone.
 func New(o Options) (*Node, error) {
 	if o.URL == "" {
 		return nil, nil
@@ -106,7 +106,7 @@ func New(o Options) (*Node, error) {
 	return n, nil
 }
 
-// Keeps returns whether the node owns an organization now, nil for a process that serves alone.
+// Keeps returns a function that reports whether the node owns an organization now, or nil for a process that serves alone.
 func (n *Node) Keeps(t id.Tenant) func() bool {
 	if n == nil {
 		return nil
@@ -114,7 +114,7 @@ func (n *Node) Keeps(t id.Tenant) func() bool {
 	return func() bool { return n.Owned(t) }
 }
 
-// Share returns the part of the ledgers that the node owns, nil for all.
+// Share returns the part of the ledgers that the node owns, or nil if it owns all.
 func (n *Node) Share() func(id.Tenant) bool {
 	if n == nil {
 		return nil
@@ -122,12 +122,12 @@ func (n *Node) Share() func(id.Tenant) bool {
 	return n.Owned
 }
 
-// tenantTries is enough to meet one of 1,024 shards almost surely.
+// tenantTries is enough to hit one of 1,024 shards almost certainly.
 const tenantTries = 20_000
 
-// NewTenant returns the handle of a new organization, which this node owns if it owns any. An organization is made
-// all the same when it goes to another node meanwhile. A node without the anchors of the others makes none, because
-// these hold the names that are taken.
+// NewTenant returns the handle of a new organization, which this node owns if it owns any. The organization is created
+// even if another node becomes its owner in the meantime. A node without the anchors of the others creates none, because
+// the anchors contain the names that are taken.
 func (n *Node) NewTenant() (id.Tenant, error) {
 	t := id.NewTenant()
 	for range tenantTries {
@@ -143,7 +143,7 @@ func (n *Node) NewTenant() (id.Tenant, error) {
 		Message: "This node has no organizations yet; try again"}
 }
 
-// Store returns an engine as background work of this node sees it.
+// Store returns an engine for background work of this node.
 func (n *Node) Store(e storage.Engine) storage.Engine {
 	if n == nil {
 		return e
@@ -151,11 +151,12 @@ func (n *Node) Store(e storage.Engine) storage.Engine {
 	return cluster.SharedStore{Engine: e, Ownership: n.Cluster}
 }
 
-// startTime is how long a start waits for the first view of the nodes.
+// startTime bounds the wait for the first view of the nodes.
 const startTime = 3 * time.Second
 
-// Start joins the other nodes. It is called once, with the ledgers that were opened with Share. It returns when the
-// node knows an owner of the service's own shard, or after startTime: a database that is away is no reason to wait.
+// Start joins the other nodes. It must be called once, with the ledgers that were opened with Share. It returns when the
+// node knows an owner of the service's own shard, or after startTime, so that a start does not wait for an unreachable
+// database.
 func (n *Node) Start(l *log.Ledgers) {
 	if n == nil {
 		return
@@ -177,7 +178,7 @@ func (n *Node) Start(l *log.Ledgers) {
 	}
 }
 
-// Leave gives all organizations to the other nodes. It returns when that is done, or soon.
+// Leave hands all organizations over to the other nodes. It returns when that is done or takes too long.
 func (n *Node) Leave() {
 	if n != nil && n.stop != nil {
 		n.stop()
@@ -197,7 +198,7 @@ func (n *Node) Release(ctx context.Context, shards []cluster.Shard) {
 	}
 }
 
-// run joins the nodes, and leaves them when ctx ends.
+// run joins the nodes and leaves them when ctx ends.
 func (n *Node) run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -214,8 +215,8 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// fetchAnchors gets the anchors of the other nodes. One is enough, because each has those of all. A node that reaches
-// none of several others waits: they may all be gone soon, or it is cut off.
+// fetchAnchors fetches the anchors of the other nodes. One node is enough, because each has all anchors. If this node
+// reaches none of several others it waits, because they may all be about to exit, or it may be partitioned.
 func (n *Node) fetchAnchors(ctx context.Context, others []cluster.Node) error {
 	var errs []error
 	for _, other := range others {
@@ -230,11 +231,11 @@ func (n *Node) fetchAnchors(ctx context.Context, others []cluster.Node) error {
 
 const anchorsName = "anchors"
 
-// spreadPause is the time between two spreads of anchors. Where each append waits for its anchor, a spread for each
-// would be a call to each other node, and a sync there. The newest anchor of a ledger stands for those before it.
+// spreadPause is the time between two transmissions of anchors. If each append waits for its anchor, a transmission for
+// each would be a call to each other node and a sync there. The latest anchor of a ledger supersedes earlier ones.
 const spreadPause = 250 * time.Millisecond
 
-// spreadAnchors gives the notes of this node's anchors to the other nodes.
+// spreadAnchors sends the notes of this node's anchors to the other nodes.
 func (n *Node) spreadAnchors(ctx context.Context) {
 	follower := n.options.Anchors.Follow()
 	defer follower.Close()
@@ -256,11 +257,10 @@ func (n *Node) spreadAnchors(ctx context.Context) {
 	}
 }
 
-// firstAnchorTime bounds the wait for a node that takes the first anchor of a ledger. A node that died is forgotten
-// before.
+// firstAnchorTime bounds the wait for a node that accepts the first anchor of a ledger. A dead node is forgotten earlier.
 const firstAnchorTime = 5 * time.Second
 
-// FirstAnchor gives the checkpoint of an empty ledger to another node, before the ledger takes events (package log).
+// FirstAnchor sends the checkpoint of an empty ledger to another node before the ledger accepts events (package log).
 // Otherwise a node that died soon after would leave a ledger with events that no anchor confirms.
 func (n *Node) FirstAnchor(ctx context.Context, checkpoint []byte) error {
 	if n == nil {
@@ -271,9 +271,9 @@ func (n *Node) FirstAnchor(ctx context.Context, checkpoint []byte) error {
 	return n.exchange.Deliver(ctx, anchorsName, encodeNote(anchor.Note{Text: checkpoint}))
 }
 
-// FetchAnchors gets the anchors of all other nodes, for a ledger with events of which this node has no anchor (package
-// log). The node that founded the ledger gave its first anchor to one node, and tells the others a little later. An
-// organization that moves to a third node meanwhile would be read-only there. Calls that wait share the next fetch.
+// FetchAnchors fetches the anchors of all other nodes, for a ledger with events of which this node has no anchor (package
+// log). The node that founded the ledger sends its first anchor to one node, and to the others a little later. An
+// organization that moves to a third node in the meantime would be read-only there. Waiting calls share the next fetch.
 func (n *Node) FetchAnchors(ctx context.Context) error {
 	if n == nil {
 		return nil
@@ -301,7 +301,7 @@ func (n *Node) FetchAnchors(ctx context.Context) error {
 // receiveTime bounds the comparison of received anchors with the ledgers in memory.
 const receiveTime = 10 * time.Second
 
-// receiveAnchors keeps the anchors of another node. They are compared with the ledgers once these are open.
+// receiveAnchors stores the anchors of another node. They are compared with the ledgers once the ledgers are open.
 func (n *Node) receiveAnchors(notes []anchor.Note) error {
 	if l := n.ledgers.Load(); l != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), receiveTime)
@@ -312,7 +312,7 @@ func (n *Node) receiveAnchors(notes []anchor.Note) error {
 	return err
 }
 
-// anchors is the journal of notes of anchors. A note of the exchange is one byte for its kind, and its text.
+// anchors is the journal of notes of anchors. A note of the exchange is one byte for its kind, then its text.
 type anchors struct{ node *Node }
 
 const (
@@ -338,7 +338,7 @@ func (a anchors) Put(encoded ...[]byte) error {
 		case len(e) > 0 && e[0] == kindSlug:
 			notes = append(notes, anchor.Note{Slug: true, Text: e[1:]})
 		default:
-			a.node.options.Logger.Info("cluster: a note of a newer program is passed over, a newer program fetches it")
+			a.node.options.Logger.Info("cluster: a note of a newer program is ignored, a newer program fetches it")
 		}
 	}
 	return a.node.receiveAnchors(notes)

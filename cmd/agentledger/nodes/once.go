@@ -8,12 +8,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// lookEvery is how often a node looks whether it still owns the shard of work that runs once.
+// lookEvery is how often a node checks whether it owns the shard of work that runs once.
 const lookEvery = 200 * time.Millisecond
 
-// RunOnce does the work of the whole service that one node does at a time, until ctx ends: the owner of the shard
-// that the service itself is in. The work is begun anew when it comes to this node, and its context ends when it
-// goes. It MUST be safe when two nodes do it.
+// RunOnce runs work of the whole service that one node does at a time, until ctx ends. That node is the owner of the
+// service's own shard. The work is started when this node becomes the owner, and its context ends when ownership does. The
+// work must be safe if two nodes do it.
 func (n *Node) RunOnce(ctx context.Context, work func(context.Context)) {
 	if n == nil {
 		work(ctx)
@@ -30,13 +30,13 @@ func (n *Node) RunOnce(ctx context.Context, work func(context.Context)) {
 			end()
 		})
 		work(owned)
-		<-owned.Done() // work that ended by itself is over until the shard goes
+		<-owned.Done() // work that has returned is not restarted until the shard moves
 		end()
 		group.Wait()
 	}
 }
 
-// awaitService returns true once the service's shard is this node's, or is not, and false when ctx ends before.
+// awaitService returns true once this node owns the service's shard, or once it does not, and false if ctx ends first.
 func (n *Node) awaitService(ctx context.Context, mine bool) bool {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

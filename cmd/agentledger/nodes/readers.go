@@ -9,12 +9,12 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// readerCache is the room for tiles by which stored heads are compared with anchors, in bytes. The newest events of
-// logs that are found by their hashes have as much.
+// readerCache bounds, in bytes, the cache of tiles for comparing stored heads with anchors, and the cache of the latest
+// events of logs that are found by hash.
 const readerCache = 1 << 20
 
-// Readers returns the ledgers for readers of public logs, twice: for all reads, and for parts that never change of logs
-// that other nodes own. The index finds events in place of an owner, and is nil for a process that serves alone.
+// Readers returns the ledgers for readers of public logs, once for all reads and once for immutable parts of logs that
+// other nodes own. The index finds events on behalf of an owner. It is nil for a process that serves alone.
 // anchorFirst is log.Options.AnchorFirst.
 func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledgers, publicapi.Known, *index.Index) {
 	if n == nil {

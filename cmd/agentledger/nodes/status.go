@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/status"
 )
 
-// Count returns the number of nodes of the service as this one sees them, 1 for a process that serves alone.
+// Count returns the number of nodes that this node sees, or 1 for a process that serves alone.
 func (n *Node) Count() int {
 	if n == nil {
 		return 1
@@ -14,7 +14,7 @@ func (n *Node) Count() int {
 	return max(1, len(n.Nodes()))
 }
 
-// Status describes the nodes of the service as this one sees them; none for a process that serves alone.
+// Status describes the nodes that this node sees. It returns none for a process that serves alone.
 func (n *Node) Status() []status.Node {
 	all := []status.Node{}
 	if n == nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// surfaceHeader names the listener that a request came to, where it is not the main one. Strangers can't set it.
+// surfaceHeader names the listener of a request unless it is the main one. Clients can't set it.
 const surfaceHeader = "X-Agentledger-Surface"
 
 const identitySurface = "identity"
 
-// PassFrom makes an edge pass requests for organizations that other nodes own.
+// PassFrom makes an edge forward requests for organizations that other nodes own.
 func (n *Node) PassFrom(e *edge.Edge) {
 	if n != nil {
 		e.Passer = n.proxy
@@ -28,7 +28,7 @@ func (n *Node) Expose(h http.Handler) http.Handler { return n.expose(h, "") }
 // ExposeIdentity returns the handler of the identity listener.
 func (n *Node) ExposeIdentity(h http.Handler) http.Handler { return n.expose(h, identitySurface) }
 
-// expose notes in each request to which listener it came, for the owner that it may be passed to.
+// expose records the listener in each request, for the owner that it may be forwarded to.
 func (n *Node) expose(h http.Handler, surface string) http.Handler {
 	if n == nil {
 		return h

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// versions collects how many nodes have which version.
+// versions counts the nodes of each version.
 type versions struct {
 	node        *Node
 	description *prometheus.Desc
@@ -30,10 +30,10 @@ func (v versions) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// lookForNodes is how often the log is told of nodes that came and went.
+// lookForNodes is how often joined and departed nodes are logged.
 const lookForNodes = time.Second
 
-// tellVersions logs the version of each other node that comes, and that one went, until ctx ends.
+// tellVersions logs the version of each other node that joins, and each departure, until ctx ends.
 func (n *Node) tellVersions(ctx context.Context) {
 	known := map[cluster.NodeID]cluster.Node{}
 	tick := time.NewTicker(lookForNodes)
@@ -48,7 +48,7 @@ func (n *Node) tellVersions(ctx context.Context) {
 	}
 }
 
-// tellChanges logs the nodes that came and went, and notes them in known.
+// tellChanges logs joined and departed nodes, and updates known.
 func (n *Node) tellChanges(ctx context.Context, known map[cluster.NodeID]cluster.Node) {
 	logger, now := n.options.Logger, map[cluster.NodeID]bool{}
 	for _, other := range n.Nodes() {
