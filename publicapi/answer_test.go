@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// What is rendered by hand is what encoding/json makes of the same value.
+// Proofs are rendered with the same bytes as by encoding/json.
 func TestProofsRenderedByHand(t *testing.T) {
 	for n := range 65 {
 		hashes := make([]id.Hash, n)
@@ -38,7 +38,7 @@ func TestProofsRenderedByHand(t *testing.T) {
 	}
 }
 
-// A tag of a proof stands for its bytes, which this table has: whoever changes them changes formOfProofs too.
+// The ETag of a proof represents its bytes, which this table contains. If they change, formOfProofs must change too.
 func TestFormOfProofs(t *testing.T) {
 	one, two := strings.Repeat("01", 32), strings.Repeat("02", 32)
 	h := func(text string) id.Hash {

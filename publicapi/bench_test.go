@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// BenchmarkGet asks for the same thing again and again, on a store in memory.
+// BenchmarkGet repeats the same request on an in-memory store.
 func BenchmarkGet(b *testing.B) {
 	w := newWorld(b)
 	w.append(&w.red, id.DiscloseFull, names("e", 3000)...)
@@ -37,8 +37,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkGetCold asks a server that was just started, each thing once: nothing
-// is decoded, compressed or proved before.
+// BenchmarkGetCold sends each request once to a server that was just started, so nothing is cached.
 func BenchmarkGetCold(b *testing.B) {
 	w := newWorld(b)
 	w.append(&w.red, id.DiscloseFull, names("e", 3000)...)
@@ -79,7 +78,7 @@ func BenchmarkGetCold(b *testing.B) {
 	}
 }
 
-// timed is a GET that must be answered, without what the tests check beside.
+// timed sends a GET that must succeed, without the additional checks of tests.
 func (w *world) timed(target, coding string) {
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	if coding != "" {

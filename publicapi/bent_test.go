@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// bentStore is a store whose entry at an index becomes another one.
+// bentStore is a store that returns a different entry at an index.
 type bentStore struct {
 	*storagetest.Model
 	from *owner
@@ -38,9 +38,8 @@ func (s *bentStore) Events(ctx context.Context, t id.Tenant, begin, end id.Index
 	}
 }
 
-// An entry that is not the leaf in the tree does not leave in a bundle, neither
-// as the event's own nor as the one before, and is counted. What rests on the
-// tree alone is served.
+// An entry that differs from the leaf in the tree is never sent in a bundle, neither as the event's entry nor as the
+// previous one, and is counted. Responses that depend only on the tree are served.
 func TestNoBundleOfAnEntryThatIsNotInTheTree(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseFull, names("e", 300)...)

@@ -50,7 +50,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// shown returns which of the members that disclosure rules are there, sorted.
+// shown returns the present members among those that depend on the disclosure, sorted.
 func shown(t *testing.T, bundle []byte) []string {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -204,7 +204,7 @@ func TestBundleNotFound(t *testing.T) {
 	}
 }
 
-// What is applied and not durable yet is not there for anybody.
+// Events that are applied but not durable yet are not visible.
 func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")
@@ -233,7 +233,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	w.get(prefix + "/tile/0/000.p/2")
 }
 
-// Every answer comes from one state, whatever is appended meanwhile.
+// Every response comes from one state, even if events are appended in the meantime.
 func TestBundlesWhileTheLogGrows(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "zero", "one")
@@ -275,9 +275,8 @@ func TestOperatorStatement(t *testing.T) {
 	}
 }
 
-// A revocation may claim an index from which on the key was in other hands: the
-// events from there on are shown with that claim, those below are not, and the
-// other organization's are not touched.
+// A revocation may claim an index from which a key is compromised. Events from there on are served with that claim,
+// earlier events are not, and the other organization is not affected.
 func TestKeyClaim(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "before", "after")
@@ -298,15 +297,14 @@ func TestKeyClaim(t *testing.T) {
 	}
 }
 
-// forgetful knows no agent.
+// forgetful returns no agents.
 type forgetful struct{ publicapi.Agents }
 
 func (forgetful) CompromisedFrom(context.Context, *log.State, id.Agent, id.Key) (id.Index, error) {
 	return 0, fault.New(fault.NotFound, "Not found")
 }
 
-// An event is shown although its agent is not known here, as after a move of the
-// ledger alone.
+// An event is served even if its agent is unknown, as after moving only the ledger.
 func TestBundleOfUnknownAgent(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// gunzip reads an answer with the standard library.
+// gunzip decompresses a response with the standard library.
 func gunzip(t *testing.T, answer *httptest.ResponseRecorder) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(answer.Body)
@@ -54,8 +54,8 @@ func TestCodingOfEntryBundles(t *testing.T) {
 	}
 }
 
-// Both codings carry the same bytes under ETags of their own, the first time and
-// when they are kept, and of each organization its own.
+// Both content codings contain the same bytes under different ETags, cached or not, and each organization gets its own
+// bundle.
 func TestGzipCarriesTheBundle(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, names("e", tlog.TileWidth+9)...)

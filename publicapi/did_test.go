@@ -82,7 +82,7 @@ func TestWebDocumentListsAllKeys(t *testing.T) {
 	}
 }
 
-// A did:key is found for every key ever registered, whatever became of it.
+// A did:key is found for every key that was ever registered, whatever its state is.
 func TestKeyDocuments(t *testing.T) {
 	w := newWorld(t)
 	ended := w.register(&w.red)

@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// counted counts how often all keys of an agent are read, by agent.
+// counted counts the reads of all keys of an agent, by agent.
 type counted struct {
 	publicapi.Agents
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ func (c *counted) of(a id.Agent) int {
 	return c.reads[a]
 }
 
-// storeKeys writes n more keys of an owner's agent as they were before keys had a bound.
+// storeKeys stores n more keys of an agent, as before the number of keys was bounded.
 func (w *world) storeKeys(o *owner, n int) {
 	w.Helper()
 	var changes []storage.Change
@@ -59,9 +59,8 @@ func (w *world) storeKeys(o *owner, n int) {
 	}
 }
 
-// However often and by however many the documents of an agent with many keys are asked
-// for, its keys are read once for each form and config version; the neighbour's document
-// costs its own reads and no more.
+// However many clients request the documents of an agent with many keys, its keys are read once per form and config
+// version. The other organization's document costs only its own reads.
 func TestDocumentsAreMadeOnce(t *testing.T) {
 	w := newWorld(t)
 	w.storeKeys(&w.red, 3000)
@@ -109,7 +108,7 @@ func answered(h http.Handler, target string) bool {
 	return answer.Code == http.StatusOK
 }
 
-// A document that is kept costs no more for 3,000 keys than for one.
+// A cached document costs as much for 3,000 keys as for one.
 func TestKeptDocumentsCostTheSame(t *testing.T) {
 	w := newWorld(t)
 	w.storeKeys(&w.red, 3000)
@@ -132,8 +131,8 @@ func TestKeptDocumentsCostTheSame(t *testing.T) {
 	}
 }
 
-// A change of keys is in the next answer, with another tag, and the absence of any active
-// key is remembered until the next change too.
+// A change of keys is in the next response, with another ETag. The absence of an active key is cached until the next
+// change, too.
 func TestDocumentsFollowChanges(t *testing.T) {
 	w := newWorld(t)
 	c := &counted{Agents: w.agents, reads: map[id.Agent]int{}}
@@ -156,7 +155,7 @@ func TestDocumentsFollowChanges(t *testing.T) {
 	}
 }
 
-// Documents of many agents stay within the bound of bytes.
+// The documents of many agents stay within the bound in bytes.
 func TestDocumentsHaveABound(t *testing.T) {
 	w := newWorld(t)
 	w.storeKeys(&w.red, 100) // about 30 KiB
@@ -172,7 +171,7 @@ func TestDocumentsHaveABound(t *testing.T) {
 	}
 }
 
-// BenchmarkDocuments asks for the documents of an agent with 1,000 keys, kept and made anew.
+// BenchmarkDocuments requests the documents of an agent with 1,000 keys, cached and not cached.
 func BenchmarkDocuments(b *testing.B) {
 	for name, keys := range map[string]int{"one-key": 0, "1000-keys": 999} {
 		w := newWorld(b)

@@ -35,7 +35,7 @@ func (w *world) publish(d *directory.Directory, want int) {
 	}
 }
 
-// What is not kept is not there.
+// Without a directory, its routes return 404.
 func TestNoDirectory(t *testing.T) {
 	w := newWorld(t)
 	w.directory = nil
@@ -57,8 +57,8 @@ func TestDirectoryNamesItself(t *testing.T) {
 	}
 }
 
-// The second proof: in the organization's tree as it was listed, under the
-// directory's own checkpoint, for whoever pins the directory's key.
+// The proof of the directory, for readers who trust the directory's key: inclusion in the organization's tree at the
+// listed size, and the listing under the directory's checkpoint.
 func TestSecondProof(t *testing.T) {
 	w, d, own := listed(t)
 	w.append(&w.red, id.DiscloseCommitment, names("e", 300)...)
@@ -120,7 +120,7 @@ func (w *world) page(from id.Index) page {
 	return read[page](w, fmt.Sprintf("/v1/public/directory/events?from=%d", from))
 }
 
-// Everybody can read what the directory lists, and hold it against its entries.
+// Everyone can read what the directory lists, and compare it with the directory's entries.
 func TestDirectoryEvents(t *testing.T) {
 	w, d, own := listed(t)
 	if p := w.page(0); p.Next != 0 || len(p.Events) != 0 {
@@ -162,7 +162,7 @@ func TestDirectoryEvents(t *testing.T) {
 	w.invalid("/v1/public/directory/events?from=1&from=2", `Query parameter \"from\" is given more than once`)
 }
 
-// Pages end, and lead through the whole log.
+// Pages are bounded and cover the whole log.
 func TestDirectoryPages(t *testing.T) {
 	w, d, own := listed(t)
 	w.append(own, id.DiscloseFull, names("own", 1500)...)
@@ -177,7 +177,7 @@ func TestDirectoryPages(t *testing.T) {
 	}
 }
 
-// othersDirectory is the ledgers of a node that does not own the directory.
+// othersDirectory contains the ledgers of a node that does not own the directory.
 type othersDirectory struct {
 	publicapi.Ledgers
 	shown map[id.Tenant]*log.State
@@ -194,7 +194,7 @@ func (o othersDirectory) LastShown(_ context.Context, t id.Tenant) (*log.State, 
 	return o.shown[t], nil
 }
 
-// The second proof is there too where another node owns the directory, in the state that was shown.
+// A node that does not own the directory also adds the proof of the directory, from the published state.
 func TestSecondProofOfAnotherNode(t *testing.T) {
 	w, d, own := listed(t)
 	w.append(&w.red, id.DiscloseCommitment, "one")
@@ -213,7 +213,7 @@ func TestSecondProofOfAnotherNode(t *testing.T) {
 	}
 }
 
-// Each part of the second proof bent, or swapped for that of something else.
+// Each part of the directory's proof is modified or replaced by the part of another proof.
 func TestSecondProofBent(t *testing.T) {
 	w, d, _ := listed(t)
 	w.append(&w.red, id.DiscloseFull, names("e", 5)...)
@@ -294,7 +294,7 @@ func withoutSecond(b *verify.Bundle) *verify.Bundle {
 	return &c
 }
 
-// What follows from a listing alone: its payload is read strictly.
+// The payload of a listing is parsed strictly.
 func TestParseListing(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.state(&w.red).VerifierKey(), w.state(&w.blue).VerifierKey()

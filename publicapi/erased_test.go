@@ -13,7 +13,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// A bundle of an erased event says when it was erased and verifies all the same. It has no text of the envelope.
+// The bundle of an erased event contains the time of the erasure and still verifies. It contains no text of the
+// envelope.
 func TestErasedBundle(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseFull, "one", "two")
@@ -56,7 +57,7 @@ func TestErasedBundle(t *testing.T) {
 	}
 }
 
-// A reader whose state is from before an erasure gets the bundle without the envelope, and with the time of the erasure.
+// A reader with a state before an erasure gets the bundle without the envelope and with the time of the erasure.
 func TestBundleOfAnOlderState(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseFull, "one")

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// outcome is an answer without what is of its request alone.
+// outcome is a response without the parts that differ per request.
 type outcome struct {
 	status int
 	header string
@@ -37,7 +37,7 @@ func showing(h http.Handler, method, target string, header http.Header) outcome 
 	return outcome{answer.Code, b.String(), answer.Body.String()}
 }
 
-// The fast path answers as chi does, byte for byte.
+// The fast path returns the same bytes as chi.
 func TestFastPathAnswersAsTheRouter(t *testing.T) {
 	w, _, _ := lined(t)
 	w.append(&w.red, id.DiscloseRecord, names("e", 300)...)
@@ -82,7 +82,7 @@ func TestFastPathAnswersAsTheRouter(t *testing.T) {
 	}
 }
 
-// Metrics call both ways by one name.
+// Both paths have the same route in metrics.
 func TestFastPathIsCountedAsTheRouter(t *testing.T) {
 	w := newWorld(t)
 	counted := func(fast bool) map[string]bool {
@@ -113,7 +113,7 @@ func TestFastPathIsCountedAsTheRouter(t *testing.T) {
 	}
 }
 
-// The answer about a head that is kept is of this very head and of no other log's.
+// A cached response about a head belongs to exactly this head of this log.
 func TestHeadsFollowTheirLogs(t *testing.T) {
 	w := newWorld(t)
 	tags := make(map[string]bool)

@@ -49,7 +49,7 @@ type owner struct {
 
 func (o *owner) origin() id.Origin { return id.Origin("ledger.example:8443/o/" + o.id.String()) }
 
-// world is the surface on real ledgers and agents in memory.
+// world is the surface with real in-memory ledgers and agents.
 type world struct {
 	policies *policystore.Policies
 	testing.TB
@@ -95,7 +95,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// open starts everything on the store; another folder of anchors is as none.
+// open starts everything on the store. A new folder of anchors is empty.
 func (w *world) open(anchorDir string) {
 	w.Helper()
 	w.anchors = anchorDir
@@ -119,7 +119,7 @@ func (w *world) open(anchorDir string) {
 	w.serve(w.agents)
 }
 
-// serve starts the surface with what tells it about agents.
+// serve starts the surface with a source of agents.
 func (w *world) serve(agents publicapi.Agents) {
 	edge := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
@@ -140,8 +140,8 @@ func (w *world) serve(agents publicapi.Agents) {
 
 func (w *world) clock() time.Time { return w.now }
 
-// found makes an organization with an agent. The setting for new events is full,
-// so that it shows where less is disclosed all the same.
+// found creates an organization with an agent. Its setting discloses new events fully, so that tests show where less is
+// disclosed regardless.
 func (w *world) found(o *owner) {
 	w.Helper()
 	settings, err := w.orgs.FoundOrganization(context.Background(), org.Founding{Tenant: o.tenant, ID: o.id, Slug: o.slug, Name: "test", Disclosure: id.DiscloseFull})
@@ -186,7 +186,7 @@ func (w *world) envelope(o *owner, name string) *event.Envelope {
 	return e
 }
 
-// append stores events with one disclosure, in their order.
+// append stores events with a disclosure, in order.
 func (w *world) append(o *owner, disclosure id.Disclosure, names ...string) []log.Receipt {
 	w.Helper()
 	receipts, err := w.ledgers.Append(context.Background(), o.tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
@@ -222,7 +222,7 @@ func (w *world) rekey(o *owner, name string, change func(context.Context, *log.S
 	}
 }
 
-// names returns n event ids.
+// names returns n event IDs.
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -241,8 +241,8 @@ func (w *world) state(o *owner) *log.State {
 	return s
 }
 
-// do makes a request; headers are "Name: value". What is asked with GET is asked
-// with HEAD before, since every answer to one is an answer to the other.
+// do sends a request with headers of the form "Name: value". Before a GET it sends a HEAD, because both must get the
+// same response.
 func (w *world) do(method, target string, headers ...string) *httptest.ResponseRecorder {
 	if method == http.MethodGet {
 		w.ask(http.MethodHead, target, headers...)
@@ -261,7 +261,7 @@ func (w *world) ask(method, target string, headers ...string) *httptest.Response
 	return answer
 }
 
-// get expects 200 and checks what every answer has.
+// get expects 200 and checks the headers of every response.
 func (w *world) get(target string, headers ...string) *httptest.ResponseRecorder {
 	w.Helper()
 	answer := w.do(http.MethodGet, target, headers...)
@@ -272,7 +272,7 @@ func (w *world) get(target string, headers ...string) *httptest.ResponseRecorder
 	return answer
 }
 
-// refused expects an error with exactly this body.
+// refused expects an error with exactly the given body.
 func (w *world) refused(target string, status int, body string) {
 	w.Helper()
 	answer := w.do(http.MethodGet, target)
@@ -297,7 +297,7 @@ func (w *world) invalid(target, message string) {
 	w.refused(target, http.StatusUnprocessableEntity, `{"error":"`+message+`"}`)
 }
 
-// public checks the headers that every answer has.
+// public checks the headers of every response.
 func (w *world) public(target string, answer *httptest.ResponseRecorder) {
 	w.Helper()
 	for name, want := range map[string]string{"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "nosniff"} {
@@ -307,7 +307,7 @@ func (w *world) public(target string, answer *httptest.ResponseRecorder) {
 	}
 }
 
-// read decodes the answer to a GET.
+// read decodes the response to a GET.
 func read[T any](w *world, target string, headers ...string) (v T) {
 	w.Helper()
 	answer := w.get(target, headers...)
@@ -317,7 +317,7 @@ func read[T any](w *world, target string, headers ...string) (v T) {
 	return v
 }
 
-// register gives an agent another key and returns it.
+// register registers another key of an agent and returns it.
 func (w *world) register(o *owner) agent.Key {
 	w.Helper()
 	return w.registerPrivate(o, edkey.NewPrivate())
@@ -335,7 +335,7 @@ func (w *world) registerPrivate(o *owner, private edkey.Private) agent.Key {
 	return key
 }
 
-// grantKeys has one of red's, made when the log had three events.
+// grantKeys contains one key of Red, generated when the log had three events.
 type grantKeys struct{}
 
 func (grantKeys) GrantKey(_ context.Context, t id.Tenant) (tlog.VerifierKey, id.Index, bool, error) {
@@ -350,7 +350,7 @@ func (grantKeys) GrantKey(_ context.Context, t id.Tenant) (tlog.VerifierKey, id.
 	return key, 3, true, err
 }
 
-// unlisted is a directory that has listed nothing yet.
+// unlisted is an empty directory.
 type unlisted struct{}
 
 func (unlisted) Listed(context.Context, id.Origin) (id.Event, id.Index, error) {

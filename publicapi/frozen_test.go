@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// reopen is a stop and a start on another store, beside the same anchors.
+// reopen restarts the service on another store with the same anchors.
 func (w *world) reopen(store *storagetest.Model) {
 	w.Helper()
 	if err := w.ledgers.Close(); err != nil {
@@ -24,8 +24,8 @@ func (w *world) reopen(store *storagetest.Model) {
 	w.open(w.anchors)
 }
 
-// rolledBack returns a world in which red has lost an event that was shown: "one"
-// is stored, "two" was. blue has lost nothing.
+// rolledBack returns a world in which Red has lost a published event: "one" is stored, "two" is lost. Blue has lost
+// nothing.
 func rolledBack(t *testing.T) (w *world, note []byte) {
 	w = newWorld(t)
 	w.append(&w.red, id.DiscloseFull, "one")
@@ -37,8 +37,7 @@ func rolledBack(t *testing.T) (w *world, note []byte) {
 	return w, note
 }
 
-// What a ledger shows that has lost what it was made from fits together and says
-// nothing of what is stored.
+// The responses about a ledger that has lost events are consistent, and do not depend on what is stored.
 func TestRolledBackHead(t *testing.T) {
 	w, note := rolledBack(t)
 	for _, target := range []string{"/v1/public/orgs/red/transparency/checkpoint", "/o/" + w.red.id.String() + "/checkpoint"} {
@@ -73,7 +72,7 @@ func TestRolledBackEntries(t *testing.T) {
 	}
 }
 
-// didTargets are where the DID documents of an organization's agent are.
+// didTargets are the URLs of the DID documents of an organization's agent.
 func didTargets(o *owner) []string {
 	agent := string(o.agent.Agent)
 	return []string{
@@ -83,7 +82,7 @@ func didTargets(o *owner) []string {
 	}
 }
 
-// The key that was revoked in what was lost is not shown as active.
+// A key whose revocation was lost is not served as active.
 func TestRolledBackKeys(t *testing.T) {
 	w := newWorld(t)
 	older := w.store.Reopen()
@@ -100,8 +99,7 @@ func TestRolledBackKeys(t *testing.T) {
 	w.missing("/v1/public/agents/nobody/did.json")
 }
 
-// A key that two organizations registered is known as long as one of them can be
-// trusted to know it.
+// A key that two organizations registered is known while the records of one of them can be trusted.
 func TestRolledBackSharedKey(t *testing.T) {
 	w, _ := rolledBack(t)
 	shared := w.red.agent.Private
@@ -111,7 +109,7 @@ func TestRolledBackSharedKey(t *testing.T) {
 	w.get(target)
 }
 
-// Whatever makes a ledger take no events is why there are no DID documents.
+// DID documents are not served if, for whatever reason, the ledger accepts no events.
 func TestClosedLedgersHaveNoDocuments(t *testing.T) {
 	for level, message := range map[string]string{
 		"frozen":    "The organization's ledger is frozen",
@@ -135,7 +133,7 @@ func TestClosedLedgersHaveNoDocuments(t *testing.T) {
 	}
 }
 
-// fault puts a fault of red on record and starts anew.
+// fault records a fault of Red and restarts.
 func (w *world) fault(o *owner, level string) {
 	w.Helper()
 	fault := storage.Change{
@@ -148,7 +146,7 @@ func (w *world) fault(o *owner, level string) {
 	w.reopen(w.store)
 }
 
-// Log keys and the other organization are as always.
+// Log keys and the other organization are not affected.
 func TestRolledBackRest(t *testing.T) {
 	w, _ := rolledBack(t)
 	for _, target := range []string{
@@ -168,7 +166,7 @@ func TestRolledBackRest(t *testing.T) {
 	}
 }
 
-// The ledger that extends the anchor comes back, and all is well.
+// After the ledger that extends the anchor is restored, everything is served again.
 func TestRolledForward(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseFull, "one")
@@ -186,8 +184,7 @@ func TestRolledForward(t *testing.T) {
 	}
 }
 
-// A ledger that is frozen for damage and has the tree of its checkpoint is read,
-// marked.
+// A ledger that is frozen because of damage, but has the tree of its checkpoint, is served with its fault.
 func TestFrozenForDamage(t *testing.T) {
 	w := newWorld(t)
 	last := w.append(&w.red, id.DiscloseFull, "one", "two")[1]

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Indices have one spelling.
+// Only one spelling of an index is accepted.
 func TestQueryIndex(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"n=0": true, "n=10": true, "n=9223372036854775807": true,
@@ -27,7 +27,7 @@ func TestQueryIndex(t *testing.T) {
 	}
 }
 
-// A number that is accepted has one spelling.
+// Only one spelling of a number is accepted.
 func FuzzQueryIndex(f *testing.F) {
 	for _, seed := range []string{"0", "1", "01", "-1", "+1", "9223372036854775807", "9223372036854775808", "", "1e3", "0x1", "１"} {
 		f.Add(seed)

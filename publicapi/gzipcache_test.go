@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// While all writers are at work, who comes gets the bytes as they are, at once,
-// and nothing of that is kept.
+// While all writers are busy, clients get uncompressed bytes at once, which are not cached.
 func TestBusyGzipCache(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	p := newGzipCache(1<<20, metrics)
@@ -34,7 +33,7 @@ func TestBusyGzipCache(t *testing.T) {
 	}
 }
 
-// The same bytes give the same in gzip, whatever a writer wrote before.
+// Compression is deterministic, whatever a writer wrote before.
 func TestGzipIsDeterministic(t *testing.T) {
 	p := newGzipCache(1<<20, prometheus.NewRegistry())
 	one, other := response{body: bytes.Repeat([]byte("one, and "), 3000)}, response{body: bytes.Repeat([]byte("another "), 9000)}
@@ -51,8 +50,8 @@ func TestGzipIsDeterministic(t *testing.T) {
 	}
 }
 
-// The kept bundles stay within their bound. One bundle is never given for another, and a
-// bundle that is asked for all the time stays.
+// Cached bundles stay within their bound. A bundle is never returned for another one, and a frequently requested bundle
+// stays cached.
 func TestBundleCache(t *testing.T) {
 	const room, size = 100 * (1000 + bundleBytes), 1000
 	s := newBundleCache(room)

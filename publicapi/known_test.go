@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// noOwner is a node that owns nothing. What it passes on is answered with 204.
+// noOwner is a node that owns nothing. Forwarded requests get 204.
 type noOwner struct{}
 
 func (noOwner) Owns(context.Context, id.Tenant) bool { return false }
@@ -29,7 +29,7 @@ func (noOwner) Pass(w http.ResponseWriter, _ *http.Request, to *admission.Elsewh
 	return true, nil
 }
 
-// knownStates is the states that a node knows, by tenant.
+// knownStates contains the states that a node knows, by tenant.
 type knownStates map[id.Tenant]*log.State
 
 func (s knownStates) Shown(_ context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error) {
@@ -50,8 +50,8 @@ func (w *world) elsewhere(known publicapi.Known) http.Handler {
 	return router
 }
 
-// A node answers for tiles that were shown, byte by byte as their owner. All else is passed on to the owner, also tiles
-// that may be newer, of another log of the line, and of an organization of which the node knows nothing.
+// A node serves published tiles with the same bytes as the owner. It forwards everything else, including tiles that may
+// be newer, tiles of another log of the line, and tiles of an organization without a known state.
 func TestTilesOfOtherNodes(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseCommitment, names("e", 300)...)
@@ -112,7 +112,7 @@ func processorTime() float64 {
 	return float64(u.Utime.Sec+u.Stime.Sec)*1e6 + float64(u.Utime.Usec+u.Stime.Usec)
 }
 
-// BenchmarkTile is a tile at its owner, and at another node that knows it.
+// BenchmarkTile requests a tile from the owner, and from another node that knows it.
 func BenchmarkTile(b *testing.B) {
 	w := newWorld(b)
 	w.append(&w.red, id.DiscloseCommitment, names("e", 300)...)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// succeed gives red, whose ledger is frozen, another log.
+// succeed replaces the frozen log of Red with a new one.
 func (w *world) succeed() {
 	w.Helper()
 	if err := w.ledgers.Close(); err != nil {
@@ -37,8 +37,8 @@ func (w *world) succeed() {
 	}
 }
 
-// lined returns a world in which red's second log has gone on in place of its first
-// one, which is frozen and whole: "one", "two" are in the first, "three" in the second.
+// lined returns a world in which Red's second log has succeeded the first one, which is frozen and complete: "one" and
+// "two" are in the first log, "three" is in the second.
 func lined(t *testing.T) (w *world, old, now tlog.VerifierKey) {
 	w = newWorld(t)
 	w.append(&w.red, id.DiscloseFull, "one", "two")
@@ -52,7 +52,7 @@ func lined(t *testing.T) (w *world, old, now tlog.VerifierKey) {
 	return w, old, w.state(&w.red).VerifierKey()
 }
 
-// Each log of a line is read below its own prefix, and answers for itself.
+// Each log of a line is served below its own prefix.
 func TestTilesOfALine(t *testing.T) {
 	w, old, now := lined(t)
 	first, second := "/o/"+w.red.id.String(), "/o/"+w.red.id.String()+"/2"
@@ -117,7 +117,7 @@ func TestSuccessor(t *testing.T) {
 	w.missing(first + "/keys/" + stated.Verifier.Hash().String())
 	w.missing(first + "/2/successor")
 	w.missing("/o/" + w.blue.id.String() + "/successor")
-	// The second one ends as well.
+	// The second log ends, too.
 	if err := w.ledgers.Freeze(t.Context(), w.red.tenant, "a test"); err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +140,7 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// Events are found in whichever log of the line holds them, and bundles of each are
-// proved by that log's key alone.
+// Events are found in every log of the line, and their bundles are proved with the key of their log only.
 func TestBundlesOfALine(t *testing.T) {
 	w, old, now := lined(t)
 	for name, key := range map[string]tlog.VerifierKey{"one": old, "two": old, "three": now} {
@@ -164,8 +163,7 @@ func TestBundlesOfALine(t *testing.T) {
 	w.get("/v1/public/agents/helper-red/did")
 }
 
-// What is said of a log by its organization's name is of the newest, unless another
-// one is named.
+// Requests with the organization's slug refer to the newest log, unless they name another one.
 func TestTransparencyOfALine(t *testing.T) {
 	w, old, now := lined(t)
 	const base = "/v1/public/orgs/red/transparency/"
@@ -216,7 +214,7 @@ func TestTransparencyOfALine(t *testing.T) {
 	}
 }
 
-// A frozen log that can't show what it was made from says so, beside its successor.
+// A frozen log that has lost events reports it, and its successor is not affected.
 func TestSuccessorOfARolledBackLog(t *testing.T) {
 	w, note := rolledBack(t)
 	w.succeed()

@@ -14,7 +14,7 @@ import (
 
 const logListPath = "/v1/public/witness-network/logs/v0"
 
-// madeList is a list that was made once.
+// madeList is a fixed list.
 type madeList struct{ made *loglist.Made }
 
 func (l *madeList) Current() *loglist.Made { return l.made }
@@ -25,7 +25,7 @@ func noLogs() *madeList {
 	return &madeList{&loglist.Made{Text: text, Gzip: text, TextTag: `"00000000000000000000000000000001"`, GzipTag: `"00000000000000000000000000000002"`}}
 }
 
-// The list is there when the operator asked for it, and not before all logs are known.
+// The list is served if the operator has enabled it, and not before all logs are known.
 func TestLogListIsMade(t *testing.T) {
 	w := newWorld(t)
 	w.lists = nil
@@ -36,8 +36,8 @@ func TestLogListIsMade(t *testing.T) {
 	w.failed(logListPath, http.StatusServiceUnavailable, "The list of logs is being built; try again")
 }
 
-// Two organizations' logs, as they are rotated, frozen and succeeded: origins and keys,
-// and no slug. What the other organization does changes nothing about a log.
+// The logs of two organizations while they are rotated, frozen and succeeded: the list contains origins and keys, but
+// no slugs. The other organization does not affect the entry of a log.
 func TestLogList(t *testing.T) {
 	w := newWorld(t)
 	list := loglist.New(loglist.Options{Ledgers: w.ledgers, Store: w.store, Contact: "ops@log.example", PerDay: 8640, Interval: time.Millisecond})

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// A stranger reads the document that a record names, where the organization says so.
+// The public can read the document that a record names, if the organization publishes it.
 func TestPublishedPolicies(t *testing.T) {
 	w := newWorld(t)
 	digests := map[uint64]id.Hash{}

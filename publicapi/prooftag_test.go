@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Over all proofs of two logs, a target has one tag for each form of its bytes. The tag of a proof at an older head is
-// none of a later one.
+// Over all proofs of two logs, a target has one ETag per rendering. The ETag of a proof at an earlier head differs from
+// all later ones.
 func TestTagsOfProofs(t *testing.T) {
 	w := newWorld(t)
 	bodies := map[string]string{} // by target and tag

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// revalidated is one of each thing that may change, in a log of one event.
+// revalidated contains a target of each kind that may change, in a log with one event.
 func (w *world) revalidated() []string {
 	return []string{
 		"/v1/public/orgs/red/transparency/head", "/v1/public/orgs/red/transparency/checkpoint",
@@ -23,7 +23,7 @@ func (w *world) revalidated() []string {
 	}
 }
 
-// resources is one of each thing that there is, in a log of one event `one`.
+// resources contains a target of each kind, in a log with one event `one`.
 func (w *world) resources() []string {
 	return append(w.revalidated(), "/v1/public/orgs/red/verify/one", logListPath,
 		"/o/"+w.red.id.String()+"/tile/0/000.p/1", "/o/"+w.red.id.String()+"/tile/entries/000.p/1")
@@ -87,7 +87,7 @@ func TestNotFoundIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// Nothing is answered from what can't be read, and no cause is shown.
+// If the store cannot be read, every request fails without the cause.
 func TestUnreadableStore(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")
@@ -104,7 +104,7 @@ func TestUnreadableStore(t *testing.T) {
 	}
 }
 
-// defective agents can't tell keys, for a reason of their own.
+// defective agents return an error for every key.
 type defective struct{ publicapi.Agents }
 
 func (defective) DIDKeys(context.Context, id.Tenant, id.Agent) ([]did.Key, error) {
@@ -117,8 +117,7 @@ func TestDefect(t *testing.T) {
 	w.failed("/v1/public/agents/helper-red/did", http.StatusInternalServerError, `{"error":"Internal error"`)
 }
 
-// failed expects an answer of 500 or above with that text in it, and with the
-// request id by which its cause is found.
+// failed expects a status of at least 500, with a text and the request ID with which the cause can be found.
 func (w *world) failed(target string, status int, text string) {
 	w.Helper()
 	answer := w.do(http.MethodGet, target)

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// levels returns the hashes of all tile levels over leaves, worked out without
-// package tlog's tree: level L+1 holds the root of every 256 hashes of level L.
+// levels computes the hashes of all tile levels over leaves without the tree of package tlog: level L+1 contains the
+// root of every 256 hashes of level L.
 func levels(leaves []id.Hash) [][]id.Hash {
 	all := [][]id.Hash{leaves}
 	for below := leaves; len(below) >= tlog.TileWidth; {
@@ -34,9 +34,8 @@ func root(perfect []id.Hash) id.Hash {
 	return tlog.NodeHash(root(perfect[:half]), root(perfect[half:]))
 }
 
-// A log can be read back from its tiles alone, and every tile of it, at every
-// width, is what its entries give. A bundle of less width is the beginning of a
-// wider one.
+// A log can be rebuilt from its tiles. Every tile, at every width, matches the entries, and a partial bundle is a
+// prefix of a wider one.
 func TestTilesAgreeWithEntries(t *testing.T) {
 	const size = 2*tlog.TileWidth + 37
 	w := newWorld(t)

@@ -95,7 +95,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// What may change is asked for again each time, at the price of a 304.
+// Responses that may change are revalidated each time, with a 304.
 func TestRevalidation(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")
@@ -123,7 +123,7 @@ func TestRevalidation(t *testing.T) {
 	}
 }
 
-// The statement of a log key is a bundle that the key before it proves, even after that key was retired.
+// The statement of a log key is a bundle that the previous key proves, even after that key was retired.
 func TestKeyStatement(t *testing.T) {
 	w := newWorld(t)
 	w.append(&w.red, id.DiscloseRecord, "one")

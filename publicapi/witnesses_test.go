@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// witnessed is a world whose service asks two witnesses and wants both.
+// witnessed is a world whose service requires two witnesses.
 type witnessed struct {
 	*world
 	x, y   *witnesstest.Witness
@@ -38,8 +38,7 @@ func newWitnessed(t *testing.T) *witnessed {
 	return w
 }
 
-// cosign asks the witnesses about all ledgers until it is as wanted, and lets the
-// surface show what there is.
+// cosign sends the checkpoints of all ledgers to the witnesses until is reports true.
 func (w *witnessed) cosign(is func() bool) {
 	w.Helper()
 	policy, err := trust.Parse([]byte(w.policy))
@@ -69,7 +68,7 @@ func (w *witnessed) cosign(is func() bool) {
 	running.Wait()
 }
 
-// by returns how many of the two have cosigned what a target answers.
+// by returns the checkpoint of a note and how many of the two witnesses have cosigned it.
 func (w *witnessed) by(o *owner, note []byte) (c tlog.Checkpoint, n int) {
 	w.Helper()
 	c, err := tlog.OpenCheckpoint(note, w.state(o).VerifierKey())
@@ -88,14 +87,13 @@ func (w *witnessed) by(o *owner, note []byte) (c tlog.Checkpoint, n int) {
 	return c, n
 }
 
-// newest returns the checkpoint that is shown. While witnesses are asked, two reads
-// may differ.
+// newest returns the published checkpoint. While witnesses are being called, two reads may differ.
 func (w *witnessed) newest(o *owner) []byte {
 	w.Helper()
 	return w.get("/o/" + o.id.String() + "/checkpoint").Body.Bytes()
 }
 
-// checkpoints returns what both addresses of a checkpoint answer, which is the same.
+// checkpoints returns the responses of both URLs of a checkpoint, which must be the same.
 func (w *witnessed) checkpoint(o *owner, query string) []byte {
 	w.Helper()
 	bySlug := w.get("/v1/public/orgs/" + string(o.slug) + "/transparency/checkpoint" + query).Body.Bytes()
@@ -126,8 +124,7 @@ func (w *witnessed) refusesCosigned(o *owner) {
 	}
 }
 
-// One checkpoint has its quorum, a newer one has one cosignature, the newest none:
-// what is shown where.
+// One checkpoint has a quorum, a later one has one cosignature, and the latest none. Each target serves the right one.
 func TestWhatIsShown(t *testing.T) {
 	w := newWitnessed(t)
 	w.append(&w.red, id.DiscloseFull, "one", "two")
@@ -171,9 +168,8 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// A checkpoint that was cosigned before the log got another key, or while both signed,
-// is still the one that bundles are proved under, and they name a key that signed it:
-// the one of now, if it did.
+// Bundles are still proved under a checkpoint that was cosigned before a new log key, or while both keys signed. They
+// name a key that signed it: the current key, if it did.
 func TestCosignedBeforeRotation(t *testing.T) {
 	for name, overlap := range map[string]bool{"before": false, "while both sign": true} {
 		t.Run(name, func(t *testing.T) { cosignedBeforeRotation(t, overlap) })
@@ -222,8 +218,8 @@ func cosignedBeforeRotation(t *testing.T, overlap bool) {
 	w.policyOpens(overlap, before, now)
 }
 
-// policyOpens checks that the policy names the keys of what is shown and no other:
-// the one of before for as long as bundles are under it alone.
+// policyOpens checks that the policy contains exactly the keys of the published checkpoints: the previous key only
+// while bundles need it.
 func (w *witnessed) policyOpens(overlap bool, before, now tlog.VerifierKey) {
 	w.Helper()
 	policy, err := trust.Parse(w.get("/v1/public/orgs/red/transparency/policy").Body.Bytes())
@@ -248,7 +244,7 @@ func (w *witnessed) policyOpens(overlap bool, before, now tlog.VerifierKey) {
 	}
 }
 
-// bundleOf checks a bundle of red and its tlog-proof by the published policy.
+// bundleOf verifies a bundle of Red and its tlog-proof with the published policy.
 func (w *witnessed) bundleOf(name string, size id.Index, by int) {
 	w.Helper()
 	target := "/v1/public/orgs/red/verify/" + name
@@ -288,9 +284,8 @@ func TestPolicyNamesTheWitnesses(t *testing.T) {
 	}
 }
 
-// Failing closed: what is asked for cosigned is refused while an event is without
-// its quorum for longer than it may be. The newest checkpoint as it is, and
-// everything else, is shown all the same.
+// Requests for a cosigned checkpoint fail if an event has lacked its quorum for too long. The latest checkpoint and
+// everything else are still served.
 func TestFailingClosed(t *testing.T) {
 	w := newWitnessed(t)
 	w.change = func(o *witness.Options) { o.FailClosed = true }
@@ -331,8 +326,8 @@ func TestFailingClosed(t *testing.T) {
 	w.shows(&w.red, "?cosigned=1", 4, 2)
 }
 
-// A witness knows more than what was brought back: the ledger is frozen, in public
-// too, and the other organization's is not.
+// A witness knows a later state than a restored ledger: the ledger is frozen, also in public responses, and the other
+// organization's ledger is not.
 func TestRestoredLedgerIsCaughtByAWitness(t *testing.T) {
 	w := newWitnessed(t)
 	w.append(&w.red, id.DiscloseFull, "one")
