@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// A tenant that comes again and again is alone; two contend for a second.
+// A tenant that repeats requests is alone. Two tenants contend for a second.
 func TestContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := admission.NewContention()

@@ -13,7 +13,7 @@ import (
 
 var home, office, cafe = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::1")
 
-// Neither a tenant nor a network gets the last slots: they are for those that have none.
+// Neither a tenant nor a network gets the last slots, which are reserved for those that have none.
 func TestDownloadsAreShared(t *testing.T) {
 	type party struct {
 		tenant id.Tenant
@@ -58,7 +58,7 @@ func TestDownloadsAreShared(t *testing.T) {
 	}
 }
 
-// A tenant whose reader was too slow waits for a minute, and no other one does.
+// Only a tenant whose reader was too slow must wait for a minute.
 func TestDownloadsAfterASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := admission.NewDownloads(4, 1)

@@ -2,22 +2,22 @@ package admission
 
 import "context"
 
-// Contention lets tests make contention.
+// Contention allows tests to create contention.
 type Contention = contention
 
 // NewContention returns contention before the first request.
 func NewContention() *Contention { return new(contention) }
 
-// Note notes a request of a tenant.
+// Note records a request of a tenant.
 func (c *contention) Note(t Tenant) { c.noteTenant(t) }
 
 // Contended reports whether there is contention.
 func (c *contention) Contended() bool { return c.isContended() }
 
-// NewProcessors returns a queue of n slots in all.
+// NewProcessors returns a queue with n slots in total.
 func NewProcessors(c *Contention, n int) *FairQueue { return newFairQueue(c, n, max(1, n-1)) }
 
-// NewSlots returns a queue of a share for each tenant.
+// NewSlots returns a queue with a share per tenant.
 func NewSlots(c *Contention, share int) *FairQueue { return newFairQueue(c, 0, share) }
 
 // Slot is the slot of one request.

@@ -72,7 +72,7 @@ func BenchmarkLimit(b *testing.B) {
 	}
 }
 
-// The last places are for who has the fewest: nobody gets more than it leaves free.
+// The last slots are for the tenants with the fewest: no tenant gets more than it leaves free.
 func TestSharedLimit(t *testing.T) {
 	for _, tt := range []struct {
 		all, one int

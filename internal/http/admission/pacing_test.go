@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// What comes beyond the number in a second waits, of that organization alone.
+// Rejections beyond the number per second are delayed, only of that organization.
 func TestRefusalPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := admission.NewRefusalPacer(2, time.Second)
@@ -55,7 +55,7 @@ func TestRefusalPacerThatIsOff(t *testing.T) {
 	})
 }
 
-// A request that another node answers is no refusal, and is not delayed.
+// A request that another node serves is not a rejection and is not delayed.
 func TestElsewhereIsNoRefusal(t *testing.T) {
 	pacer := admission.NewRefusalPacer(1, time.Hour)
 	c := &admission.Class{Control: admission.New(1), Limit: admission.NewLimit(10, 10), Pacer: pacer}

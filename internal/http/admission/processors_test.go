@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// Organizations take processors, whatever the order and number of their requests.
+// Organizations share the processors, whatever the order and number of their requests.
 func TestProcessorsGoAround(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		processors := admission.NewProcessors(admission.NewContention(), 1)
@@ -39,7 +39,7 @@ func TestProcessorsGoAround(t *testing.T) {
 	})
 }
 
-// Who gives up takes no turn, not the last of its organization either.
+// A waiter that gives up takes no turn, even if it is the last one of its organization.
 func TestProcessorsOfWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		processors := admission.NewProcessors(admission.NewContention(), 1)
@@ -77,8 +77,8 @@ func TestProcessorsOfWhoGaveUp(t *testing.T) {
 	})
 }
 
-// Alone nobody waits. Who comes then gets one turn beside all that was begun, and
-// who was alone none before it has given its own back.
+// A single organization never waits. A second one gets a turn in addition to the work in flight, and the first one gets
+// no more before it has released its slots.
 func TestProcessorsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		processors := admission.NewProcessors(admission.NewContention(), 2)
@@ -116,7 +116,7 @@ func TestProcessorsAlone(t *testing.T) {
 	})
 }
 
-// With contention one processor is kept free of any one party, until it is alone again.
+// Under contention, one processor stays free of each organization, until it is alone again.
 func TestProcessorsKeepOneFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		processors := admission.NewProcessors(admission.NewContention(), 3)
@@ -147,7 +147,7 @@ func TestProcessorsKeepOneFree(t *testing.T) {
 	})
 }
 
-// There are never more at work than there are processors, and no turn gets lost.
+// There is never more work in flight than processors, and no turn is lost.
 func TestProcessorsAreKept(t *testing.T) {
 	const workers, rounds = 12, 300
 	processors := admission.NewProcessors(admission.NewContention(), 3)

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// step is a call that notes its steps.
+// step is a call that records its steps.
 type step struct {
 	tenant admission.Tenant
 	err    error // of Identify
@@ -42,7 +42,7 @@ func (s *step) Send() error {
 	return nil
 }
 
-// What happens to a request, in its order; a limit that is full refuses it.
+// The steps of a request are in order, and a full limit rejects it.
 func TestServe(t *testing.T) {
 	for _, anonymous := range []bool{false, true} {
 		limit := admission.NewLimit(1, 1)
@@ -80,7 +80,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A light body is read before its request has a slot, a heavy one in the slot.
+// A small body is read before the slot is acquired, and a large one in the slot.
 func TestServeReadsBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, length := range []int{10, 100 << 10} {
@@ -117,8 +117,8 @@ func TestServeReadsBodies(t *testing.T) {
 	})
 }
 
-// A tenant whose requests store something as fast as they can has its reads and decisions at once, and one kind of these
-// does not wait for the other. Those of a neighbour do not wait either.
+// While a tenant stores events as fast as possible, its reads and decisions get slots at once, and neither kind waits
+// for the other. Another tenant's requests do not wait either.
 func TestReadsAndDecisionsWaitForNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		control := admission.New(2)
@@ -163,7 +163,7 @@ func TestReadsAndDecisionsWaitForNoEvent(t *testing.T) {
 	})
 }
 
-// noteContention lets requests of two tenants come.
+// noteContention records requests of two tenants.
 func noteContention(t *testing.T, control *admission.Control) {
 	t.Helper()
 	for _, tenant := range []id.Tenant{gold, blue} {

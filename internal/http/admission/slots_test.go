@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// crowd is requests that take slots and stay at work.
+// crowd contains requests that acquire slots and keep them.
 type crowd struct {
 	testing.TB
 	slots  *admission.FairQueue
@@ -82,7 +82,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// One heavy request takes the whole share, and is let in all the same.
+// A single heavy request takes the whole share and is still admitted.
 func TestSlotsOfHeavyRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := admission.NewSlots(admission.NewContention(), 4)
@@ -108,7 +108,7 @@ func TestSlotsOfHeavyRequests(t *testing.T) {
 	})
 }
 
-// Who gives up leaves nothing behind, whether it waited or was just let in.
+// A request that gives up leaves no state, whether it was waiting or was just admitted.
 func TestSlotsOfWhoGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := admission.NewSlots(admission.NewContention(), 1)
@@ -140,8 +140,7 @@ func TestSlotsOfWhoGaveUp(t *testing.T) {
 	})
 }
 
-// A slot that is lent is another request's after a while; a slot that was reclaimed before
-// is not.
+// After a while, another request gets a lent slot, unless it was reclaimed before.
 func TestLentSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := admission.NewSlots(admission.NewContention(), 1)

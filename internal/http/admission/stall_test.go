@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// stallTime is how long work may hold up others that does not go on.
+// stallTime is how long stalled work may block others.
 const stallTime = 200 * time.Millisecond
 
-// contended reprocessors company in which two parties stay for as long as the test wants.
+// contended returns contention between two tenants for the whole test.
 func contended(t *testing.T) *admission.Contention {
 	c := admission.NewContention()
 	meet := func() {
@@ -31,8 +31,8 @@ func contended(t *testing.T) *admission.Contention {
 	return c
 }
 
-// Turns of work that hangs hold up nobody for long, neither its own party nor
-// others, and are processors again for others when it has ended.
+// Stalled work blocks neither its own organization nor others for long. When it has ended, its processors are available
+// again.
 func TestProcessorsOfWorkThatHangs(t *testing.T) {
 	for _, who := range []id.Tenant{red, blue, gold} {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestProcessorsOfWorkThatHangs(t *testing.T) {
 	}
 }
 
-// Work that goes on is counted, however long each piece of it takes.
+// Work that makes progress counts, however long each piece takes.
 func TestProcessorsOfLongWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		processors := admission.NewProcessors(contended(t), 2)
@@ -97,8 +97,8 @@ func TestProcessorsOfLongWork(t *testing.T) {
 	})
 }
 
-// Requests that hang at work let the others of their party go to work after a while;
-// when they end, the party has its share and no more.
+// After a while, stalled requests let others of their organization proceed. When they end, the organization has its
+// share and no more.
 func TestSlotsOfWorkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const share = 4

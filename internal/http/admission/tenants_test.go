@@ -11,8 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// What a processor costs while each of many tenants waits for one: the cost of a slot must
-// not grow with their number.
+// The cost of a slot while many tenants wait must not grow with their number.
 func BenchmarkTenants(b *testing.B) {
 	for _, tenants := range []int{10, 200, 1000} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {

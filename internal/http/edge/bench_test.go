@@ -9,15 +9,15 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// silentWriter is a ResponseWriter that costs nothing.
+// silentWriter is a ResponseWriter that does nothing.
 type silentWriter struct{ header http.Header }
 
 func (w silentWriter) Header() http.Header         { return w.header }
 func (silentWriter) WriteHeader(int)               {}
 func (w silentWriter) Write(b []byte) (int, error) { return len(b), nil }
 
-// BenchmarkEdge is what a request costs at the edge: without a bound, with one whose
-// handler is called directly, and with one whose handler may be left behind.
+// BenchmarkEdge measures the cost of a request: without a bound, with a bound and a handler that runs in place, and
+// with a handler that may be abandoned.
 func BenchmarkEdge(b *testing.B) {
 	h := func(w http.ResponseWriter, r *http.Request) error {
 		_, err := w.Write([]byte("ok"))

@@ -19,7 +19,7 @@ func post(body string, header ...string) *http.Request {
 	return r
 }
 
-// streamed is a request whose length is not announced.
+// streamed is a request without a Content-Length.
 func streamed(body string, header ...string) *http.Request {
 	r := post("", header...)
 	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), -1
@@ -88,7 +88,7 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// level refuses every text with a fault of its own.
+// level rejects every text with a fault.
 type level string
 
 func (*level) UnmarshalText([]byte) error {

@@ -19,11 +19,10 @@ import (
 
 const bound = 10 * time.Second
 
-// grace is what a handler that does not look at its context is given beyond it.
+// grace is the additional time of a handler that ignores its context.
 const grace = 500 * time.Millisecond
 
-// TestBound: a handler that hangs in one way or another, how long its client waits
-// and what it is told.
+// A client of a hanging handler gets the right response in time.
 func TestBound(t *testing.T) {
 	stuck := func(http.ResponseWriter, *http.Request) error {
 		time.Sleep(time.Hour)
@@ -93,7 +92,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// polled returns a route of mode LongPoll whose requests wait for so long.
+// polled returns a LongPoll route whose requests wait for a duration.
 func polled(e *edge.Edge, h edge.Handler, wait time.Duration) http.Handler {
 	surface := edge.PlainSurface(e)
 	surface.Wait = func(*http.Request) time.Duration { return wait }
@@ -104,7 +103,7 @@ func polled(e *edge.Edge, h edge.Handler, wait time.Duration) http.Handler {
 	return r
 }
 
-// The time in which a body arrives is its sender's.
+// The time in which a body arrives does not count.
 func TestSlowBodiesDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := edge.Edge{Bound: edge.NewBound(bound)}
@@ -134,8 +133,8 @@ func TestSlowBodiesDoNotCount(t *testing.T) {
 	})
 }
 
-// Who is left behind answers nothing any more and sees its own route, whatever the
-// router does with it; and when there are too many, others are refused.
+// An abandoned handler cannot respond, and still sees its own route although the router reuses it. If there are too
+// many, requests are rejected.
 func TestLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edge.Edge{Bound: edge.NewBound(bound)}

@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// newEdge returns an edge and what it logs.
+// newEdge returns an edge and its log.
 func newEdge() (*edge.Edge, *bytes.Buffer) {
 	var out bytes.Buffer
 	return &edge.Edge{Logger: slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))}, &out
@@ -109,7 +109,7 @@ func TestCauseIsLoggedAndNotShown(t *testing.T) {
 	}
 }
 
-// The cause may be next to the error that decides the answer, and not inside of it.
+// The cause may be next to the error that determines the response, instead of inside it.
 func TestCauseNextToTheFaultIsLogged(t *testing.T) {
 	e, out := newEdge()
 	unavailable := fault.New(fault.Unavailable, "The store can't be reached")
@@ -122,7 +122,7 @@ func TestCauseNextToTheFaultIsLogged(t *testing.T) {
 	}
 }
 
-// What clients send is in no log line, also not the cause of a refusal.
+// No log line contains data of clients, not even the cause of a rejection.
 func TestLogHoldsNothingOfTheClient(t *testing.T) {
 	e, out := newEdge()
 	m := routed(e, "POST", "/v1/things/{thing}", func(_ http.ResponseWriter, r *http.Request) error {
@@ -198,7 +198,7 @@ func TestCancelledRequestIsNotAnInternalError(t *testing.T) {
 	}
 }
 
-// The last answer of a connection says so, however it comes about.
+// The last response of a connection has Connection: close, however it is written.
 func TestLastAnswer(t *testing.T) {
 	for name, h := range map[string]edge.Handler{
 		"body":   func(w http.ResponseWriter, _ *http.Request) error { return edge.WriteJSON(w, 200, struct{}{}) },
@@ -273,7 +273,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	}
 }
 
-// What is everyday on a route of many requests does not fill the log.
+// Frequent responses on a route with many requests do not fill the log.
 func TestQuietRoutes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err         error

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Every example is of the schema that stands beside it.
+// Every example matches its schema.
 func TestExamples(t *testing.T) {
 	d := newDocument(t)
 	count := 0
@@ -41,7 +41,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// example reads an example into a value.
+// example decodes an example into a value.
 func example[T any](d *document, name string) (v T) {
 	d.t.Helper()
 	text, err := json.Marshal(d.object("/components/examples/" + name)["value"])
@@ -54,7 +54,7 @@ func example[T any](d *document, name string) (v T) {
 	return v
 }
 
-// made is what the tests need of the example of a new organization.
+// made contains the parts of the example of a new organization that tests need.
 type made struct {
 	LogKey string `json:"log_key"`
 	Agent  struct {
@@ -63,7 +63,7 @@ type made struct {
 	}
 }
 
-// The examples are of one organization, and what can be verified verifies.
+// The examples belong to one organization, and those with signatures or proofs verify.
 func TestExamplesAreReal(t *testing.T) {
 	d := newDocument(t)
 	organization := example[made](d, "MadeOrganization")
@@ -108,7 +108,7 @@ func TestExamplesAreReal(t *testing.T) {
 	}
 }
 
-// The signed example is signed by the key that the example of its agent has.
+// The signed example is signed with the key in the example of its agent.
 func TestEnvelopeExample(t *testing.T) {
 	d := newDocument(t)
 	organization := example[made](d, "MadeOrganization")

@@ -34,8 +34,7 @@ func newDocument(t *testing.T) *document {
 	return d
 }
 
-// walk calls visit for every value with its JSON pointer, but not inside of
-// examples, which hold other documents.
+// walk calls visit for every value with its JSON pointer, except inside examples, which contain other documents.
 func walk(pointer string, value any, visit func(pointer string, value any)) {
 	visit(pointer, value)
 	switch v := value.(type) {
@@ -56,7 +55,7 @@ func escape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// at returns what a reference names, references followed, and where it lies.
+// at resolves a reference and returns the value and its position.
 func (d *document) at(reference string) (pointer string, value any) {
 	d.t.Helper()
 	pointer, ok := strings.CutPrefix(reference, "#")
@@ -74,7 +73,7 @@ func (d *document) at(reference string) (pointer string, value any) {
 	return pointer, value
 }
 
-// referenceOf returns the $ref of an object, "" for none.
+// referenceOf returns the $ref of an object, or "".
 func referenceOf(value any) string {
 	members, _ := value.(map[string]any)
 	reference, _ := members["$ref"].(string)
@@ -90,7 +89,7 @@ func (d *document) schema(pointer string) *jsonschema.Schema {
 	return schema
 }
 
-// object returns the object that a pointer names.
+// object returns the object at a pointer.
 func (d *document) object(pointer string) map[string]any {
 	d.t.Helper()
 	_, value := d.at("#" + pointer)

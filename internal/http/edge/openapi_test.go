@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The document is one of OpenAPI 3.1. The schema is that of the OpenAPI
-// Initiative (Apache 2.0), from https://spec.openapis.org/oas/3.1/schema/2022-10-07.
+// The document is valid OpenAPI 3.1. The schema is from the OpenAPI Initiative (Apache 2.0):
+// https://spec.openapis.org/oas/3.1/schema/2022-10-07.
 func TestMetaSchema(t *testing.T) {
 	text, err := os.ReadFile("testdata/openapi-3.1.json")
 	if err != nil {
@@ -35,8 +35,8 @@ func TestMetaSchema(t *testing.T) {
 	}
 }
 
-// Every reference names something, and every component is reached from a path: tools
-// that know no extensions would call it unused otherwise.
+// Every reference resolves, and every component is reachable from a path. Otherwise, tools that do not know extensions
+// would report it as unused.
 func TestReferences(t *testing.T) {
 	d := newDocument(t)
 	walk("", d.root, func(_ string, value any) {
@@ -55,7 +55,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// reach notes the components that a value refers to, and those that these refer to.
+// reach records the components that a value refers to, directly or indirectly.
 func (d *document) reach(used map[string]bool, from any) {
 	refer := func(reference string) {
 		if !used[reference] {
@@ -78,8 +78,7 @@ func (d *document) reach(used map[string]bool, from any) {
 	})
 }
 
-// Every operation says which credential it takes, [] for none: an operation that says
-// nothing may be one that was forgotten.
+// Every operation declares its credential, or [] for none, so that none is forgotten.
 func TestSecurity(t *testing.T) {
 	d := newDocument(t)
 	open := map[string]bool{"/v1/id/auth/login": true, "/v1/id/setup": true, "/v1/id/auth/forgot-password": true, "/v1/id/auth/reset-password": true, "/v1/id/auth/oidc": true, "/v1/id/invitations/preview": true,
@@ -103,7 +102,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// Every schema compiles: it is one of JSON Schema 2020-12.
+// Every schema compiles as JSON Schema 2020-12.
 func TestSchemas(t *testing.T) {
 	d := newDocument(t)
 	walk("", d.root, func(pointer string, _ any) {
@@ -113,8 +112,7 @@ func TestSchemas(t *testing.T) {
 	})
 }
 
-// Every operation has a name of its own, one tag that is described, and the
-// parameters of its path.
+// Every operation has a unique ID, one described tag, and the parameters of its path.
 func TestOperations(t *testing.T) {
 	d := newDocument(t)
 	var tags []string
@@ -144,7 +142,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// pathParameters returns the names of those in some lists of parameters, sorted.
+// pathParameters returns the sorted names of the path parameters in lists of parameters.
 func (d *document) pathParameters(lists ...any) (names []string) {
 	for _, list := range lists {
 		parameters, _ := list.([]any)
@@ -169,8 +167,7 @@ func inTemplate(path string) (names []string) {
 	return names
 }
 
-// Generators of types take an object without members for an empty one, and a member with a default
-// for one that has to be sent.
+// Generators of types treat an object without properties as an empty object, and a property with a default as required.
 func TestGeneratedTypesCanSend(t *testing.T) {
 	d := newDocument(t)
 	walk("", d.object("/components/schemas"), func(pointer string, value any) {

@@ -18,8 +18,8 @@ import (
 	"github.com/agentledger/agentledger/log/takeover"
 )
 
-// passer is a node that owns tenant 1, tenant 3 from its third question on, and tenant 6 until its first question. Tenant 2 has another owner; the owners
-// of tenants 4 and 5 can't be reached and change all the time.
+// passer is a node that owns tenant 1, tenant 3 from the third call of Owns on, and tenant 6 until the first call.
+// Tenant 2 has another owner. The owners of tenants 4 and 5 are unreachable and keep changing.
 type passer struct{ asked []string }
 
 func (p *passer) Owns(_ context.Context, t id.Tenant) bool {
@@ -43,7 +43,7 @@ func (p *passer) Pass(w http.ResponseWriter, r *http.Request, to *admission.Else
 	return false, nil
 }
 
-// A request is handled here, or passed with its body unread, or handled here once the organization has come.
+// A request is handled here, forwarded with its body unread, or handled here once this node owns the organization.
 func TestPassing(t *testing.T) {
 	for name, c := range map[string]struct {
 		tenant id.Tenant
@@ -79,7 +79,7 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// A body that names the organization is read before, and passed all the same, or read again.
+// If the body names the organization, it is read first, and then forwarded or read again.
 func TestPassingAReadBody(t *testing.T) {
 	for tenant, want := range map[id.Tenant]string{1: "local text", 2: "text", 3: "local text"} {
 		e, _ := newEdge()
@@ -103,8 +103,8 @@ func TestPassingAReadBody(t *testing.T) {
 	}
 }
 
-// A request whose organization goes to another node while it is handled is passed there with the body that was read. An
-// answer that was begun is cut off, other errors stay, and without other nodes nothing changes.
+// If another node acquires the organization while a request is handled, the request is forwarded with the body that was
+// read. A response that has begun is cut off, other errors are returned, and without other nodes nothing changes.
 func TestPassingWhatWasLost(t *testing.T) {
 	lost := &fault.Error{Kind: fault.Unavailable, Code: "not_owner", Message: "No"}
 	for name, c := range map[string]struct {
@@ -152,8 +152,8 @@ func TestPassingWhatWasLost(t *testing.T) {
 	}
 }
 
-// A read that loses its organization on the way is passed to the new owner. A request with effects whose handler does
-// not check that is refused, and its client sends it again.
+// A read whose organization moves in the meantime is forwarded to the new owner. A request with effects whose handler
+// does not check this fails, and its client retries.
 func TestLostOnTheWay(t *testing.T) {
 	lost := &fault.Error{Kind: fault.Unavailable, Code: "not_owner", Message: "No"}
 	for _, c := range []struct {
@@ -183,7 +183,7 @@ func TestLostOnTheWay(t *testing.T) {
 	}
 }
 
-// A public read whose owner can't be reached is handled here in place of the owner. Other requests never are.
+// A public read whose owner is unreachable is handled here. Other requests never are.
 func TestStandingIn(t *testing.T) {
 	for _, mode := range []edge.Mode{edge.Apart, edge.InPlace, edge.Fast} {
 		e, _ := newEdge()
@@ -208,7 +208,7 @@ func TestStandingIn(t *testing.T) {
 	}
 }
 
-// Without a passer each organization is this node's.
+// Without a passer, this node owns each organization.
 func TestNoPasser(t *testing.T) {
 	e, _ := newEdge()
 	if err := e.CheckOwner(t.Context(), 2); err != nil {
@@ -216,7 +216,7 @@ func TestNoPasser(t *testing.T) {
 	}
 }
 
-// A request keeps what is read of its body, where requests are passed.
+// The bytes of a body are recorded as they are read, if requests can be forwarded.
 func TestKeepBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		passer  *passer

@@ -16,8 +16,8 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// The span of a request has the kind and the attributes that OpenTelemetry gives the server's side of HTTP, and no value
-// of the client.
+// The span of a request has the kind and attributes of OpenTelemetry's HTTP server conventions, and no value of the
+// client.
 func TestServerSpans(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	e := &edge.Edge{Tracer: telemetry.NewTracer(sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder)).Tracer("test"))}

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/egress/egresstest"
 )
 
-// closedPort returns an address of this machine at which nobody listens.
+// closedPort returns a local address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,7 +21,7 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// serve answers with h and returns the URL.
+// serve starts a server with h and returns its URL.
 func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -114,7 +114,7 @@ func TestAddressesThatAreNotCalled(t *testing.T) {
 	}
 }
 
-// http is for the allowed networks, also when a name leads elsewhere.
+// http is only for the allowed networks, also if a name resolves elsewhere.
 func TestPlainHTTPStaysInside(t *testing.T) {
 	for _, a := range []string{"8.8.8.8", "10.0.0.1", "192.168.1.1"} {
 		c := New(Options{Allow: loopback, Resolver: egresstest.Resolver(t, func(int) string { return a })})
@@ -124,7 +124,7 @@ func TestPlainHTTPStaysInside(t *testing.T) {
 	}
 }
 
-// A name that was public when it was checked and is private when it is called.
+// A name may resolve to a public address when it is checked, and to a private one when it is called.
 func TestRebinding(t *testing.T) {
 	var asked atomic.Int32
 	s := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
@@ -151,8 +151,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// The same name, resolved to an address that is allowed, is reached: the fake
-// resolver works, and what stops the calls above is the guard.
+// The same name is reached if it resolves to an allowed address. So the fake resolver works, and the guard rejected the
+// calls above.
 func TestResolverIsUsed(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever a client accepts, it gets one of what there is.
+// Whatever a client accepts, it gets one of the offers.
 func FuzzPreferred(f *testing.F) {
 	for _, seed := range []string{
 		"", "*/*", "text/plain", "application/*;q=0.5, text/*", "application/json;q=0", "a/b;q=x, ,;", "text/plain;q=NaN", "TEXT/PLAIN;Q=1", "text/plain;q=1e300",
@@ -26,7 +26,7 @@ func FuzzPreferred(f *testing.F) {
 	})
 }
 
-// Who gets gzip has named it, or everything, and not with a weight of 0.
+// A client gets gzip only if it has named it or everything, with a weight above 0.
 func FuzzWantsGzip(f *testing.F) {
 	for _, seed := range []string{"", "gzip", "gzip;q=0", "*", "*;q=0, gzip", "identity, gzip;q=0.5", "x-gzip;q=NaN", "br,,;gzip"} {
 		f.Add(seed)

@@ -14,10 +14,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// brief is a time-out that passes within a test, and after which it has passed.
+// brief is a timeout that expires within a test.
 const brief = 100 * time.Millisecond
 
-// timed is a place whose server has a brief time-out for everything but idle connections.
+// timed returns a place whose server has a brief timeout for everything except idle connections.
 func timed(t *testing.T, h http.HandlerFunc) *place {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,7 +31,7 @@ func timed(t *testing.T, h http.HandlerFunc) *place {
 	return p
 }
 
-// want reads an answer and checks its status.
+// want reads a response and checks its status.
 func want(t *testing.T, c net.Conn, status int) *http.Response {
 	t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -65,7 +65,7 @@ func TestSlowHeadersAreAnswered(t *testing.T) {
 	}
 }
 
-// The time for headers begins with them, also on a connection that was never used.
+// The time for headers starts with their first byte, also on an unused connection.
 func TestUnusedConnectionIsKept(t *testing.T) {
 	p := timed(t, ok)
 	unused, slow := p.dial(), p.dial()
@@ -91,7 +91,7 @@ func TestUnusedConnectionIsClosedInTheEnd(t *testing.T) {
 	}
 }
 
-// A body that was sent in time is read, however late; one that was not is not.
+// A body that was sent in time is read, however late. A body that was sent too late is not.
 func TestReadDeadlineThatWasOverlooked(t *testing.T) {
 	read := make(chan error, 1)
 	p := timed(t, func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func TestWriteDeadlineThatWasOverlooked(t *testing.T) {
 	}
 }
 
-// A deadline moves once: who reads nothing holds no connection.
+// A deadline is extended only once, so a client that reads nothing does not hold its connection.
 func TestWriteDeadlineOfASlowReader(t *testing.T) {
 	failed := make(chan error, 1)
 	p := timed(t, func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +144,7 @@ func TestWriteDeadlineOfASlowReader(t *testing.T) {
 	}
 }
 
-// Who sends all of a large body before it reads gets the answer that came before.
+// A client that sends a large body completely before it reads still gets the earlier response.
 func TestEarlyAnswerToALargeBody(t *testing.T) {
 	p := timed(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })
 	c := p.dial()
@@ -155,7 +155,7 @@ func TestEarlyAnswerToALargeBody(t *testing.T) {
 	want(t, c, http.StatusRequestEntityTooLarge)
 }
 
-// held is an accepted connection that no http.Server reads, and the client's end of it.
+// held returns an accepted connection that no http.Server reads, and its client.
 func held(p *place) (mine, client net.Conn) {
 	p.Helper()
 	client = p.dial()
@@ -167,8 +167,7 @@ func held(p *place) (mine, client net.Conn) {
 	return mine, client
 }
 
-// receive is what http.Server does with a connection: it reads headers, then waits for
-// the connection's end.
+// receive reads headers and then waits for the end of the connection, like http.Server.
 func (p *place) receive(mine net.Conn) string {
 	p.Helper()
 	b := make([]byte, 1000)
@@ -194,7 +193,7 @@ func unserved(t *testing.T, max int) *place {
 	return &place{TB: t, listener: listener.NewListener(l, max)}
 }
 
-// An idle connection that has to make room still hands over the request that came meanwhile.
+// An evicted idle connection still delivers a request that arrived in the meantime.
 func TestEvictionLosesNoRequest(t *testing.T) {
 	p := unserved(t, 1)
 	mine, client := held(p)

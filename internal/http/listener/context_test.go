@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// TestContextEnds: what ends it, and what it says then. It is looked at by who waits
-// (Done), by who only asks (Err), and through a context made from it.
+// A Context ends for the right reasons with the right error, as seen through Done, Err and a derived context.
 func TestContextEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -76,7 +75,7 @@ func pauseFor(c *listener.Context, d time.Duration) {
 	c.Resume()
 }
 
-// What goes on without the client ends at the deadline all the same.
+// Detached work still ends at the deadline.
 func TestDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, client := context.WithCancel(t.Context())
@@ -101,8 +100,8 @@ func TestDetached(t *testing.T) {
 	})
 }
 
-// Who waits for its end alone learns that the client has gone soon after, whenever that is and however its
-// deadline was moved meanwhile. The neighbour's client is still there.
+// Done soon notices that the client has disconnected, whenever that happens and however the deadline was moved. Another
+// client's context does not end.
 func TestClientGoes(t *testing.T) {
 	for name, move := range map[string]func(*listener.Context){
 		"at once":         func(*listener.Context) {},
@@ -136,7 +135,7 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
-// A wait that is over at once costs a channel and a timer with its function.
+// A short wait allocates a channel and a timer with its function.
 func TestShortWaitAllocates(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -176,7 +175,7 @@ func BenchmarkContext(b *testing.B) {
 	})
 }
 
-// Extend moves the deadline of a context that is waited for, never to an earlier time, and revives none.
+// Extend moves the deadline of a context, never to an earlier time, and has no effect after the context has ended.
 func TestExtend(t *testing.T) {
 	c := listener.WithContext(t.Context(), time.Now().Add(time.Minute))
 	done := c.Done()

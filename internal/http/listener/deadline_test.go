@@ -20,16 +20,16 @@ func pair(t *testing.T) (c, peer net.Conn) {
 	return listener.NewStrictConn(mine), peer
 }
 
-// move is a new deadline of a call that is under way, both since the call began.
+// move sets a deadline during a call. Both times are relative to the start of the call.
 type move struct{ at, to time.Duration }
 
-// never stands for no deadline, and past for one long ago.
+// never represents no deadline, and past a deadline in the distant past.
 const (
 	never = time.Duration(1 << 62)
 	past  = -time.Hour
 )
 
-// What the oracle is: the same moves on a connection without this package.
+// Calls end at the same time as on a connection without this package.
 func TestCallsEndAsWithoutIt(t *testing.T) {
 	for name, moves := range map[string][]move{
 		"once":                     {{0, 5 * time.Second}},
@@ -55,7 +55,7 @@ func TestCallsEndAsWithoutIt(t *testing.T) {
 	}
 }
 
-// ends returns after how long a call is ended by its deadline.
+// ends returns how long a call takes until its deadline ends it.
 func ends(t *testing.T, kind string, moves []move, wrap func(net.Conn) net.Conn) (took time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, peer := net.Pipe()
@@ -97,7 +97,7 @@ func ends(t *testing.T, kind string, moves []move, wrap func(net.Conn) net.Conn)
 	return took
 }
 
-// What was sent before a write is ended early is not sent again.
+// If the deadline of a write is moved, no bytes are sent twice.
 func TestWriteGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := pair(t)
@@ -127,7 +127,7 @@ func TestWriteGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
-// After a deadline has passed the connection is of use again with another one.
+// After a deadline has passed, the connection is usable again with a new deadline.
 func TestAnotherDeadlineAfterATimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := pair(t)
@@ -177,8 +177,8 @@ func TestAcceptedConnectionHasDeadlines(t *testing.T) {
 	}
 }
 
-// A connection whose writing side is closed is read until the other end is closed too. A
-// connection without sides says so.
+// A connection whose writing side is closed is read until the peer closes its side. A connection that cannot be half
+// closed returns an error.
 func TestHalfClose(t *testing.T) {
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A drain answers what has come, closes what is idle and takes nothing new.
+// A drain responds to requests that have arrived, closes idle connections and accepts no new ones.
 func TestDrain(t *testing.T) {
 	p := newPlace(t, 0)
 	idle, busy := p.idle(), p.busy()
@@ -35,7 +35,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A request that lies unread in an idle connection when the drain begins is read.
+// An unread request on an idle connection is read when the drain begins.
 func TestDrainLosesNoRequest(t *testing.T) {
 	p := unserved(t, 0)
 	mine, client := held(p)
@@ -71,7 +71,8 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 	close(p.release)
 }
 
-// A client that goes on to use its connection gets the answer to its next request, before and after the drain has begun.
+// A client that continues to use its connection gets the response to its next request, before and after the drain
+// begins.
 func TestDrainAnswersTheNextRequest(t *testing.T) {
 	p := newPlace(t, 0)
 	p.listener.Next = time.Hour
@@ -100,7 +101,7 @@ func TestDrainAnswersTheNextRequest(t *testing.T) {
 	}
 }
 
-// A connection on which no request comes ends.
+// A connection without further requests ends.
 func TestDrainEndsWithoutANextRequest(t *testing.T) {
 	p := newPlace(t, 0)
 	p.listener.Next = 50 * time.Millisecond

@@ -2,8 +2,7 @@ package listener
 
 import "net"
 
-// NewStrictConn returns a connection as in the middle of a request, whose deadlines are
-// not extended.
+// NewStrictConn returns a connection within a request, whose deadlines are not extended.
 func NewStrictConn(c net.Conn) net.Conn {
 	strict := newAcceptedConn(c, NewListener(nil, 0))
 	strict.unused.Store(false)

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// place is a server whose connections are bounded. A GET is answered when release
-// is closed, any other request at once.
+// place is a server whose connections are bounded. It responds to a GET when release is closed, and to other requests
+// at once.
 type place struct {
 	testing.TB
 	listener *listener.Listener
@@ -69,7 +69,7 @@ func (p *place) send(c net.Conn, method string) {
 	}
 }
 
-// idle opens a connection that has had its answer.
+// idle opens a connection that has received its response.
 func (p *place) idle() net.Conn {
 	p.Helper()
 	c := p.dial()
@@ -78,7 +78,7 @@ func (p *place) idle() net.Conn {
 	return c
 }
 
-// busy opens a connection that waits for its answer.
+// busy opens a connection that waits for its response.
 func (p *place) busy() net.Conn {
 	p.Helper()
 	c := p.dial()

@@ -34,7 +34,7 @@ func TestShareOpenFiles(t *testing.T) {
 	}
 }
 
-// Whatever the limit, all shares fit in it.
+// All shares fit within every limit.
 func TestSharesFit(t *testing.T) {
 	for limit := 1; limit < 100_000; limit += 1 + limit/50 {
 		for _, wanted := range []int{0, 1, 30, 8192} {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// A connection with TLS is used for longer than one answer may take. Its neighbour, which reads no answer, is cut off.
+// A TLS connection can be used for longer than a response may take. Another one that reads no response is cut off.
 func TestSecureConnectionOutlivesADeadline(t *testing.T) {
 	lender := httptest.NewTLSServer(nil) // of its certificate
 	t.Cleanup(lender.Close)
@@ -58,7 +58,7 @@ func TestSecureConnectionOutlivesADeadline(t *testing.T) {
 	}
 }
 
-// broken is a connection that fails each call as crypto/tls does after a time-out.
+// broken is a connection that fails each call, as crypto/tls does after a timeout.
 type broken struct {
 	net.Conn
 	calls int

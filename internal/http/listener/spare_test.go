@@ -7,8 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// Connections that had to make room and are not closed yet are no more than the spare
-// ones: until one is closed, none is accepted. A drain does not wait for that.
+// At most Spare evicted connections are open: until one is closed, none is accepted. A drain does not wait for that.
 func TestListenerHoldsNoMoreThanItsSpare(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,7 +51,7 @@ func TestListenerHoldsNoMoreThanItsSpare(t *testing.T) {
 	<-ended
 }
 
-// countingListener tells of each connection that is accepted.
+// countingListener reports each accepted connection.
 type countingListener struct {
 	net.Listener
 	accepted chan struct{}

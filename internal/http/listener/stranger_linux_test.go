@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// strangerPlace is a listener with TLS, at which few connections may be open and few may not have shaken hands.
+// strangerPlace is a TLS listener with a low bound of connections, and of connections without a completed handshake.
 type strangerPlace struct {
 	*testing.T
 	listener *listener.Listener
@@ -58,7 +58,7 @@ func (p *strangerPlace) shakeHands(c net.Conn) *tls.Conn {
 	return secure
 }
 
-// ask sends a request and wants its answer.
+// ask sends a request and expects its response.
 func (p *strangerPlace) ask(c net.Conn) {
 	p.Helper()
 	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -68,8 +68,8 @@ func (p *strangerPlace) ask(c net.Conn) {
 	}
 }
 
-// Strangers who shake no hands push out neither idle connections of their neighbours, nor one of another address that is
-// about to shake hands. They hold no more connections than their bound.
+// Connections without a completed handshake evict neither idle connections nor a connection of another address during
+// its handshake. They never exceed their bound.
 func TestStrangersPushNobodyOut(t *testing.T) {
 	p := newStrangerPlace(t)
 	mine := []*tls.Conn{p.shakeHands(p.dialFrom("127.0.0.1")), p.shakeHands(p.dialFrom("127.0.0.1"))}
@@ -94,7 +94,8 @@ func TestStrangersPushNobodyOut(t *testing.T) {
 	}
 }
 
-// A drain waits neither for strangers nor for a connection that shakes hands meanwhile and sends nothing.
+// A drain waits neither for connections without a completed handshake nor for a connection that completes it in the
+// meantime and sends nothing.
 func TestDrainWaitsForNoStranger(t *testing.T) {
 	p := newStrangerPlace(t)
 	p.dialFrom("127.0.0.2")

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// The log has the reason for which an ACME server gives no certificate.
+// The log contains the reason why an ACME server issues no certificate.
 func TestACMEFailuresAreLogged(t *testing.T) {
 	const account = `{"status": "valid"}`
 	for name, tc := range map[string]struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// pair makes a certificate of a serial number and its key, in PEM.
+// pair creates a certificate with a serial number and its key, in PEM.
 func pair(t *testing.T, serial int64, until time.Time) (chain, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,7 +42,7 @@ func pair(t *testing.T, serial int64, until time.Time) (chain, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }
 
-// files are a pair on the disk and a clock that the test moves.
+// files contains a certificate and key on disk, and a clock that the test moves.
 type files struct {
 	*testing.T
 	chain, key string
@@ -55,7 +55,7 @@ func newFiles(t *testing.T) *files {
 	return &files{T: t, chain: filepath.Join(dir, "chain.pem"), key: filepath.Join(dir, "key.pem"), now: time.Now()}
 }
 
-// write writes files and moves the clock to the next look at them.
+// write writes the files and moves the clock to the next check.
 func (f *files) write(chain, key []byte) {
 	f.Helper()
 	f.now = f.now.Add(time.Second)
@@ -110,7 +110,7 @@ func TestFilesAtTheStart(t *testing.T) {
 	}
 }
 
-// Changed files are served from the next second on, and bad ones never.
+// Changed files are served within a second, and invalid ones never.
 func TestFilesChange(t *testing.T) {
 	f := newFiles(t)
 	until := f.now.Add(24 * time.Hour)
@@ -153,7 +153,7 @@ func TestFilesChange(t *testing.T) {
 	}
 }
 
-// A real handshake speaks TLS 1.2 or newer, and HTTP/1.1.
+// A handshake uses TLS 1.2 or later, and HTTP/1.1.
 func TestHandshake(t *testing.T) {
 	f := newFiles(t)
 	f.write(pair(t, 1, f.now.Add(time.Hour)))

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// lockedBuffer is a log that may be read while it is written.
+// lockedBuffer is a log that may be read while it is being written.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -33,7 +33,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// A panic that nothing recovers from but http.Server is logged as an error; the faults of clients are not.
+// A panic that only http.Server recovers is logged as an error. Errors caused by clients are not.
 func TestPanicOfTheServerIsLogged(t *testing.T) {
 	out := new(lockedBuffer)
 	s, err := serving.Open([]serving.Surface{{Name: "main", Address: "127.0.0.1:0",
@@ -64,7 +64,7 @@ func TestPanicOfTheServerIsLogged(t *testing.T) {
 	}
 }
 
-// A listener that can't be opened is an error, and the others are closed by Drain.
+// If a listener cannot be opened, Open returns an error, and Drain closes the others.
 func TestTakenAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
