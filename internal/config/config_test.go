@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// parse reads settings as the programs do.
+// parse parses settings as the programs do.
 func parse(t *testing.T, args ...string) (config.Serve, error) {
 	t.Helper()
 	var c struct {
@@ -137,7 +137,7 @@ func TestUnknownMembersOfTheFileAreRefused(t *testing.T) {
 	}
 }
 
-// Polls that are not set follow the connections of the listener.
+// Polls that are not set depend on the number of connections of the listener.
 func TestPolls(t *testing.T) {
 	for _, tt := range []struct {
 		set                 config.Tuning

@@ -12,7 +12,7 @@ import (
 )
 
 func TestUnknownVariables(t *testing.T) {
-	for _, variable := range os.Environ() { // those of this test's own environment
+	for _, variable := range os.Environ() { // variables of this test's own environment
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AGENTLEDGER_") {
 			t.Setenv(name, "")
 			_ = os.Unsetenv(name)
@@ -23,7 +23,7 @@ func TestUnknownVariables(t *testing.T) {
 		"AGENTLEDGER_": "", "AGENTLEDGER_MASTERKEY": "k",
 		// Settings, secrets and the variables of builds and tests.
 		"AGENTLEDGER_DATA": "/x", "AGENTLEDGER_MASTER_KEY": "k", "AGENTLEDGER_PLATFORM_SECRET": "s", "AGENTLEDGER_TEST_PROGRAMS": "/p",
-		// A program that is no part of this one.
+		// The variables of a program that is not part of this one.
 		"AGENTLEDGERS_DATA": "x", "OTHER_AGENTLEDGER_DTAA": "x",
 	} {
 		t.Setenv(name, value)
@@ -34,7 +34,7 @@ func TestUnknownVariables(t *testing.T) {
 		{Name: "AGENTLEDGER_MAX_POLL", Meant: "tuning.max_polls in the configuration file"}}
 	expectUnknown(t, want)
 
-	// Nobody means a number of a port, unless Kubernetes set all variables of a Service.
+	// Such variables are not meant as port numbers, unless Kubernetes set all variables of a Service.
 	t.Setenv("AGENTLEDGER_PORT", "tcp://10.0.0.1:80")
 	t.Setenv("AGENTLEDGER_EU_PORT", "tcp://10.0.0.1:80")
 	expectUnknown(t, slices.Insert(slices.Concat(want, []config.UnknownVariable{{Name: "AGENTLEDGER_PORT"}}), 3,

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// tracedError prints more by %+v, as errors of some libraries do.
+// tracedError prints more with %+v, like the errors of some libraries.
 type tracedError struct{ error }
 
 func (e tracedError) Format(s fmt.State, verb rune) {

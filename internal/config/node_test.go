@@ -10,7 +10,7 @@ func TestValidateNode(t *testing.T) {
 	tests := []struct {
 		name, storage, listen, url string
 		readOnly                   bool
-		want                       string // in the error; "" for none
+		want                       string // part of the error, or "" for success
 	}{
 		{"no node", "", "", "", false, ""},
 		{"a node", database, listen, url, false, ""},

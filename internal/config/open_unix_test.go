@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whoever can change the settings decides where the service listens and whom it trusts.
+// Anybody who can change the settings decides where the service listens and whom it trusts.
 func TestOpenSettingsFileIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(file, []byte(`{"public-url": "http://log.example"}`), 0o600); err != nil {

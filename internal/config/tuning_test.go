@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// parseFile reads settings from a file with that text.
+// parseFile parses settings from a file with the given text.
 func parseFile(t *testing.T, text string, args ...string) (config.Serve, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.json")
@@ -22,7 +22,7 @@ func parseFile(t *testing.T, text string, args ...string) (config.Serve, error) 
 	return parse(t, append([]string{"--config", file, "--public-url", "http://log.example"}, args...)...)
 }
 
-// The values are those of the flags that the settings were.
+// The values are those of the flags that these settings used to be.
 func TestDefaultTuning(t *testing.T) {
 	want := config.Tuning{
 		CacheMiB: 256, LeafCacheMiB: 128, TileCacheMiB: 128, KeyTablesMiB: 64, HeapFloorMiB: 128, StrangerMails: 100, ArchiveAfterDays: 30, ArchiveCacheMiB: 64, MaxEventKiB: 256, ClockAhead: 15 * time.Minute, ClockMaxGap: 744 * time.Hour,
@@ -102,8 +102,8 @@ func TestTuningIsRefused(t *testing.T) {
 	}
 }
 
-// Each field of Tuning is a setting: a flag, a variable or a member of the file's top
-// with its name is refused, and the error names the key.
+// Each field of Tuning is a setting: a flag, a variable or a top-level member of the file with its name is refused, and
+// the error names the key.
 func TestTuningHasNoFlagsAndNoVariables(t *testing.T) {
 	for _, s := range config.TuningReference() {
 		name, variable := strings.ReplaceAll(s.Key, "_", "-"), "AGENTLEDGER_"+strings.ToUpper(s.Key)
@@ -145,7 +145,7 @@ func TestAnchorsFirst(t *testing.T) {
 	}
 }
 
-// The reference has one row for each setting, with the text that the program has.
+// The reference has one row for each setting, with the program's text.
 func TestTuningIsInTheReference(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference.md")
 	if err != nil {
@@ -166,8 +166,8 @@ func TestTuningIsInTheReference(t *testing.T) {
 	}
 }
 
-// A name that no setting has is shown as the file has it, with the setting that was probably meant. A byte order mark is
-// named as such.
+// An unknown name is shown as the file has it, with the setting that was probably meant. A byte order mark is
+// reported as such.
 func TestNamesOfTheFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"log_levle": "warn"}`:                      "settings file: log_levle is not a setting: did you mean log_level?",

@@ -75,7 +75,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// The address comes from UserInfo if the ID token has no verified one, and the reason for none is named.
+// The address comes from UserInfo if the ID token has no verified one. If there is none, the reason is named.
 func TestUserInfo(t *testing.T) {
 	without := func(c map[string]any) { c["email"], c["email_verified"] = nil, nil }
 	unverified := func(c map[string]any) { c["email_verified"] = false }
@@ -91,8 +91,8 @@ func TestUserInfo(t *testing.T) {
 		token, info func(map[string]any)
 		broken      func(http.ResponseWriter)
 		email       string
-		message     string // of the refusal of a person without an address
-		cause       string // for the log
+		message     string // refusal of a person without an address
+		cause       string // logged cause
 	}{
 		"only in UserInfo":        {without, keep, nil, "ann@example.com", "", ""},
 		"verified there":          {unverified, keep, nil, "ann@example.com", "", ""},
@@ -244,7 +244,7 @@ func checkRefused(t *testing.T, who oidc.Person, path string, err error) {
 	}
 }
 
-// Tokens that are well signed and wrong, and tokens that are signed wrongly.
+// Tokens that are correctly signed but wrong, and tokens that are wrongly signed.
 func TestRefusedTokens(t *testing.T) {
 	set := func(member string, value any) func(*openidtest.Provider) {
 		return func(p *openidtest.Provider) { p.Claims = func(c map[string]any) { c[member] = value } }
@@ -281,7 +281,7 @@ func TestRefusedTokens(t *testing.T) {
 			s := w.start("red")
 			who, path, err := w.party.Finish(t.Context(), "red", s.Cookie, w.red.Authorize(s.URL))
 			checkRefused(t, who, path, err)
-			s = w.start("blue") // the other provider goes on
+			s = w.start("blue") // the other provider still works
 			if _, _, err := w.party.Finish(t.Context(), "blue", s.Cookie, w.blue.Authorize(s.URL)); err != nil {
 				t.Errorf("another provider: %v", err)
 			}
@@ -304,11 +304,11 @@ func TestAddressCountsOnlyWhenVerified(t *testing.T) {
 	}
 }
 
-// A fresh sign-in needs the provider's word that the person proved again to be there.
+// A fresh sign-in requires that the provider authenticated the person again.
 func TestFreshSignIn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fresh  bool
-		before time.Duration // auth_time before the begin; -1: not refusal
+		before time.Duration // how long auth_time is before the begin; -1: no auth_time
 		want   bool
 	}{
 		"at once": {true, 0, true}, "with another clock": {true, time.Minute, true}, "too long ago": {true, time.Minute + time.Second, false},
@@ -335,7 +335,7 @@ func TestFreshSignIn(t *testing.T) {
 	}
 }
 
-// A provider changes its key at any time, and also its algorithm.
+// A provider can change its key and also its algorithm at any time.
 func TestKeyRotation(t *testing.T) {
 	w := newWorld(t)
 	key := ellipticKey(t)
@@ -350,7 +350,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// A provider that does not answer is no refusal, and keeps nothing of what it sends.
+// An unavailable provider is not a refusal, and nothing of its answer is stored.
 func TestProviderFails(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter){
 		"status 500": func(w http.ResponseWriter) { http.Error(w, "secret", http.StatusInternalServerError) },
@@ -392,7 +392,7 @@ func TestProviderFails(t *testing.T) {
 	}
 }
 
-// A discovery document of another issuer is refused: it would lend its keys to this one.
+// A discovery document of another issuer is refused: otherwise its keys would count for this issuer.
 func TestDiscoveryOfAnotherIssuer(t *testing.T) {
 	w := newWorld(t)
 	w.red.Metadata = func(m map[string]any) { m["issuer"] = w.blue.URL }
@@ -401,7 +401,7 @@ func TestDiscoveryOfAnotherIssuer(t *testing.T) {
 	}
 }
 
-// A provider can't fill the memory: the reader goes away after a megabyte.
+// A provider cannot exhaust the memory: the client stops reading after a megabyte.
 func TestEndlessDiscovery(t *testing.T) {
 	w := newWorld(t)
 	sent := make(chan int, 1)
@@ -423,7 +423,7 @@ func TestEndlessDiscovery(t *testing.T) {
 	}
 }
 
-// No text leads a browser to another site.
+// No text redirects a browser to another site.
 func TestOpenRedirects(t *testing.T) {
 	w := newWorld(t)
 	for path, want := range map[string]bool{

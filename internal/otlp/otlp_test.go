@@ -26,7 +26,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// The bytes that OTLP's service packages write for ExportTraceServiceResponse and ExportLogsServiceResponse.
+// The encodings of ExportTraceServiceResponse and ExportLogsServiceResponse by OTLP's service packages.
 func TestReadProtobuf(t *testing.T) {
 	for name, row := range map[string]struct {
 		body string

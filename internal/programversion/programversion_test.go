@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// setRelease does what the linker of a release does.
+// setRelease sets the variables that the linker sets in a release.
 func setRelease(t *testing.T, r, c string) {
 	t.Helper()
 	oldRelease, oldCommit := release, commit

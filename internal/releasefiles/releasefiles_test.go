@@ -39,7 +39,7 @@ func signNote(t *testing.T, key tlog.SignerKey, text string) string {
 	return string(note.Bytes())
 }
 
-// openFolder makes a folder of files.
+// openFolder creates a directory of files.
 func openFolder(t *testing.T, files map[string]string) (*os.Root, string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -176,7 +176,7 @@ func TestCheckFile(t *testing.T) {
 	}
 }
 
-// No text of a list names a file outside of the folder, and a list that is accepted is written as it was read.
+// No list names a file outside of the directory, and an accepted list is written as it was read.
 func FuzzParseFiles(f *testing.F) {
 	f.Add(twoFiles)
 	f.Add(sumOfFirst + "  ../a\n")

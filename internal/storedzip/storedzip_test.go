@@ -37,7 +37,7 @@ func write(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// The standard library reads a written file, and the same contents give the same bytes.
+// The standard library can read the file, and the same contents give the same bytes.
 func TestWrittenIsRead(t *testing.T) {
 	b := write(t)
 	if !bytes.Equal(b, write(t)) {
@@ -62,7 +62,7 @@ func TestWrittenIsRead(t *testing.T) {
 	}
 }
 
-// zeros is a writer that keeps nothing.
+// zeros is a writer that discards everything.
 type zeros struct{}
 
 func (zeros) Write(b []byte) (int, error) { return len(b), nil }

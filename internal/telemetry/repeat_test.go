@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// Of a thousand repeated lines in ten seconds, only the first passes; the next one that passes has the count of the
-// others.
+// Of a thousand repeated lines in ten seconds, only the first is written. The next one that is written has the number
+// of the dropped lines.
 func TestRepetitions(t *testing.T) {
 	var out bytes.Buffer
 	h := telemetry.WithoutRepeats(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).With("part", "store").Handler()
@@ -49,7 +49,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// Any number of subjects neither fills memory nor suppresses other lines.
+// However many subjects there are, they neither exhaust the memory nor suppress other lines.
 func TestManySubjects(t *testing.T) {
 	var out bytes.Buffer
 	l := telemetry.WithoutRepeats(slog.New(slog.NewTextHandler(&out, nil)))

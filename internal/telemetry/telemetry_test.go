@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// use makes two spans, one the child of the other, and one that is linked to the first.
+// use creates two spans, one the child of the other, and one that is linked to the first.
 func use(ctx context.Context, t telemetry.Tracer) {
 	ctx, request := t.StartSpan(ctx, "request")
 	request.SetText("request_id", "r1")

@@ -30,7 +30,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// An escaped JSON text has the same value, and nothing that controls a terminal.
+// An escaped JSON text has the same value and contains nothing that controls a terminal.
 func TestEscapeJSON(t *testing.T) {
 	for given, want := range map[string]string{
 		`{"a":"plain é €"}`:           `{"a":"plain é €"}`,
@@ -57,7 +57,7 @@ func TestEscapeJSON(t *testing.T) {
 	}
 }
 
-// A name has no characters that are invisible or change the order of the text around them.
+// A name contains no characters that are invisible or change the order of the text around them.
 func TestName(t *testing.T) {
 	for _, s := range []string{"Acme", "می\u200cخواهم", "👩\u200d🚀 Crew", "Über & Söhne", "株式会社　東京"} {
 		if !textcheck.Name(s, 1, 100) {
@@ -71,7 +71,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Text from elsewhere in a message of several lines can't control the terminal, and the lines stay.
+// Text from elsewhere in a message of several lines cannot control the terminal, and the line breaks stay.
 func TestPrintableLines(t *testing.T) {
 	const given, want = "no \u202egnihton\x1b[2J\r\nnext\tline: é 株", "no ?gnihton?[2J?\nnext?line: é 株"
 	if got := textcheck.PrintableLines(given); got != want {

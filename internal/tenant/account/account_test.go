@@ -25,7 +25,7 @@ const (
 	password = "correct horse battery"
 )
 
-// world is accounts on a store in memory, with cheap hashing.
+// world has accounts on a store in memory, with cheap hashing.
 type world struct {
 	t        testing.TB
 	store    *storagetest.Model
@@ -222,7 +222,7 @@ func TestMemberships(t *testing.T) {
 	w.pass(time.Minute)
 	third := w.join(red, ann.ID, account.Approver)
 	w.join(red, bob.ID, account.Member)
-	// One whose organization never came to be.
+	// The organization of this one was never created.
 	if _, _, err := w.accounts.NewMembership(t.Context(), 13, ann.ID, account.Owner); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestAccountsFailClosed(t *testing.T) {
 	refused(t, "session", err, fault.Unavailable, "Accounts can't be read")
 }
 
-// An account whose stored hash is damaged can't be read, which is no wrong password.
+// An account whose stored hash is damaged is an error, not a wrong password.
 func TestDamagedHash(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)

@@ -9,16 +9,16 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// The fixture allows 3 attempts on an account from a network, 5 from all networks, and 6 from a
-// network on all accounts.
+// The fixture allows 3 attempts on an account from a network, 5 from all networks, and 6 from a network on all
+// accounts.
 func TestAttempts(t *testing.T) {
 	const limited = -1
 	type step struct {
 		email, from string
-		known       string // name of a browser in which ann signed in before
+		known       string // a browser in which ann signed in before
 		wait        time.Duration
 		good        bool
-		want        time.Duration // Retry-After; 0: judged; limited: refused, whatever it says
+		want        time.Duration // Retry-After; 0: allowed; limited: refused with any value
 	}
 	e := func(i int) string { return fmt.Sprintf("e%d@example.com", i) }
 	for name, steps := range map[string][]step{
@@ -91,7 +91,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// However many names come, the newest limits hold and memory does not grow.
+// However many names occur, the limits of the newest hold and memory does not grow.
 func TestAttemptsOfManyNames(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(email, password)

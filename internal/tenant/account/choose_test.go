@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// What password.Check says holds for both ways to a password.
+// The rules of password.Check apply to both ways of setting a password.
 func TestPasswordsThatCanNotBeChosen(t *testing.T) {
 	w := newWorld(t)
 	w.ensure("bob@example.com", password)
@@ -29,7 +29,7 @@ func TestPasswordsThatCanNotBeChosen(t *testing.T) {
 	w.mustSignIn("bob@example.com", password)
 }
 
-// A password that was chosen under an older rule goes on to work.
+// A password that was chosen under an older rule remains valid.
 func TestOlderPasswordStaysGood(t *testing.T) {
 	w := newWorld(t)
 	ann, longer := w.ensure(email, password), w.ensure("bob@example.com", password)
@@ -57,7 +57,7 @@ func TestOlderPasswordStaysGood(t *testing.T) {
 	}
 }
 
-// hashOfPassword returns the Argon2id hash of a password in the form that is stored.
+// hashOfPassword returns the Argon2id hash of a password in the stored form.
 func hashOfPassword(t *testing.T, password string) string {
 	t.Helper()
 	salt := []byte("0123456789abcdef")

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Addresses and names of people have no characters that are invisible or change the order of the text around them.
+// Addresses and display names contain no characters that are invisible or change the order of the text around them.
 func TestMisleadingCharacters(t *testing.T) {
 	for _, r := range []string{"\u202e", "\u2066", "\u200b", "\u2028", "\u2029", "\ufeff"} {
 		if _, err := account.ParseEmail("a" + r + "b@example.com"); err == nil {

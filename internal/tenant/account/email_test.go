@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// What is accepted is accepted again in its normal form, and is one bare address.
+// An accepted address is accepted again in its normal form, and is one bare address.
 func FuzzParseEmail(f *testing.F) {
 	for _, seed := range []string{"ann@example.com", "Ann <ann@example.com>", `"a b"@example.com`, "ann@[192.0.2.1]", "é@exämple.com", "a@b,c@d", "a@b (c)"} {
 		f.Add(seed)

@@ -45,9 +45,9 @@ func (c *counting) work(do func()) [3]int64 {
 	return [3]int64{c.reads.Load(), c.writes.Load(), c.changes.Load()}
 }
 
-// 100 addresses with an account and 100 without one can't be told apart by a wrong password or a
-// forgotten one: each has the same answer after the same reads and writes. Of each pair the known one
-// takes longer about as often as the unknown one.
+// 100 addresses with an account and 100 without one cannot be told apart by a wrong or a forgotten password: each has
+// the same answer after the same reads and writes. Of each pair, the known one takes longer about as often as the
+// unknown one.
 func TestEnumeration(t *testing.T) {
 	w := newWorld(t)
 	store := &counting{RecordStore: w.store}
@@ -57,7 +57,7 @@ func TestEnumeration(t *testing.T) {
 	for i := range pairs {
 		given := password
 		if i%4 == 0 {
-			given = "" // of an account that has none
+			given = "" // the account has none
 		}
 		if _, _, err := accounts.Ensure(t.Context(), fmt.Sprintf("known-%d@example.com", i), given); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestEnumeration(t *testing.T) {
 			}
 		}
 		t.Logf("%s: the known address took longer in %d of %d pairs", name, longer, pairs)
-		// Equal work gives 50 with a standard deviation of 5. Hashing for one kind alone gives 0 or 100.
+		// Equal work gives 50 with a standard deviation of 5. Hashing for only one kind gives 0 or 100.
 		if name == "wrong password" && (longer < 25 || longer > 75) {
 			t.Errorf("%s: the known address took longer in %d of %d pairs", name, longer, pairs)
 		}

@@ -23,8 +23,8 @@ func (w *world) offer(who account.ID) account.Membership {
 	return m
 }
 
-// An offer is of no effect: it is no membership, opens no session and is not in the list,
-// until the account accepts. Then it is a membership from that moment on.
+// An offer has no effect until the account accepts: it is not a membership, opens no session and is not in the list.
+// From then on it is a membership.
 func TestOffer(t *testing.T) {
 	w := newWorld(t)
 	ann, bob := w.ensure("ann@example.com", password), w.ensure("bob@example.com", password)
@@ -47,7 +47,7 @@ func TestOffer(t *testing.T) {
 	}
 	w.pass(time.Hour)
 	var group sync.WaitGroup
-	for range 4 { // sign-ins at once
+	for range 4 { // concurrent sign-ins
 		group.Go(func() {
 			m, err := w.accounts.Accept(t.Context(), blue, ann.ID)
 			if err != nil || m.Offered || m.ID != offered.ID || m.Role != account.Owner || m.Since <= offered.Since {
@@ -61,8 +61,7 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// Whoever names a known address with a password is refused, whatever the password is, and
-// the account stays as it is.
+// A caller that names a known address with a password is refused, whatever the password, and the account is unchanged.
 func TestOwner(t *testing.T) {
 	w := newWorld(t)
 	owner := func(email, password string) (bool, error) {

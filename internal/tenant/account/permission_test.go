@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// The whole table of roles and permissions, written a second time.
+// The complete table of roles and permissions, written a second time.
 func TestRolesHaveTheirPermissions(t *testing.T) {
 	const header = "owner admin policy_editor approver auditor member"
 	table := map[account.Permission]string{
@@ -46,7 +46,7 @@ func TestRolesHaveTheirPermissions(t *testing.T) {
 	}
 }
 
-// The end of an access never waits for the operator.
+// Ending an access never requires an active organization.
 func TestPermissionsOfAnInactiveOrganization(t *testing.T) {
 	for p, want := range map[account.Permission]bool{
 		account.Read: false, account.ReadPayloads: false, account.TryPolicies: false, account.RevokeKeys: false,

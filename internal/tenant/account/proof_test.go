@@ -26,7 +26,7 @@ func (o *overtaken) Write(ctx context.Context, t id.Tenant, changes []storage.Ch
 	return o.RecordStore.Write(ctx, t, changes)
 }
 
-// If an inviter's account gets an address while the operator names it, the operator takes it over.
+// If an inviter's account gets an address while the operator names that address, the operator's call takes it over.
 func TestEnsureIsOvertaken(t *testing.T) {
 	for name, claim := range map[string]account.Claim{
 		"by the inviter":                  account.ClaimByInvitation(red, false),
@@ -61,8 +61,8 @@ func TestEnsureIsOvertaken(t *testing.T) {
 	}
 }
 
-// The account that an older program stored without a proof has one when it is read by its ID, so that the bounds of mails
-// and the rule of two people hold for it before its person signs in.
+// An account that an older program stored without a proof gets one when it is read by its id, so that the limits on
+// mails and the rule of two people apply to it before its person signs in.
 func TestOlderAccountHasAProof(t *testing.T) {
 	w := newWorld(t)
 	who, _, err := w.accounts.EnsureInvited(t.Context(), email, password, account.ClaimByInvitation(red, false), account.Visit{})
@@ -85,7 +85,7 @@ func TestOlderAccountHasAProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time it is stored
+	for range 2 { // the second time, it is stored
 		if found, err := w.accounts.ByID(t.Context(), who.ID); err != nil || found.Proof != account.Unproved {
 			t.Errorf("got %q, %v", found.Proof, err)
 		}

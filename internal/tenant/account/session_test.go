@@ -95,7 +95,7 @@ func TestSessionsEnd(t *testing.T) {
 			if _, err := w.accounts.Session(t.Context(), other); (err == nil) == (name == "over") {
 				t.Errorf("the other session: %v", err)
 			}
-			if name == "closed" { // told to no other node
+			if name == "closed" { // no other node is notified
 				w.pass(time.Second)
 			}
 			w.over("elsewhere", elsewhere, token)
@@ -106,8 +106,8 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// All sessions of an account end with its password, at the same instant and on all
-// nodes that know them. A neighbour's stay.
+// All sessions of an account end with its password, at the same instant and on all nodes that know them. Those of
+// another account stay.
 func TestAnotherPasswordEndsAllSessionsOfTheAccount(t *testing.T) {
 	w := newWorld(t)
 	ann, bob := w.ensure(email, password), w.ensure("bob@example.com", password)
@@ -138,7 +138,7 @@ func TestAnotherPasswordEndsAllSessionsOfTheAccount(t *testing.T) {
 	}
 }
 
-// A session that a former password opened is none.
+// A session opened with a former password does not exist any more.
 func TestPasswordChangedBetweenSignInAndOpen(t *testing.T) {
 	w := newWorld(t)
 	w.join(red, w.ensure(email, password).ID, account.Owner)
@@ -160,7 +160,7 @@ func TestSetPasswordRefuses(t *testing.T) {
 	w.mustSignIn(email, password)
 }
 
-// Sessions that are over are taken away as new ones come.
+// Expired sessions are removed when new ones are opened.
 func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)

@@ -23,7 +23,7 @@ func (w *world) session(token string) *account.Session {
 	return s
 }
 
-// A session that is used lives on, for seven days at most; its records move along.
+// A session that is used lives longer, for seven days at most; its records move accordingly.
 func TestSessionIsUsed(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)
@@ -59,7 +59,7 @@ func (w *world) count(kind storage.Kind) int {
 	return len(found)
 }
 
-// A request costs a write every five minutes and not more often.
+// A session's requests cost at most one write every five minutes.
 func TestSessionIsSeenRarely(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)
@@ -113,7 +113,7 @@ func TestStepUp(t *testing.T) {
 	w.over("idle", w.accounts, now)
 }
 
-// Guesses of a password by a stolen session count with those of the sign-in.
+// Guesses of a password with a stolen session count together with those at the sign-in.
 func TestStepUpIsBounded(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)
@@ -130,7 +130,7 @@ func TestStepUpIsBounded(t *testing.T) {
 	refused(t, "too many", err, fault.RateLimited, "Too many sign-in attempts, try again later")
 }
 
-// Of several calls at once with one token exactly one has the new token.
+// Of several concurrent calls with one token, exactly one gets the new token.
 func TestStepUpRaced(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)
@@ -208,7 +208,7 @@ func TestChangePassword(t *testing.T) {
 	}
 }
 
-// The list shows the sessions of one account, and one can be ended without the others.
+// The list shows the sessions of one account, and each can be ended separately.
 func TestSessionsOfAnAccount(t *testing.T) {
 	w := newWorld(t)
 	ann, bob := w.ensure(email, password), w.ensure("bob@example.com", password)

@@ -70,7 +70,7 @@ func TestAuthenticateSubject(t *testing.T) {
 	refused(t, "an account that was changed", err, fault.Conflict, "The account was changed in the meantime")
 }
 
-// Two first sign-ins at once end in one account.
+// Two concurrent first sign-ins create one account.
 func TestAuthenticateSubjectAtOnce(t *testing.T) {
 	w := newWorld(t)
 	accounts := w.open()

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// change writes a membership of an account again, as change makes it.
+// change rewrites a membership of an account as modified by change.
 func (w *world) change(t id.Tenant, who account.ID, change func(*account.Membership)) {
 	w.t.Helper()
 	all, err := w.accounts.Members(w.t.Context(), t)
@@ -31,7 +31,7 @@ func (w *world) change(t id.Tenant, who account.ID, change func(*account.Members
 	}
 }
 
-// A suspended membership has no effect from the next request on, on every node, and others stay.
+// A suspended membership has no effect from the next request on, on every node. Other memberships are unaffected.
 func TestSuspendedMembership(t *testing.T) {
 	w := newWorld(t)
 	ann, bob := w.ensure(email, password), w.ensure("bob@example.com", password)
@@ -67,8 +67,7 @@ func TestSuspendedMembership(t *testing.T) {
 	}
 }
 
-// A role counts from the next request on, on every node. A session that began with another
-// membership is over.
+// A role counts from the next request on, on every node. A session that began with another membership ends.
 func TestRoleOfASessionIsTheOneOfNow(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)
@@ -87,7 +86,7 @@ func TestRoleOfASessionIsTheOneOfNow(t *testing.T) {
 	w.over("another membership", w.accounts, token)
 }
 
-// Records of older programs have neither suspended nor, in sessions, a membership.
+// Records of older programs have no suspended member and, for sessions, no membership.
 func TestOlderRecordsAreRead(t *testing.T) {
 	w := newWorld(t)
 	ann := w.ensure(email, password)

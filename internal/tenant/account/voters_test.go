@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Members whose role votes are counted, and no offers, no suspended ones, no other roles and no other organization's.
+// Only members with a role that votes are counted: no offers, no suspended members and no other organization's.
 func TestCountVoters(t *testing.T) {
 	w := newWorld(t)
 	const red, blue = id.Tenant(1), id.Tenant(2)

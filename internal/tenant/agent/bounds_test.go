@@ -23,12 +23,12 @@ const (
 	allKeys    = "The agent has 1000 keys, as many as it may ever have: make another agent"
 )
 
-// plan is the bounds of organizations.
+// plan is the limits of organizations.
 type plan map[id.Tenant]quota.Limits
 
 func (p plan) Limits(_ context.Context, t id.Tenant) (quota.Limits, error) { return p[t], nil }
 
-// bounded gives the world's agents bounds.
+// bounded gives the world's agents limits.
 func (w *world) bounded(p plan) {
 	w.agents = agent.New(agent.Options{
 		Records: w.store, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock,
@@ -36,7 +36,7 @@ func (w *world) bounded(p plan) {
 	})
 }
 
-// store writes n keys of an agent as an older version did, which had no bounds.
+// store writes n keys of an agent, as an older version without limits did.
 func (w *world) storeKeys(tenant id.Tenant, name id.Agent, n int, status agent.Status) {
 	w.t.Helper()
 	var changes []storage.Change
@@ -62,7 +62,7 @@ func (w *world) tryRegister(tenant id.Tenant, name id.Agent, key id.Key) error {
 
 func TestActiveKeysOfAnAgent(t *testing.T) {
 	w := newWorld(t)
-	bot := w.first[red].Agent // has one key
+	bot := w.first[red].Agent // it has one key
 	w.storeKeys(red, bot, 98, agent.Active)
 	if err := w.tryRegister(red, bot, "the-100th"); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestAllKeysOfAnAgent(t *testing.T) {
 	refused(t, "a revoked one counts", w.tryRegister(red, bot, "more"), fault.Conflict, allKeys)
 }
 
-// An agent that has more from before keeps them and gets no more.
+// An agent that has more keys from before keeps them and gets no more.
 func TestKeysFromBefore(t *testing.T) {
 	w := newWorld(t)
 	bot := w.first[red].Agent
@@ -108,7 +108,7 @@ func TestKeysFromBefore(t *testing.T) {
 	}
 }
 
-// Many who come at once get the last place once.
+// Of many concurrent calls, one gets the last place.
 func TestLastKeyOnce(t *testing.T) {
 	w := newWorld(t)
 	bot := w.first[red].Agent
@@ -134,9 +134,8 @@ func TestLastKeyOnce(t *testing.T) {
 	}
 }
 
-// The keys of a list were checked when they were registered, and are not checked again: a
-// document of a thousand keys would cost as much as a thousand signatures. A key that
-// signatures are verified with is checked.
+// The keys in a list were checked when they were registered, and are not checked again: a document of a thousand keys
+// would cost as much as a thousand signatures. A key that verifies signatures is checked.
 func TestListedKeysAreNotCheckedAgain(t *testing.T) {
 	w := newWorld(t)
 	bot := w.first[red].Agent
@@ -178,24 +177,24 @@ func TestAgentsOfAPlan(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if made.Load() != 2 || refusals.Load() != 4 { // beside the first one
+	if made.Load() != 2 || refusals.Load() != 4 { // in addition to the first one
 		t.Errorf("got %d made and %d refused, want 2 and 4", made.Load(), refusals.Load())
 	}
 	for range 5 {
 		w.create(blue, "")
 	}
-	w.bridge(red) // the service's own agent has room all the same
+	w.bridge(red) // the limit does not apply to the service's own agent
 	for tenant, want := range map[id.Tenant]uint64{red: 3, blue: 6} {
 		if n, err := w.agents.Count(t.Context(), tenant); err != nil || n != want {
 			t.Errorf("agents of %d: got %d, %v; want %d", tenant, n, err, want)
 		}
 	}
-	w.bounded(plan{red: {Agents: 3}}) // a restart
+	w.bounded(plan{red: {Agents: 3}}) // as after a restart
 	_, _, err := w.agents.CreateAgent(t.Context(), red, ann, agent.Wanted{})
 	refused(t, "after a restart", err, fault.Conflict, full)
 }
 
-// What people change has a pace; what makes keys worthless never waits.
+// Changes by people are limited by rate; making keys unusable never is.
 func TestPacedChanges(t *testing.T) {
 	w := newWorld(t)
 	w.bounded(plan{red: {StatementsPerMinute: 2}, blue: {StatementsPerMinute: 2}})

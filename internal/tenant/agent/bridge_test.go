@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// bridge makes a tenant's bridge key.
+// bridge creates a tenant's bridge key.
 func (w *world) bridge(tenant id.Tenant) *agent.Bridge {
 	w.t.Helper()
 	var made *agent.Bridge
@@ -34,7 +34,7 @@ func (w *world) bridge(tenant id.Tenant) *agent.Bridge {
 	return made
 }
 
-// active returns the bridge that signs for a tenant now.
+// active returns the bridge that signs for a tenant at present.
 func (w *world) active(tenant id.Tenant) *agent.Bridge {
 	w.t.Helper()
 	b, err := w.agents.Bridge(w.t.Context(), w.State(w.t, tenant))
@@ -79,7 +79,7 @@ func TestBridgeKey(t *testing.T) {
 	}
 }
 
-// A key that is not active signs nothing more; the next one is the same agent's.
+// A key that is not active signs nothing more; the next one belongs to the same agent.
 func TestBridgeKeyEnds(t *testing.T) {
 	w := newWorld(t)
 	first := w.bridge(red)
@@ -95,7 +95,7 @@ func TestBridgeKeyEnds(t *testing.T) {
 		t.Errorf("got %+v, want the second key of %s", got, first.Agent)
 	}
 	for key, want := range map[id.Key]id.Index{first.Key.ID: 1, second.Key.ID: tlog.MaxSize} {
-		for _, who := range []id.Agent{first.Agent, w.first[red].Agent} { // it signs for all agents
+		for _, who := range []id.Agent{first.Agent, w.first[red].Agent} { // the bridge signs for all agents
 			if got, err := w.agents.CompromisedFrom(t.Context(), w.State(t, red), who, key); err != nil || got != want {
 				t.Errorf("%s of %s is compromised from %d, %v; want %d", key, who, got, err, want)
 			}
@@ -114,7 +114,7 @@ func TestBridgeKeyEnds(t *testing.T) {
 	}
 }
 
-// Nobody gets a key of his own for a bridge agent.
+// Nobody can register a key of their own for a bridge agent.
 func TestBridgeAgentTakesNoKey(t *testing.T) {
 	w := newWorld(t)
 	b := w.bridge(red)
@@ -158,8 +158,7 @@ func TestBridged(t *testing.T) {
 	bridged(red, b.Agent, true)
 }
 
-// What is remembered spares the store, and a store that can't be read is an error,
-// not an agent without a bridge.
+// Cached bridges save reads of the store. A store that cannot be read is an error, not an agent without a bridge.
 func TestBridgeReads(t *testing.T) {
 	w := newWorld(t)
 	b := w.bridge(red)

@@ -23,7 +23,7 @@ import (
 
 func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// multikey is how statements name a public key.
+// multikey returns a public key in the form that statements use.
 func multikey(p edkey.Public) string { return did.Multikey(p.Bytes()) }
 
 func TestNewAgentIsNotStated(t *testing.T) {
@@ -114,7 +114,7 @@ func TestCreateAgentRefuses(t *testing.T) {
 	}
 }
 
-// An agent id goes to exactly one of two organizations that ask at once.
+// If two organizations request an agent id concurrently, exactly one gets it.
 func TestCreateAgentAtOnce(t *testing.T) {
 	w := newWorld(t)
 	var group sync.WaitGroup
@@ -144,8 +144,8 @@ func TestCreateAgentAtOnce(t *testing.T) {
 	}
 }
 
-// A claim whose append failed shows nothing, holds the name for its owner, and
-// lets the owner try again.
+// If the append after a claim failed, nothing is visible, the name stays reserved for its owner, and the owner can
+// retry.
 func TestCreateAgentAfterAFailedAppend(t *testing.T) {
 	w := newWorld(t)
 	w.Store.Fail(func(storage.Batch) storagetest.Failure { return storagetest.Refused })

@@ -18,7 +18,7 @@ func TestKeyStatus(t *testing.T) {
 	const retired, revoked = "The key is retired already", "The key is revoked already"
 	for _, tc := range []struct {
 		steps   string
-		message string // of the last step; "" when it is taken
+		message string // refusal of the last step; "" if it is accepted
 		want    agent.Status
 	}{
 		{"", "", agent.Active},
@@ -101,7 +101,7 @@ func TestEndOfAKeyIsStated(t *testing.T) {
 	}
 }
 
-// compromised_from may name any index up to the revocation's own.
+// compromised_from may be any index up to that of the revocation.
 func TestCompromisedFrom(t *testing.T) {
 	const beyond = "compromised_from must not be beyond the end of the log"
 	w := newWorld(t)

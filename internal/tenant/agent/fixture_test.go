@@ -22,7 +22,7 @@ const (
 	ann  = "acc_ann"
 )
 
-// world is two organizations which each begin with one agent.
+// world has two organizations, each of which begins with one agent.
 type world struct {
 	*ledgertest.Service
 	t      testing.TB
@@ -56,7 +56,7 @@ func (w *world) create(tenant id.Tenant, name id.Agent) agent.Credentials {
 	return credentials
 }
 
-// registration returns one that is good for an agent of a tenant.
+// registration returns a valid registration for an agent of a tenant.
 func registration(tenant id.Tenant, name id.Agent, key id.Key, private edkey.Private) agent.Registration {
 	proof := private.Sign(agent.ProofMessage(ledgertest.Organization(tenant), name, key, private.Public()))
 	return agent.Registration{KeyID: key, PublicKey: private.Public().String(), Proof: encode(proof[:])}
@@ -83,7 +83,7 @@ func (w *world) hasStatus(tenant id.Tenant, name id.Agent, key id.Key, want agen
 	}
 }
 
-// said checks what a tenant's ledger holds, all of it verified.
+// said verifies a tenant's ledger and checks its statements.
 func (w *world) said(tenant id.Tenant, want ...ledgertest.Statement) {
 	w.t.Helper()
 	if got := w.Audit(w.t, tenant); !slices.Equal(got, want) {
@@ -91,7 +91,7 @@ func (w *world) said(tenant id.Tenant, want ...ledgertest.Statement) {
 	}
 }
 
-// refused checks kind and message of an error.
+// refused checks the kind and the message of an error.
 func refused(t testing.TB, what string, err error, kind fault.Kind, message string) {
 	t.Helper()
 	if got := fault.Of(err); err == nil || got.Kind != kind || got.Message != message {
@@ -99,7 +99,7 @@ func refused(t testing.TB, what string, err error, kind fault.Kind, message stri
 	}
 }
 
-// blindStore is a store whose records can't be read for a while.
+// blindStore is a store whose records cannot be read for a while.
 type blindStore struct {
 	storage.RecordStore
 	blind atomic.Bool

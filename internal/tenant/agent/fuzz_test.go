@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The grammar of wanted agent ids against its text in the documentation.
+// The grammar of requested agent ids is compared with its text in the documentation.
 func FuzzAgentID(f *testing.F) {
 	for _, seed := range []string{"", "ab", "abc", "a.b-c_d", "Abc", "-abc", "agt_1", "agt-1", "bridge_x", "systems", "ledger", "sys", "a\nb", "é12"} {
 		f.Add(seed)
@@ -25,7 +25,7 @@ func FuzzAgentID(f *testing.F) {
 	})
 }
 
-// What is accepted as a registration has one spelling.
+// An accepted registration has one spelling.
 func FuzzRegistration(f *testing.F) {
 	private, err := edkey.PrivateFromSeed(make([]byte, edkey.SeedSize))
 	if err != nil {

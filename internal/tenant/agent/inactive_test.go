@@ -20,7 +20,7 @@ func (w *world) setActive(tenant id.Tenant, name id.Agent, active bool) {
 	}
 }
 
-// An agent that is switched off has its keys, and no use for them.
+// An inactive agent has its keys, but cannot use them.
 func TestSwitchedOffAgent(t *testing.T) {
 	w := newWorld(t)
 	bot := w.first[red]
@@ -67,7 +67,7 @@ func TestSwitchedOffAgent(t *testing.T) {
 	}
 }
 
-// The private half of the first key never was here.
+// The private half of the first key was never here.
 func TestCreateAgentWithKey(t *testing.T) {
 	w := newWorld(t)
 	private := edkey.NewPrivate()

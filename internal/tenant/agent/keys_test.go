@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// The proof of one key, spelled out: what other people's clients have to make.
+// The proof of one key, spelled out: this is what other clients have to make.
 func TestProofVector(t *testing.T) {
 	private, err := edkey.PrivateFromSeed(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestRegisterKey(t *testing.T) {
 	}
 }
 
-// Each mutation of a good registration is refused, and leaves nothing behind.
+// Each mutation of a valid registration is refused and leaves nothing behind.
 func TestRegisterKeyRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.create(red, "billing-bot")
@@ -121,8 +121,8 @@ func TestRegisterKeyRefuses(t *testing.T) {
 	w.register(red, "billing-bot", "k1", private)
 }
 
-// A public key and a key id are used once in an organization for ever, and each
-// organization counts for itself.
+// A public key and a key id can be used only once in an organization, forever. Organizations are independent of each
+// other.
 func TestKeysAreUsedOnce(t *testing.T) {
 	const keyUsed, publicUsed = "key_id was used before", "The public key was used before"
 	w := newWorld(t)

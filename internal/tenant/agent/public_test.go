@@ -15,8 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// Keys come in the order of their registration, whatever their names and however
-// the clock stands.
+// Keys are listed in the order of their registration, whatever their names and the clock.
 func TestDIDKeys(t *testing.T) {
 	w := newWorld(t)
 	c := w.first[red]
@@ -73,7 +72,7 @@ func TestDIDKeysOfManyPages(t *testing.T) {
 	}
 }
 
-// keyKnown reports whether somebody holds a public key.
+// keyKnown reports whether anybody holds a public key.
 func (w *world) keyKnown(public [32]byte) (known bool, err error) {
 	for _, err := range w.agents.KeyHolders(w.t.Context(), public) {
 		return err == nil, err
@@ -81,7 +80,7 @@ func (w *world) keyKnown(public [32]byte) (known bool, err error) {
 	return false, nil
 }
 
-// The holders of a public key are those that registered it, in each page of claims.
+// The holders of a public key are those that registered it, on each page of claims.
 func TestKeyHolders(t *testing.T) {
 	w := newWorld(t)
 	private := edkey.NewPrivate()
@@ -100,8 +99,7 @@ func TestKeyHolders(t *testing.T) {
 	}
 }
 
-// A public key is known from its registration on, in whatever state it is, and
-// not by a claim alone.
+// A public key is known from its registration on, whatever its status, but not by a claim alone.
 func TestKeyKnown(t *testing.T) {
 	w := newWorld(t)
 	known := func(private edkey.Private, want bool) {
@@ -128,7 +126,7 @@ func TestKeyKnown(t *testing.T) {
 	known(private, true)
 }
 
-// An organization that is claimed for and never made has no agent.
+// An organization that was claimed but never created has no agent.
 func TestNewAgentWithoutItsOrganization(t *testing.T) {
 	w := newWorld(t)
 	_, c, err := w.agents.NewAgent(t.Context(), 77, ann, agent.Wanted{ID: "early-bird"})

@@ -28,8 +28,7 @@ func TestSigningKeyOfTwoOrganizations(t *testing.T) {
 	}
 }
 
-// A key is read once for each config version, and a change is seen with the
-// first state that has it.
+// A key is read once for each config version, and a change is visible in the first state that has it.
 func TestSigningKeyIsCached(t *testing.T) {
 	w := newWorld(t)
 	c := w.first[red]
@@ -57,7 +56,7 @@ func TestSigningKeyIsCached(t *testing.T) {
 	w.hasStatus(red, c.Agent, c.Key, agent.Revoked)
 }
 
-// More keys than the cache holds are still all found.
+// All keys are found even if there are more than the cache holds.
 func TestSigningKeyBeyondTheCache(t *testing.T) {
 	w := newWorld(t)
 	w.agents = agent.New(agent.Options{Records: w.store, Events: w.SystemEvents, Clock: w.Clock, Cached: 1})

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
 const origin = "https://log.example"
 
-// world is the factors of ann and bob in a store.
+// world has the factors of ann and bob in a store.
 type world struct {
 	*factor.Factors
 	t        *testing.T
@@ -95,14 +95,14 @@ func (w *world) current(who account.Account) account.Account {
 	return found
 }
 
-// answer is an answer of a passkey to a challenge of its own.
+// answer returns a passkey's answer to a new challenge.
 func (w *world) answer(key *passkeytest.Authenticator) (cookie string, answer []byte) {
 	w.t.Helper()
 	begun, err := w.BeginUse()
 	return begun.Cookie, []byte(key.Use(w.options(begun, err)))
 }
 
-// Of many uses of one answer at once exactly one counts. Uses of two passkeys at once both do.
+// Of many concurrent uses of one answer, exactly one counts. Concurrent uses of two passkeys both count.
 func TestUseRaced(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		key, other, bobs := w.register(w.ann), w.register(w.ann), w.register(w.bob)
@@ -138,7 +138,7 @@ func TestUseRaced(t *testing.T) {
 	})
 }
 
-// brokenAccounts is a store whose accounts can't be read for a while.
+// brokenAccounts is a store whose accounts cannot be read for a while.
 type brokenAccounts struct {
 	storage.Engine
 	broken bool
@@ -151,7 +151,7 @@ func (s *brokenAccounts) Get(ctx context.Context, t id.Tenant, kind storage.Kind
 	return s.Engine.Get(ctx, t, kind, key)
 }
 
-// An answer whose account can't be read is not spent: it counts when the account can be read again.
+// An answer whose account cannot be read is not used up: it counts when the account can be read again.
 func TestUseIsNotSpentByAFailure(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		key := w.register(w.ann)
@@ -178,7 +178,7 @@ func TestUseIsNotSpentByAFailure(t *testing.T) {
 	})
 }
 
-// Of many uses of one recovery code at once exactly one counts, and the other account's are its own.
+// Of many concurrent uses of one recovery code, exactly one counts. The other account has its own codes.
 func TestCodeRaced(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		_, codes, err := w.MakeCodes(t.Context(), w.ann, account.Visit{})
@@ -214,7 +214,7 @@ func TestCodeRaced(t *testing.T) {
 	})
 }
 
-// Of two passkeys of an account without a password, removed at once, one stays.
+// If the two passkeys of an account without a password are removed concurrently, one stays.
 func TestLastWayInRaced(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		begun, err := w.BeginNew("eve@example.com", "")
@@ -244,7 +244,7 @@ func TestLastWayInRaced(t *testing.T) {
 	})
 }
 
-// A request whose session has ended in the meantime, for example because the address was taken over, changes no factor.
+// A request whose session has ended meanwhile, for example because the address was taken over, changes no factor.
 func TestEndedSessionsChangeNoFactors(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.register(w.ann)
@@ -276,7 +276,7 @@ func TestEndedSessionsChangeNoFactors(t *testing.T) {
 	})
 }
 
-// Challenges that were answered are taken away when they are over.
+// Used challenges are removed when they have expired.
 func TestAnsweredChallengesAreSwept(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		key := w.register(w.ann)

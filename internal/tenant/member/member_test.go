@@ -25,7 +25,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is two organizations whose owners are ann and bob.
+// world has two organizations, owned by ann and bob.
 type world struct {
 	*ledgertest.Service
 	t        testing.TB
@@ -101,8 +101,7 @@ func refused(t testing.TB, name string, err error, kind fault.Kind, code, messag
 	}
 }
 
-// apart returns the members as another part of the process would have them: without the locks by
-// which changes wait for one another.
+// apart returns the members as another process would see them: without the locks by which changes wait for each other.
 func (w *world) apart() *member.Members {
 	events := &sysevent.Appender{Ledgers: w.Ledgers, Records: w.Store, Keyring: w.Keyring(),
 		Disclosure: w.SystemEvents.Disclosure, Clock: w.Clock}
@@ -110,8 +109,8 @@ func (w *world) apart() *member.Members {
 		Quota: &quota.Quota{Records: w.Store, Clock: w.Clock}})
 }
 
-// Of two changes at once that together would leave no owner, one is refused. The locks are for
-// speed: it is so without them.
+// Of two concurrent changes that together would leave no owner, one is refused. The locks are only for speed: this
+// holds without them.
 func TestLastTwoOwnersAtOnce(t *testing.T) {
 	admin, suspended := account.Admin, true
 	end := map[string]func(m *member.Members, w *world, by *account.Session, membership string) error{
@@ -174,8 +173,8 @@ func TestRightIsReadWithTheChange(t *testing.T) {
 	refused(t, "remove", w.members.Remove(t.Context(), red, w.session("bob"), w.membership(red, "ann")), fault.Forbidden, "", message)
 }
 
-// An organization has a bound in members and open invitations together. Invitations that are over
-// make room, and another organization's count for nothing.
+// An organization has a limit on members and open invitations together. Expired invitations do not count, nor do
+// those of another organization.
 func TestBoundOfMembers(t *testing.T) {
 	w := newWorld(t)
 	ann := w.session("ann")
@@ -216,7 +215,7 @@ func TestBoundOfMembers(t *testing.T) {
 	}
 }
 
-// An invitation that goes out by mail is shown to nobody else.
+// Nobody else sees an invitation that is mailed.
 func TestMailedInvitation(t *testing.T) {
 	post := &post{}
 	w := newWorld(t, func(o *member.Options) { o.Mail = post })
@@ -252,7 +251,7 @@ func TestMailedInvitation(t *testing.T) {
 	}
 }
 
-// post is mail that writes a record for each letter.
+// post writes a record for each mail.
 type post struct{ tokens []string }
 
 func (p *post) InvitationMail(_ context.Context, i member.Invitation, token, _ string) ([]storage.Change, error) {

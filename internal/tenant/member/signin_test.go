@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
-// signInWorld is an engine with organizations of ann. bob is in the first one alone.
+// signInWorld is an engine with organizations of ann. bob is only in the first one.
 func signInWorld(t *testing.T, engine storage.Engine, tenants ...id.Tenant) *world {
 	w := &world{Service: ledgertest.On(t, engine), t: t}
 	w.accounts = account.New(account.Options{Records: engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
@@ -42,7 +42,7 @@ func signInWorld(t *testing.T, engine storage.Engine, tenants ...id.Tenant) *wor
 	return w
 }
 
-// node returns the members as one of several nodes has them.
+// node returns the members as one of several nodes sees them.
 func (w *world) node() *member.Members {
 	return member.New(member.Options{Records: w.Engine, Events: w.SystemEvents, Accounts: w.accounts, Clock: w.Clock})
 }
@@ -57,7 +57,7 @@ func (w *world) signInEvents(t id.Tenant) (found []ledgertest.Statement) {
 	return found
 }
 
-// A change is stated once in each organization of the member, whichever nodes do it and whenever.
+// A change is stated once in each organization of the member, whichever nodes perform it and when.
 func TestSignInChangeIsStatedEverywhere(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		var tenants []id.Tenant
@@ -69,7 +69,7 @@ func TestSignInChangeIsStatedEverywhere(t *testing.T) {
 		if err := w.accounts.SetPassword(t.Context(), "ann@example.com", "the operator's choice"); err != nil {
 			t.Fatal(err)
 		}
-		// The first organization is served before the sweep, by a vote.
+		// A vote performs the change in the first organization before the sweep does.
 		if err := w.members.StateSignIn(t.Context(), tenants[0], w.account("ann")); err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestSignInChangeIsStatedEverywhere(t *testing.T) {
 	})
 }
 
-// A process that ends between the notes and the change leaves entries that do no harm, and one that ends after the
-// change leaves entries that are done later.
+// A process that ends between the notes and the change leaves entries that do no harm. One that ends after the change
+// leaves entries that are completed later.
 func TestSignInChangeAfterACrash(t *testing.T) {
 	w := signInWorld(t, enginetest.Pebble(t), red, blue)
 	w.Pass(time.Minute)
@@ -123,7 +123,7 @@ func TestSignInChangeAfterACrash(t *testing.T) {
 	if err := w.accounts.SetPassword(t.Context(), "bob@example.com", "the operator's choice"); err != nil {
 		t.Fatal(err)
 	}
-	again := w.node() // another process
+	again := w.node() // as another process
 	if err := again.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestSignInChangeAfterACrash(t *testing.T) {
 	if said := w.signInEvents(blue); len(said) != 0 {
 		t.Errorf("an organization of others: got %v", said)
 	}
-	for i := range 40 { // more changes than an account keeps
+	for i := range 40 { // more changes than an account stores
 		if err := w.accounts.SetPassword(t.Context(), "bob@example.com", fmt.Sprintf("the operator's choice %d", i)); err != nil {
 			t.Fatal(err)
 		}

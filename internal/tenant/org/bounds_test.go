@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-// own gives an organization limits of its own, as the operator.
+// own sets an organization's own limits, as the operator.
 func (w *world) own(tenant id.Tenant, limits map[org.Limit]uint64) {
 	w.t.Helper()
 	patch := org.Patch{Limits: map[org.Limit]*uint64{}}
@@ -31,11 +31,11 @@ func (w *world) tryCreate(tenant id.Tenant, name string) (org.IngestKey, error) 
 	return key, err
 }
 
-// Exactly as many ingest keys are made as the plan allows, however many ask at once, and
-// revoking one makes room.
+// Exactly as many ingest keys are created as the plan allows, however many are requested concurrently, and revoking one
+// allows another.
 func TestIngestKeysOfAPlan(t *testing.T) {
 	w := newWorld(t)
-	w.own(red, map[org.Limit]uint64{org.IngestKeysLimit: 4}) // it has one
+	w.own(red, map[org.Limit]uint64{org.IngestKeysLimit: 4}) // it already has one
 	const full = "The organization has 4 ingest keys, as many as its plan allows: revoke one first"
 	var made, refusals atomic.Int64
 	var group sync.WaitGroup
@@ -67,7 +67,7 @@ func TestIngestKeysOfAPlan(t *testing.T) {
 	if _, err := w.tryCreate(red, "in its place"); err != nil {
 		t.Errorf("after one was revoked: %v", err)
 	}
-	w.orgs = w.open() // a restart
+	w.orgs = w.open() // as after a restart
 	_, err := w.tryCreate(red, "more")
 	refused(t, "after a restart", err, fault.Conflict, full)
 	usage, err := w.orgs.PlanUsage(t.Context(), red)
@@ -76,7 +76,7 @@ func TestIngestKeysOfAPlan(t *testing.T) {
 	}
 }
 
-// Revoked keys are kept, so ten times the bound is the end of all.
+// Revoked keys are kept, so ten times the limit is the largest number ever.
 func TestRevokedIngestKeysOfAPlan(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.IngestKeysLimit: 1})
@@ -98,7 +98,7 @@ func TestRevokedIngestKeysOfAPlan(t *testing.T) {
 	refused(t, "the eleventh", err, fault.Conflict, "The organization has created 10 ingest keys, ten times as many as its plan allows at once")
 }
 
-// What people change has a pace, over restarts; revoking and the operator never wait.
+// Changes by people are limited by rate, across restarts; revoking and the operator never are.
 func TestPaceOfChanges(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 2})
@@ -112,7 +112,7 @@ func TestPaceOfChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.orgs = w.open() // a restart
+	w.orgs = w.open() // as after a restart
 	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	refused(t, "third change", rename(ann, "third"), fault.RateLimited, slower)
 	_, err := w.tryCreate(red, "k")
@@ -138,7 +138,7 @@ func TestPaceOfChanges(t *testing.T) {
 	refused(t, "and another", rename(ann, "too early"), fault.RateLimited, slower)
 }
 
-// An organization's own limits are in the place of its plan's, until they are taken away.
+// An organization's own limits replace those of its plan until they are removed.
 func TestOwnLimits(t *testing.T) {
 	w := newWorld(t)
 	free := "free"
@@ -180,7 +180,7 @@ func TestOwnLimits(t *testing.T) {
 	}
 }
 
-// Settings without own limits have the bytes and the digest that they always had.
+// Settings without own limits have the same bytes and digest as ever.
 func TestSettingsWithoutLimitsAreAsBefore(t *testing.T) {
 	w := newWorld(t)
 	stored := func() string {
@@ -202,8 +202,8 @@ func TestSettingsWithoutLimitsAreAsBefore(t *testing.T) {
 	}
 }
 
-// An ingest key is for agents of its own organization; another's agent and one that nobody
-// has are refused alike, without the name.
+// An ingest key is for agents of its own organization. An agent of another one and an unknown agent are refused alike,
+// without the name.
 func TestAgentsOfAnIngestKeyExist(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct {

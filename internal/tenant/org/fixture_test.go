@@ -18,7 +18,7 @@ const (
 	ann  = "acc_ann"
 )
 
-// world is two organizations, "red" and "blue", each with an ingest key.
+// world has two organizations, "red" and "blue", each with an ingest key.
 type world struct {
 	*ledgertest.Service
 	t     testing.TB
@@ -37,8 +37,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// open returns the organizations as another process would see them: without
-// what these remember.
+// open returns the organizations as another process would see them: without caches.
 func (w *world) open(plans ...org.Plan) *org.Orgs {
 	w.t.Helper()
 	orgs, err := org.New(org.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: someAgents{{red, "robot"}, {blue, "other-robot"}}, Plans: plans, Clock: w.Clock})
@@ -67,7 +66,7 @@ func founding(t id.Tenant, slug id.Slug) org.Founding {
 	return org.Founding{Tenant: t, ID: ledgertest.Organization(t), Slug: slug, Name: strings.ToUpper(string(slug))}
 }
 
-// found makes an organization the way package provision does.
+// found creates an organization the way package provision does.
 func (w *world) found(tenant id.Tenant, slug id.Slug) {
 	w.t.Helper()
 	changes, err := w.orgs.FoundOrganization(w.t.Context(), founding(tenant, slug))
@@ -100,7 +99,7 @@ func (w *world) change(tenant id.Tenant, p org.Patch) *org.Settings {
 	return s
 }
 
-// refused fails the test unless err is a fault of that kind and text.
+// refused checks the kind and the message of an error.
 func refused(t testing.TB, name string, err error, kind fault.Kind, message string) {
 	t.Helper()
 	if f := fault.Of(err); err == nil || f.Kind != kind || f.Message != message {

@@ -60,8 +60,8 @@ func TestFoundRefusesWhatIsMalformed(t *testing.T) {
 	}
 }
 
-// A call that died between its claims and the ledger is repeated by the next
-// one, whose names are any mixture of what dead calls left behind.
+// A call that died between its claims and the ledger is repeated by the next one, whose names may be any mixture of
+// what dead calls left behind.
 func TestFoundAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	left := []org.Founding{founding(20, "green"), founding(21, "brown")}
@@ -88,7 +88,7 @@ func TestFoundAfterACrash(t *testing.T) {
 	refused(t, "id of the dead", err, fault.NotFound, "Not found")
 }
 
-// A call that was only slow finds its handle void once its claims are gone.
+// A call that was only slow finds that its tenant is void once its claims are gone.
 func TestSlowFoundingLoses(t *testing.T) {
 	w := newWorld(t)
 	slow := founding(20, "green")

@@ -47,10 +47,10 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// withChecksum gives a text the checksum that a token has.
+// withChecksum adds the checksum of a token to a text.
 func withChecksum(s string) string { return s + fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s))) }
 
-// flip changes the last character of s to another one of both alphabets.
+// flip changes the last character of s to another one that both alphabets have.
 func flip(s string) string {
 	last := "2"
 	if strings.HasSuffix(s, last) {
@@ -83,7 +83,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 	}
 }
 
-// A key that was claimed for an organization that never came to be is unknown.
+// A key that was claimed for an organization that was never created is unknown.
 func TestAuthenticateWithoutAnOrganization(t *testing.T) {
 	w := newWorld(t)
 	_, _, token, err := w.orgs.NewIngestKey(t.Context(), 20, ann, org.WantedKey{Name: "k"})
@@ -178,7 +178,7 @@ func TestExpiry(t *testing.T) {
 	if _, err := w.orgs.Authenticate(t.Context(), token.Reveal()); err != nil {
 		t.Fatal(err)
 	}
-	w.Pass(500 * time.Millisecond) // what is remembered is still fresh
+	w.Pass(500 * time.Millisecond) // the cached key is still fresh
 	w.unauthorized("over", w.orgs, token.Reveal())
 }
 
@@ -209,7 +209,7 @@ func TestCreateRefuses(t *testing.T) {
 func TestParseScopes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		names []string
-		want  org.Scopes // 0: refused
+		want  org.Scopes // 0: the request is refused
 	}{
 		"none given": {nil, org.AllScopes},
 		"all":        {[]string{"workflows", "approvals", "evaluate", "events"}, org.AllScopes},
@@ -226,8 +226,7 @@ func TestParseScopes(t *testing.T) {
 	}
 }
 
-// No way to print a token, or what holds one, shows its secret; the store does
-// not have it.
+// No way of printing a token, or a value that contains one, shows its secret. The store does not have it.
 func TestTokenIsShownOnlyOnRequest(t *testing.T) {
 	w := newWorld(t)
 	token := w.token[red]

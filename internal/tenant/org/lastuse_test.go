@@ -89,7 +89,7 @@ func (c *countingWrites) Write(ctx context.Context, t id.Tenant, changes []stora
 	return c.RecordStore.Write(ctx, t, changes)
 }
 
-// However often a key is used in a minute, it is written once. A write that failed is made again.
+// However often a key is used in a minute, it is written once. A failed write is repeated.
 func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 	w := newWorld(t)
 	store := &countingWrites{RecordStore: w.Store, broken: true}
@@ -117,7 +117,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 	}
 }
 
-// A service that stops stores what it remembers.
+// A service that stops stores the last uses that it has in memory.
 func TestLastUseAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.use(red)
@@ -136,7 +136,7 @@ func TestChangeIngestKey(t *testing.T) {
 		_, err := w.orgs.ChangeIngestKey(t.Context(), tenant, ann, keyID, p)
 		return err
 	}
-	w.use(red) // remembered
+	w.use(red) // in memory only
 	for range 2 {
 		if err := change(red, w.keyID[red], org.KeyPatch{Name: &name, Asks: &yes}); err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func (e elsewhere) LastShown(ctx context.Context, t id.Tenant) (*log.State, erro
 	return e.Ledgers.State(ctx, t)
 }
 
-// A node that passed a request on leaves its key's last use to the owner, and does not try again.
+// A node that passed a request on leaves the last use of its key to the owner, and does not retry.
 func TestLastUseIsTheOwners(t *testing.T) {
 	w := newWorld(t)
 	store := &countingWrites{RecordStore: w.Store}

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// An organization that another node owns is listed with its usage as it was shown.
+// An organization that another node owns is listed with its published usage.
 func TestListOrganizationsOfOtherNodes(t *testing.T) {
 	w := newWorld(t)
 	others := elsewhere{w.Ledgers}
@@ -28,7 +28,7 @@ func TestListOrganizationsOfOtherNodes(t *testing.T) {
 	}
 }
 
-// An organization whose plan left the catalogue is listed, without its usage.
+// An organization whose plan was removed from the catalogue is listed without its usage.
 func TestListOrganizationsWithoutTheirPlan(t *testing.T) {
 	w := newWorld(t)
 	free := "free"
@@ -56,7 +56,8 @@ func TestListOrganizationsWithoutTheirPlan(t *testing.T) {
 	}
 }
 
-// A record that can't be read, or whose version can't be followed, keeps no other organization out of the operator's list.
+// A record that cannot be read, or whose version cannot be followed, keeps no other organization out of the operator's
+// list.
 func TestListOrganizationsWithDamagedRecord(t *testing.T) {
 	w := newWorld(t)
 	r, err := w.Store.Get(t.Context(), red, org.Kind, "")

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
-// rotating is two organizations, of which red gets other log keys.
+// rotating has two organizations, of which red rotates its log keys.
 type rotating struct {
 	*ledgertest.Service
 	t    *testing.T
@@ -37,8 +37,7 @@ func newRotating(t *testing.T, s *ledgertest.Service) *rotating {
 	return r
 }
 
-// rotate makes n steps, each other one of which ends an overlap, and says how far it
-// got.
+// rotate makes n steps, alternating between the begin and the end of an overlap, and returns how many succeeded.
 func (r *rotating) rotate(n int) (keys []log.LogKey, err error) {
 	for i := range n {
 		step := r.orgs.RotateLogKey
@@ -54,8 +53,7 @@ func (r *rotating) rotate(n int) (keys []log.LogKey, err error) {
 	return keys, nil
 }
 
-// holds checks that keys, statements and checkpoint of red say the same: one truth.
-// It returns the transitions.
+// holds checks that keys, statements and checkpoint of red agree, and returns the transitions.
 func (r *rotating) holds(when string) []string {
 	r.t.Helper()
 	s := r.State(r.t, red)
@@ -135,7 +133,7 @@ func TestRotateLogKey(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) { test(t, ledgertest.On(t, open(t))) })
 }
 
-// Of many who begin a rotation at once one does.
+// Of many concurrent calls that begin a rotation, one succeeds.
 func TestOneOfManyRotations(t *testing.T) {
 	r := newRotating(t, ledgertest.New(t))
 	r.Found(t, red)
@@ -160,9 +158,8 @@ func TestOneOfManyRotations(t *testing.T) {
 	}
 }
 
-// The service dies at any write on the way of a rotation, before that write or after
-// it, and another begins on what is stored: there is one truth, which holds what was
-// answered, and the next step is possible.
+// The service dies at any write of a rotation, before or after that write, and another continues with what is stored:
+// the state is consistent and contains what was answered, and the next step is possible.
 func TestDeathInRotation(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, after := range []bool{false, true} {
@@ -177,7 +174,7 @@ func TestDeathInRotation(t *testing.T) {
 	})
 }
 
-// dieInRotation reports whether two rotations have so many writes.
+// dieInRotation reports whether two rotations perform that many writes.
 func dieInRotation(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	t.Helper()
 	m := &enginetest.Mortal{Engine: engine}

@@ -135,7 +135,7 @@ func TestChangeRefuses(t *testing.T) {
 	refused(t, "unknown tenant", err, fault.NotFound, "Not found")
 }
 
-// Two changes at once both land, one after the other.
+// Two concurrent changes are both performed, one after the other.
 func TestConcurrentChanges(t *testing.T) {
 	w := newWorld(t)
 	done := make(chan error, 2)
@@ -159,7 +159,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// Whoever can't read the settings, or does not know the plan, refuses.
+// If the settings cannot be read or the plan is unknown, everything is refused.
 func TestSettingsFailClosed(t *testing.T) {
 	w := newWorld(t)
 	free := "free"

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// watchedStore counts reads and, as an engine that is watched, the writes of some kinds.
+// watchedStore counts reads and, as an engine with a watch, the writes of some kinds.
 type watchedStore struct {
 	storage.RecordStore
 	reads  atomic.Int64
@@ -31,7 +31,7 @@ func (s *watchedStore) watch(kinds ...storage.Kind) func() uint64 {
 	return s.writes.Load
 }
 
-// With a watch a key is read again after a write of what it was read from, and not before.
+// With a watch, a key is read again after a write of a record that it depends on, and not before.
 func TestWatchedKeys(t *testing.T) {
 	w := newWorld(t)
 	store := &watchedStore{RecordStore: w.Store}
@@ -70,7 +70,7 @@ func TestWatchedKeys(t *testing.T) {
 	w.Pass(time.Hour)
 	uses("after the neighbour's write", blue, 0)
 
-	// The watch tells more than the keys of one organization.
+	// The watch reports more than the keys of one organization.
 	store.writes.Add(1)
 	_, err = orgs.Authenticate(t.Context(), "apl_live_unknown")
 	refused(t, "an unknown key", err, fault.Unauthorized, "Invalid API key")

@@ -9,7 +9,7 @@ import (
 func TestContains(t *testing.T) {
 	for password, want := range map[string]bool{
 		"1234567890": true, "1q2w3e4r5t": true, "password123": true, "PassWord123": true, "qwertyuiop": true, "iloveyou123": true,
-		"password": false, // too short to be looked for
+		"password": false, // too short to be in the list
 		"":         false, "correct horse battery": false, "a password for tests": false, "1q2w3e4r5u7i9o": false,
 	} {
 		if got := IsCommon(password); got != want {

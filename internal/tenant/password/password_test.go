@@ -34,7 +34,7 @@ func TestHashIsWrittenInThePHCForm(t *testing.T) {
 	}
 }
 
-// Hashes made at another cost still open.
+// Hashes with another cost can still be verified.
 func TestCostOfAStoredHash(t *testing.T) {
 	old, err := NewHasher(Cost{MemoryKiB: 128, Passes: 2}).HashPassword(t.Context(), "correct horse")
 	if err != nil {
@@ -50,8 +50,8 @@ func TestCostOfAStoredHash(t *testing.T) {
 	}
 }
 
-// A password matches in every Unicode form. A hash of the text as it was typed, which older programs made,
-// still matches that text.
+// A password matches in every Unicode form. A hash of the text as typed, which older programs made, still matches that
+// text.
 func TestUnicodeForms(t *testing.T) {
 	const composed, decomposed, other = "caf\u00e9 horse", "cafe\u0301 horse", "cafe horse"
 	h := cheap()
@@ -187,7 +187,7 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// By default half of the processors hash, and never more than two, because each hash in work holds 19 MiB.
+// By default half of the processors hash, but at most two, because each running hash takes 19 MiB.
 func TestDefaultSlots(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)

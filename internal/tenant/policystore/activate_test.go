@@ -117,8 +117,8 @@ func TestGetRefuses(t *testing.T) {
 	}
 }
 
-// However many activations come at once, exactly one policy is active in the
-// end, the ledger tells the same story, and every record agrees.
+// However many concurrent activations there are, exactly one policy is active in the end, and the ledger and every
+// record agree.
 func TestActivateAtOnce(t *testing.T) {
 	w := newWorld(t)
 	const policies = 4
@@ -148,7 +148,7 @@ func TestActivateAtOnce(t *testing.T) {
 	w.oneActive(blue)
 }
 
-// oneActive compares the list, the statements and what decides.
+// oneActive compares the list, the statements and the policy that decides.
 func (w *world) oneActive(tenant id.Tenant) {
 	w.t.Helper()
 	list, err := w.book.List(w.t.Context(), tenant, "", 100)
@@ -176,7 +176,7 @@ func (w *world) oneActive(tenant id.Tenant) {
 	}
 }
 
-// An activation whose append fails leaves all as it was.
+// An activation whose append fails changes nothing.
 func TestActivateIsAtomic(t *testing.T) {
 	w := newWorld(t)
 	w.create(red, "payments", "acme.pay")
@@ -193,7 +193,7 @@ func TestActivateIsAtomic(t *testing.T) {
 	w.oneActive(red)
 }
 
-// What can't be read is not taken for "none is active".
+// A policy that cannot be read is not treated as "none is active".
 func TestActiveFailsClosed(t *testing.T) {
 	const message = "Policies can't be read"
 	damage := func(kind storage.Kind, key string, value []byte) func(*world) {
@@ -246,7 +246,7 @@ func TestUnreadableStore(t *testing.T) {
 	refused(t, "delete", w.book.Delete(t.Context(), red, "payments"), fault.Unavailable, message)
 }
 
-// The active policy is read once for each config version, also when there is none.
+// The active policy is read once for each config version, even if there is none.
 func TestActiveIsCached(t *testing.T) {
 	w := newWorld(t)
 	reads := func(want int64) {
@@ -274,7 +274,7 @@ func TestActiveIsCached(t *testing.T) {
 	w.mustDecide(red, "acme.pay", "payments/1/r deny")
 }
 
-// A cache too small for two policies still gives the right one.
+// A cache too small for two policies still returns the right one.
 func TestActiveBeyondTheCache(t *testing.T) {
 	w := newWorld(t)
 	w.book = policystore.New(policystore.Options{Records: w.store, Events: w.SystemEvents, Clock: w.Clock, CacheBytes: 1})

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// beyond is a version of a policy that is beyond what is saved now.
+// beyond is a version of a policy that exceeds what can be saved now.
 func beyond(t *testing.T, policyID string) policy.Policy {
 	t.Helper()
 	var rules []string
@@ -27,7 +27,7 @@ func beyond(t *testing.T, policyID string) policy.Policy {
 	return p
 }
 
-// rewrite changes a record as an older server would have left it.
+// rewrite changes a record to what an older server would have left.
 func (w *world) rewrite(tenant id.Tenant, kind storage.Kind, key string, change map[string]any) {
 	w.t.Helper()
 	r, err := w.Store.Get(w.t.Context(), tenant, kind, key)
@@ -50,8 +50,8 @@ func (w *world) rewrite(tenant id.Tenant, kind storage.Kind, key string, change 
 	}
 }
 
-// A draft that was saved before there were bounds is not activated. What is active goes on,
-// and so does the other organization.
+// A draft that was saved before there were limits is not activated. The active policy stays, also in the other
+// organization.
 func TestPoliciesOfBefore(t *testing.T) {
 	w := newWorld(t)
 	old := beyond(t, "p")
@@ -75,7 +75,7 @@ func TestPoliciesOfBefore(t *testing.T) {
 	}
 }
 
-// Whoever saves the largest policy there is has the server allocate a bounded number of bytes.
+// Saving the largest possible policy allocates a bounded number of bytes.
 func TestSavingLargest(t *testing.T) {
 	w := newWorld(t)
 	document := largest()
@@ -101,8 +101,8 @@ func TestSavingLargest(t *testing.T) {
 	}
 }
 
-// largest is a policy with conditions and patterns up to their bounds, and agents, paths and
-// tool names for the rest of its bytes.
+// largest returns a policy with as many conditions and patterns as allowed, and agents, paths and tool names for the
+// rest of its bytes.
 func largest() []byte {
 	var rules []string
 	add := func(i int, when, more string) {
@@ -121,7 +121,7 @@ func largest() []byte {
 	return fmt.Appendf(nil, `{"policy_id":"p","name":"n","rules":[%s]}`, strings.Join(rules, ","))
 }
 
-// alternatives is a part of a pattern with n choices.
+// alternatives returns a part of a pattern with n choices.
 func alternatives(n int) string {
 	var b strings.Builder
 	for i := range n {

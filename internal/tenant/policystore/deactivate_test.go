@@ -108,7 +108,7 @@ func TestDeactivate(t *testing.T) {
 	w.mustDecide(red, "acme.pay", "payments/2/r deny")
 }
 
-// twoPeople is the setting of red.
+// twoPeople is the setting of red that requires two people.
 type twoPeople struct{}
 
 func (twoPeople) PublishesPolicies(context.Context, *log.State) (bool, error) { return false, nil }
@@ -161,7 +161,7 @@ func TestTwoPersonPolicy(t *testing.T) {
 	}
 }
 
-// A version as it is shown is a patch of it.
+// A version as shown is a valid patch of it.
 func TestDraftFromShownVersion(t *testing.T) {
 	const changed = "The policy was changed in the meantime: read it again, or omit version and policy_digest"
 	w := newWorld(t)

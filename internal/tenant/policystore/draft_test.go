@@ -82,8 +82,7 @@ func TestCreateRefuses(t *testing.T) {
 	w.create(red, "blue-only", "acme.pay")
 }
 
-// nearlyTooLong is a policy that passes the bound only when its defaults are
-// written out.
+// nearlyTooLong returns a policy that exceeds the limit only when its defaults are written out.
 func nearlyTooLong() string {
 	agents := strings.TrimSuffix(strings.Repeat(`"agent",`, 120), ",")
 	rules := make([]string, policy.MaxRules)
@@ -196,7 +195,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// Of many changes at once each lands, and versions have no gap.
+// Many concurrent changes are all performed, and versions have no gap.
 func TestDraftsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.create(red, "payments", "acme.pay")
@@ -235,7 +234,7 @@ func TestCreateAtOnce(t *testing.T) {
 	}
 }
 
-// A draft that goes away between two reads of it is not taken for a damaged store.
+// A draft that is deleted between two reads of it is not taken for damage of the store.
 func TestDraftDeletedMeanwhile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do      func(w *world) error
@@ -265,7 +264,7 @@ func TestDraftDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// A patch that changes nothing makes no version, whoever sends it and however it is spelled.
+// A patch that changes nothing creates no version, whoever sends it and however it is spelled.
 func TestPatchThatChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.create(red, "p", "acme.pay")

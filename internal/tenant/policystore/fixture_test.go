@@ -21,7 +21,7 @@ const (
 	ann  = "acc_ann"
 )
 
-// world is two organizations without policies.
+// world has two organizations without policies.
 type world struct {
 	*ledgertest.Service
 	t     testing.TB
@@ -39,7 +39,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// document is a policy that denies one tool.
+// document returns a policy that denies one tool.
 func document(policyID, tool string) []byte {
 	return fmt.Appendf(nil, `{"policy_id":"%s","name":"About %s","rules":[{"rule_id":"r","tool":"%s","decision":"deny"}]}`, policyID, tool, tool)
 }
@@ -80,8 +80,7 @@ func (w *world) get(tenant id.Tenant, policyID string, version uint64) policysto
 	return v
 }
 
-// decides returns what the active policy says of a tool, as
-// "policy/version/rule decision".
+// decides returns the active policy's decision on a tool, as "policy/version/rule decision".
 func (w *world) decides(tenant id.Tenant, tool id.Tool) string {
 	w.t.Helper()
 	compiled, err := w.book.Active(w.t.Context(), w.State(w.t, tenant))
@@ -103,7 +102,7 @@ func (w *world) mustDecide(tenant id.Tenant, tool id.Tool, want string) {
 	}
 }
 
-// refused checks kind and message of an error.
+// refused checks the kind and the message of an error.
 func refused(t testing.TB, what string, err error, kind fault.Kind, message string) {
 	t.Helper()
 	if got := fault.Of(err); err == nil || got.Kind != kind || got.Message != message {
@@ -111,8 +110,7 @@ func refused(t testing.TB, what string, err error, kind fault.Kind, message stri
 	}
 }
 
-// spyStore counts reads, can't read for a while, and lets a test act between a
-// read and what follows it.
+// spyStore counts reads, can fail reads for a while, and lets a test act between a read and what follows it.
 type spyStore struct {
 	storage.RecordStore
 	blind   atomic.Bool

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Whatever a patch says, the draft is a policy of the same id or the patch is
-// refused for a reason that the client can be told.
+// Whatever a patch contains, the result is a policy with the same id, or the patch is refused for a reason that the
+// client may see.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"name":"m"}`, `{"default":null}`, `{"rules":[{"rule_id":"r","tool":"a.**","decision":"allow"}]}`,

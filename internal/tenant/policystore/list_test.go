@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A page of versions ends where a MiB of documents was read, and a draft that is deleted meanwhile is left out.
+// A page of versions ends after a MiB of documents, and a draft that is deleted meanwhile is omitted.
 func TestVersions(t *testing.T) {
 	w := newWorld(t)
 	w.create(red, "payments", "acme.pay")

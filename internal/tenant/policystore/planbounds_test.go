@@ -13,12 +13,12 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 )
 
-// plan is the bounds of organizations.
+// plan is the limits of organizations.
 type plan map[id.Tenant]quota.Limits
 
 func (p plan) Limits(_ context.Context, t id.Tenant) (quota.Limits, error) { return p[t], nil }
 
-// bounded gives the world's policies bounds.
+// bounded gives the world's policies limits.
 func (w *world) bounded(p plan) {
 	w.book = policystore.New(policystore.Options{
 		Records: w.store, Events: w.SystemEvents, Clock: w.Clock, Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plan: p.Limits},
@@ -32,7 +32,7 @@ func (w *world) tryCreate(tenant id.Tenant, policyID string) error {
 
 func TestPoliciesOfAPlan(t *testing.T) {
 	w := newWorld(t)
-	w.create(red, "from-before", "acme.pay") // without a bound
+	w.create(red, "from-before", "acme.pay") // without a limit
 	w.bounded(plan{red: {Policies: 3}})
 	const full = "The organization has 3 policies, as many as its plan allows"
 	var made, refusals atomic.Int64
@@ -58,7 +58,7 @@ func TestPoliciesOfAPlan(t *testing.T) {
 		t.Errorf("got %d made and %d refused, want 2 and 4", made.Load(), refusals.Load())
 	}
 	w.draft(red, "from-before", `{"name":"changed"}`)
-	w.bounded(plan{red: {Policies: 3}}) // a restart
+	w.bounded(plan{red: {Policies: 3}}) // as after a restart
 	refused(t, "after a restart", w.tryCreate(red, "more"), fault.Conflict, full)
 	if err := w.book.Delete(t.Context(), red, "from-before"); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestPoliciesOfAPlan(t *testing.T) {
 	}
 }
 
-// A policy has as many versions as the plan allows. Those that it has go on.
+// A policy has as many versions as the plan allows. Existing versions stay.
 func TestVersionsOfAPolicy(t *testing.T) {
 	w := newWorld(t)
 	w.bounded(plan{red: {PolicyVersions: 2}})

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
-// voters are numbers of members who may vote.
+// voters is the number of members who may vote.
 type voters map[id.Tenant]int
 
 func (v voters) CountVoters(_ context.Context, t id.Tenant, _ int) (int, error) {
@@ -20,8 +20,8 @@ func (v voters) CountVoters(_ context.Context, t id.Tenant, _ int) (int, error) 
 	return v[t], nil
 }
 
-// A policy that asks for more approvals than members may give is not activated, also when an older
-// version becomes active again.
+// A policy that requires more approvals than members can give is not activated, even when an older version becomes
+// active again.
 func TestQuorumWithinMembers(t *testing.T) {
 	w := newWorld(t)
 	electorate := voters{red: 2, blue: 3}

@@ -18,7 +18,7 @@ const spending = `{"policy_id":"spending","name":"Spending","rules":[
 	{"name":"large","input":{"tool_name":"acme.pay.refund","payload":{"amount":100.01}},"expect":{"decision":"deny","rule_id":"cap"}},
 	{"name":"nothing","input":{"tool_name":"acme.pay.refund"},"expect":{"decision":"deny"}}]}`
 
-// A policy becomes active only when its own tests pass, and what they were is kept.
+// A policy becomes active only if its own tests pass, and the tests are stored.
 func TestTestsHaveToPass(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.book.Create(t.Context(), red, ann, []byte(spending)); err != nil {
@@ -48,8 +48,8 @@ func TestTestsHaveToPass(t *testing.T) {
 	w.mustDecide(blue, "acme.pay.refund", "none/0/none allow")
 }
 
-// The active policy is compiled once, though the configuration around it changes
-// and many ask at a time.
+// The active policy is compiled once, even if the configuration around it changes and many callers ask for it at a
+// time.
 func TestCompiledOnce(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.book.Create(t.Context(), red, ann, []byte(spending)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// The processor time of an evaluation begins when it is first asked whether it has to end.
+// The processor time of an evaluation begins when it first checks whether it must end.
 func TestPatience(t *testing.T) {
 	var spent time.Duration
 	parent, cancel := context.WithCancel(t.Context())
@@ -35,8 +35,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// An evaluation that takes too long, or whose request ends, is an error and no decision. One
-// that is cheap does not look at the time.
+// An evaluation that takes too long, or whose request ends, is an error and not a decision. A cheap one does not check
+// the time.
 func TestApplyEnds(t *testing.T) {
 	p, err := policy.Parse([]byte(`{"policy_id":"p","version":1,"name":"n","rules":[{"rule_id":"r","tool":"**","decision":"deny","when":"payload.s.matches('(a+)+(b+)+$')"}]}`))
 	if err != nil {
@@ -82,7 +82,7 @@ func TestApplyEnds(t *testing.T) {
 	}
 }
 
-// What the kernel says of this thread rises with work.
+// The kernel's processor time of this thread increases with work.
 func TestThreadTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return

@@ -33,14 +33,14 @@ const (
 	page = "https://log.example"
 )
 
-// named is the names of organizations.
+// named maps organizations to their names.
 type named struct{}
 
 func (named) Summary(_ context.Context, t id.Tenant) (org.Summary, error) {
 	return org.Summary{ID: ledgertest.Organization(t), Name: fmt.Sprintf("Number %d", t), Slug: "slug"}, nil
 }
 
-// postbox keeps the mails that are sent.
+// postbox collects the mails that are sent.
 type postbox struct{ messages []mail.Message }
 
 func (p *postbox) Send(_ context.Context, m mail.Message) error {
@@ -48,7 +48,7 @@ func (p *postbox) Send(_ context.Context, m mail.Message) error {
 	return nil
 }
 
-// world is two organizations in which ann is an owner and bob an approver.
+// world has two organizations in which ann is an owner and bob an approver.
 type world struct {
 	*ledgertest.Service
 	t        *testing.T
@@ -106,7 +106,7 @@ func (w *world) account(name string) account.Account {
 	return who
 }
 
-// passkey gives an account a passkey whose answers have some flags.
+// passkey gives an account a passkey whose answers have the given flags.
 func (w *world) passkey(name string, flags byte) *passkeytest.Authenticator {
 	w.t.Helper()
 	key := passkeytest.New(w.t, page)
@@ -129,7 +129,7 @@ func (w *world) register(t id.Tenant, name string, key *passkeytest.Authenticato
 	}
 }
 
-// vote signs a vote and lets the service check it.
+// vote signs a vote and has the service check it.
 func (w *world) vote(t id.Tenant, name string, key *passkeytest.Authenticator) error {
 	w.t.Helper()
 	vote := signedvote.Vote{Origin: w.State(w.t, t).Identity().Origin, ApprovalID: "apr_1", ActionDigest: id.Hash{7}, Vote: "approve"}
@@ -154,7 +154,7 @@ func (w *world) retirements(t id.Tenant, key *passkeytest.Authenticator) (n int)
 	return n
 }
 
-// wantKeys checks how many voter keys an organization has.
+// wantKeys checks the number of voter keys of an organization.
 func (w *world) wantKeys(what string, t id.Tenant, want int) {
 	w.t.Helper()
 	if found, _, err := w.keys.List(w.t.Context(), t, "", "", 10); err != nil || len(found) != want {
@@ -169,7 +169,7 @@ func wantRefused(t *testing.T, what string, err error, kind fault.Kind, code str
 	}
 }
 
-// The voter keys of a member are retired by events when the membership ends, in this organization alone.
+// When a membership ends, events in this organization alone retire the member's voter keys.
 func TestEndOfMembershipRetires(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		key := w.passkey("bob", 0)
@@ -197,8 +197,8 @@ func TestEndOfMembershipRetires(t *testing.T) {
 	})
 }
 
-// The voter keys of a passkey are retired by events in each organization when the passkey is removed, by the person or by the
-// operator. They sign nothing before that either.
+// When a passkey is removed, by the person or by the operator, events in each organization retire its voter keys. Even
+// before these events, the keys sign nothing.
 func TestRemovalOfPasskeyRetires(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		key, kept := w.passkey("bob", 0), w.passkey("ann", 0)
@@ -238,7 +238,7 @@ func TestRemovalOfPasskeyRetires(t *testing.T) {
 	})
 }
 
-// A passkey that could be kept elsewhere stays one: an answer without the flag is refused. A passkey may become one.
+// A backup-eligible passkey stays one: an answer without the flag is refused. Another passkey may become one.
 func TestBackupEligibleFlag(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		synced, bound := w.passkey("ann", passkeytest.BackupEligible|passkeytest.BackedUp), w.passkey("bob", 0)
@@ -259,7 +259,7 @@ func TestBackupEligibleFlag(t *testing.T) {
 	})
 }
 
-// A person gets a mail for each registration and each retirement of a key.
+// The person gets a mail for each registration and each retirement of a key.
 func TestVoterKeyMails(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		key := w.passkey("bob", 0)
@@ -286,7 +286,7 @@ func TestVoterKeyMails(t *testing.T) {
 	})
 }
 
-// Where pages are served without TLS, no voter key is registered, because every verifier would refuse it.
+// If pages are served without TLS, no voter key can be registered, because every verifier would refuse it.
 func TestInsecureOrigin(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		const insecure = "http://log.example"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A test that uses a kept browser finds nothing of the test before it.
+// A test that uses a kept browser finds no traces of the test before it.
 func TestKeptBrowserIsEmpty(t *testing.T) {
 	defer Keep()()
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

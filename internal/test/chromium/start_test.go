@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A port that is free at ::1 may be in use at 127.0.0.1: chromedriver ends then and is started again.
+// A port that is free at ::1 may be in use at 127.0.0.1. Then chromedriver exits and is started again.
 func TestDriverIsStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "chromedriver")

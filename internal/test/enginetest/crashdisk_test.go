@@ -42,7 +42,7 @@ func TestImagesBesideReuse(t *testing.T) {
 	both.Wait()
 }
 
-// TestImage: a crash keeps synced data and loses the rest.
+// TestImage checks that a crash keeps synced data and loses the rest.
 func TestImage(t *testing.T) {
 	disk := enginetest.NewCrashDisk()
 	f, err := disk.Create("file", vfs.WriteCategoryUnspecified)

@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write the golden texts of the exported 
 
 func loadPublic(t *testing.T) map[string]*types.Package {
 	t.Helper()
-	// The compiler reads the sources in another process. Read here, they make go test
-	// run this test again after a change, because it keeps the results of tests.
+	// The compiler reads the sources in another process. Reading them here makes go test run this test again after a
+	// change, instead of using a cached result.
 	if _, err := houserules.ReadTree("../../.."); err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func loadPublic(t *testing.T) map[string]*types.Package {
 	return packages
 }
 
-// A program outside of the module can't name a type of a package that it can't import, or
-// that is no part of the public API.
+// A program outside of the module cannot name a type of a package that it cannot import or that is not part of the
+// public API.
 func TestPublicPackagesNameOnlyPublicTypes(t *testing.T) {
 	allowed := func(p *types.Package) bool {
 		return slices.Contains(Public(), strings.TrimPrefix(p.Path(), Module))
@@ -83,9 +83,8 @@ func TestForeignIsFound(t *testing.T) {
 	}
 }
 
-// Errors of internal packages could not be told apart from outside. The public packages
-// therefore reach no internal package that exports an error, but for those that are
-// translated before they leave.
+// Errors of internal packages could not be told apart from outside. Therefore public packages depend on no internal
+// package that exports an error, except for those whose errors they translate.
 func TestPublicPackagesLeakNoInternalErrors(t *testing.T) {
 	translated := map[string]string{
 		"internal/durable.ErrLocked":                "guard.OpenJournal returns guard.ErrJournalInUse instead",
@@ -148,7 +147,7 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A reader of a package's comment alone learns where its stability is promised.
+// The comment of each package says where its stability is promised.
 func TestPublicPackagesNameTheirStability(t *testing.T) {
 	const sentence = "The package is stable in the sense of README, section Stability."
 	tree, err := houserules.ReadTree("../../..")
@@ -168,7 +167,7 @@ func TestPublicPackagesNameTheirStability(t *testing.T) {
 	}
 }
 
-// A change of the public API shows as a change of these files. To write them:
+// A change of the public API shows as a change of these files. To update them:
 //
 //	go test ./internal/test/exportedapi -update
 func TestExportedAPI(t *testing.T) {
@@ -211,8 +210,7 @@ func reportChanges(t *testing.T, name, want, got string) {
 	}
 }
 
-// Each public package has an example that go test runs. Packages fault and edkey are shown
-// by the others.
+// Each public package has an example that go test runs. Packages fault and edkey appear in the examples of the others.
 func TestPublicPackagesHaveExamples(t *testing.T) {
 	for _, name := range Public() {
 		if name == "fault" || name == "edkey" {

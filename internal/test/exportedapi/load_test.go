@@ -1,10 +1,10 @@
-// Package exportedapi reads the exported API of the module's public packages from the
-// compiler's export data. Its tests hold the rules of that API.
+// Package exportedapi reads the exported API of the module's public packages from the compiler's export data. Its tests
+// check the rules of that API.
 //
 // Invariants:
 //
 //   - Public is the only list of the public packages.
-//   - A rendered API is the same text for the same declarations: sorted, one line a name.
+//   - The same declarations give the same text: sorted, one line per name.
 package exportedapi
 
 import (
@@ -21,11 +21,10 @@ import (
 	"strings"
 )
 
-// Module is the module's path with a slash behind it.
+// Module is the path of the module, followed by a slash.
 const Module = "github.com/agentledger/agentledger/"
 
-// Public returns the packages that programs outside of the module may import, as paths
-// below Module.
+// Public returns the packages that programs outside of the module may import, as paths below Module.
 func Public() []string {
 	return []string{
 		"client", "client/guard", "client/runs", "decimal", "did", "edkey", "event", "fault", "grant", "id", "monitor",
@@ -33,8 +32,7 @@ func Public() []string {
 	}
 }
 
-// Load returns the types of packages of the module and of all that they import, by
-// path below Module.
+// Load returns the types of packages of the module and of all their dependencies, by path below Module.
 func Load(names []string) (map[string]*types.Package, error) {
 	files, err := exportFiles(names)
 	if err != nil {
@@ -80,7 +78,7 @@ func exportFiles(names []string) (map[string]string, error) {
 	return files, nil
 }
 
-// isExternal reports whether a package lies outside of the module.
+// isExternal reports whether a package is outside of the module.
 func isExternal(p *types.Package) bool {
 	return p == nil || !strings.HasPrefix(p.Path()+"/", Module)
 }

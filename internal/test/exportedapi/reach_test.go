@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Foreign returns, for each place in the exported API of a package, the types of the
-// module that it names and that isAllowed refuses. Types of other modules are left out.
+// Foreign returns, for each place in the exported API of a package, the types of the module that it names and that
+// isAllowed rejects. It ignores types of other modules.
 func Foreign(p *types.Package, isAllowed func(*types.Package) bool) []string {
 	w := walker{isAllowed: isAllowed}
 	for _, name := range p.Scope().Names() {
@@ -31,8 +31,8 @@ type walker struct {
 	found     []string
 }
 
-// walkDeclaration walks the parts of a declared type that other packages see: its underlying type
-// and its method set, methods of embedded types included.
+// walkDeclaration walks the parts of a declared type that other packages see: its underlying type and its method set,
+// including methods of embedded types.
 func (w *walker) walkDeclaration(o *types.TypeName) {
 	if o.IsAlias() {
 		w.walkType(types.Unalias(o.Type()))
@@ -95,8 +95,8 @@ func (w *walker) walkStruct(t *types.Struct) {
 	w.place = place
 }
 
-// exportedFields returns the exported fields of a struct, and those that it has from
-// embedded structs of unexported types. outer are the structs around it.
+// exportedFields returns the exported fields of a struct, including those promoted from embedded structs of unexported
+// types. outer is the enclosing structs.
 func exportedFields(t *types.Struct, outer []*types.Struct) (fields []*types.Var) {
 	if slices.Contains(outer, t) {
 		return nil

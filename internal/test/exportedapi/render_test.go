@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Render returns the exported declarations of a package as text: a line for each constant,
-// variable, function, type, field and method, sorted.
+// Render returns the exported declarations of a package as text: one line for each constant, variable, function, type,
+// field and method, sorted.
 func Render(p *types.Package) string {
 	r := renderer{home: p}
 	for _, name := range p.Scope().Names() {
@@ -81,8 +81,7 @@ func (r *renderer) addType(o *types.TypeName) {
 	}
 }
 
-// signatureText writes parameters and results by their types alone, because their names may
-// change.
+// signatureText writes parameters and results by type only, because their names may change.
 func (r *renderer) signatureText(s *types.Signature) string {
 	withoutNames := func(tuple *types.Tuple) *types.Tuple {
 		var list []*types.Var
@@ -106,7 +105,7 @@ func (r *renderer) parameterText(list *types.TypeParamList) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// typeText writes a type with the names of packages, the own one left out.
+// typeText writes a type with the names of packages other than its own.
 func (r *renderer) typeText(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
 		if p == r.home {

@@ -31,10 +31,10 @@ func TestOneMechanism(t *testing.T) {
 
 var namedPath = regexp.MustCompile("`((?:[a-z0-9_]+/)+[A-Za-z0-9_.-]*)`")
 
-// elsewhere are names in documents that look like paths of the tree.
+// elsewhere lists names in documents that look like paths of the tree.
 var elsewhere = []string{"policy/evaluate", "internal/witness", "cmd/litewitness"} // a route; programs of others
 
-// A file or folder that a document names is in the tree.
+// Every file or directory that a document names exists.
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	const root = "../../.."
 	tree := readTree(t)

@@ -17,7 +17,7 @@ var (
 	linkText     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-// documents returns the Markdown files of the tree for readers of the project, by their paths.
+// documents returns the Markdown files for readers of the project, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := make(map[string]string)

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/houserules"
 )
 
-// The tree of this test shows a mechanism outside its home, which TestOneMechanism would report.
+// The tree of this test reveals a mechanism outside its home, which TestOneMechanism would report.
 func TestFindsASecondMechanism(t *testing.T) {
 	root := t.TempDir()
 	body := "package a\n\nimport \"os\"\n\nfunc replace() { os.Rename(\"x\", \"y\") }\n"

@@ -1,4 +1,4 @@
-// Package layers holds the import rules of the tree: layers point down only.
+// Package layers checks the import rules of the tree: imports between layers point down only.
 package layers
 
 import (
@@ -26,8 +26,8 @@ type listed struct {
 
 // listOnce runs go list, which takes most of the time of these tests.
 var listOnce = sync.OnceValues(func() (map[string]listed, error) {
-	// go list reads the sources in another process. Read here, they make go test run
-	// this test again after a change, because it keeps the results of tests.
+	// go list reads the sources in another process. Reading them here makes go test run this test again after a change,
+	// instead of using a cached result.
 	if _, err := houserules.ReadTree("../../.."); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ var listOnce = sync.OnceValues(func() (map[string]listed, error) {
 	return packages, nil
 })
 
-// list returns what go list says of each package of the module.
+// list returns what go list reports for each package of the module.
 func list(t *testing.T) map[string]listed {
 	t.Helper()
 	packages, err := listOnce()
@@ -58,8 +58,8 @@ func list(t *testing.T) map[string]listed {
 	return packages
 }
 
-// layer of each folder. A package imports packages of its own layer or below;
-// inside layers 1 and 2c..4 only as its own rule in the tests below says.
+// layer is the layer of each directory. A package imports packages of its own layer or below. Within layers 1 and 2c
+// to 4, it does so only where a rule in the tests below allows it.
 var layer = map[string]int{
 	"decimal":                   0,
 	"edkey":                     0,
@@ -249,7 +249,7 @@ func TestLayersPointDown(t *testing.T) {
 				continue
 			}
 			if strings.HasPrefix(below, "storage/") && own == 50 {
-				continue // programs choose the engine
+				continue // programs may choose the engine
 			}
 			if layer[below] > own {
 				t.Errorf("%s (layer %d) imports %s (layer %d)", name, own, below, layer[below])

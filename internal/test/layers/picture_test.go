@@ -14,11 +14,11 @@ import (
 
 var update = flag.Bool("update", false, "write the picture and the table of folders in docs/architecture.md anew")
 
-// maxBoxes is what a reader takes in at a glance.
+// maxBoxes is the number of boxes that a reader can take in at a glance.
 const maxBoxes = 30
 
-// A floor of the picture holds boxes, and a box the folders that it names with everything below them. A folder that is
-// named by two boxes is in the one with the longer name. Boxes import their own floor and those below.
+// A floor of the picture contains boxes. A box contains the directories that it names, with everything below them. A
+// directory named by two boxes belongs to the one with the longer name. Boxes import their own floor and those below.
 type floor struct {
 	title string
 	boxes []string
@@ -40,7 +40,7 @@ func floors() []floor {
 	}
 }
 
-// outside is what the picture leaves out: fixtures, helpers of make, and what others start from.
+// outside lists what the picture omits: fixtures, helpers of make, and starting points for others.
 func outside(name string) bool {
 	for _, prefix := range []string{"internal/test/", "examples/", "scripts/", "tools/", "deploy/", "clients/", "bench", "interop"} {
 		if strings.HasPrefix(name, prefix) {
@@ -50,7 +50,7 @@ func outside(name string) bool {
 	return strings.HasSuffix(name, "test") // storage/storagetest, internal/clock/clocktest
 }
 
-// boxOf returns the box and the floor of a package, counted from the top.
+// boxOf returns the box of a package and its floor, counted from the top.
 func boxOf(name string) (box string, at int) {
 	longest := ""
 	for i, f := range floors() {
@@ -65,8 +65,8 @@ func boxOf(name string) (box string, at int) {
 	return box, at
 }
 
-// The picture has a box for each package, and its boxes import downwards only. The engines are at the bottom because
-// nobody but the program knows them; they themselves use what is above.
+// The picture has a box for each package, and its boxes import only downwards. The engines are at the bottom because
+// only the program knows them; they themselves use what is above.
 func TestBoxes(t *testing.T) {
 	boxes, filled := 0, make(map[string]bool)
 	for _, f := range floors() {
@@ -119,7 +119,7 @@ func picture(t *testing.T) string {
 	return b.String()
 }
 
-// group says what the packages of a folder have in common, where the folder itself is no package.
+// group says what the packages in a directory have in common if the directory itself is not a package.
 func group() map[string]string {
 	return map[string]string{
 		"bench":            "A module of its own: benchmarks beside peers.",
@@ -144,8 +144,8 @@ func group() map[string]string {
 	}
 }
 
-// folders makes the table of folders from the package comments: a row for each top folder and each group of internal.
-// Below the sentence of a folder stand the names of the packages in it.
+// folders makes the table of directories from the package comments: a row for each top-level directory and each group
+// of internal. Below the sentence of a directory are the names of its packages.
 func folders(t *testing.T) string {
 	t.Helper()
 	comments, below := make(map[string]string), make(map[string][]string)
@@ -180,7 +180,8 @@ func folders(t *testing.T) string {
 	return b.String()
 }
 
-// rowOf returns the folder whose row a package is in: its top folder, or the group of internal, or internal.
+// rowOf returns the directory whose row contains a package: its top-level directory, its group of internal, or
+// internal.
 func rowOf(name string) string {
 	parts := strings.Split(name, "/")
 	if parts[0] != "internal" {
@@ -210,7 +211,7 @@ func synopsis(comment string) string {
 	return strings.ReplaceAll(string(first), "|", "\\|")
 }
 
-// Picture and table of the documents are those of the tree.
+// The picture and the table in the documents match the tree.
 func TestArchitectureShowsTheTree(t *testing.T) {
 	const document = "../../../docs/architecture.md"
 	text, err := os.ReadFile(document)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Both ways to find a socket find the same one. Kernels without sock_diag have the second alone.
+// Both ways of finding a socket find the same one. Kernels without sock_diag have only the second.
 func TestSocketIsFoundBothWays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

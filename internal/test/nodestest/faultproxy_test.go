@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
-// echo starts a server that sends back each byte, and counts those that came.
+// echo starts a server that sends back each byte and counts the bytes.
 func echo(t *testing.T) (address string, came *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +94,7 @@ func (c *client) wantEnd() {
 	}
 }
 
-// wantSilence fails when an answer has come.
+// wantSilence checks that no answer has arrived.
 func (c *client) wantSilence() {
 	c.t.Helper()
 	select {
@@ -104,7 +104,7 @@ func (c *client) wantSilence() {
 	}
 }
 
-// Each fault breaks the link of one caller alone, and bytes that were held come late.
+// Each fault breaks the link of only one caller, and held bytes are delivered late.
 func TestFaults(t *testing.T) {
 	address, came := echo(t)
 	var caller atomic.Int64
@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 	again.want('g')
 }
 
-// The process that opened a connection is known on Linux.
+// On Linux, the process that opened a connection is known.
 func TestCallerOf(t *testing.T) {
 	address, _ := echo(t)
 	found := make(chan int, 1)

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
-// overlapping notes calls that all overlap, one for each outcome.
+// overlapping records calls that all overlap, one for each outcome.
 func overlapping(note func(nodestest.Call, nodestest.Outcome), begin func() nodestest.Call, outcomes ...nodestest.Outcome) {
 	calls := make([]nodestest.Call, len(outcomes))
 	for i := range calls {
@@ -19,14 +19,14 @@ func overlapping(note func(nodestest.Call, nodestest.Outcome), begin func() node
 	}
 }
 
-// oneByOne notes calls of which each begins after the one before.
+// oneByOne records calls each of which begins after the previous one.
 func oneByOne(note func(nodestest.Call, nodestest.Outcome), begin func() nodestest.Call, outcomes ...nodestest.Outcome) {
 	for _, o := range outcomes {
 		note(begin(), o)
 	}
 }
 
-// Possible histories pass, and each planted fault is found in a neighbour of one that passes.
+// Possible histories pass, and each planted fault in a similar history is found.
 func TestCheck(t *testing.T) {
 	type order = func(func(nodestest.Call, nodestest.Outcome), func() nodestest.Call, ...nodestest.Outcome)
 	created, replayed, shown, granted := nodestest.Created, nodestest.Replayed(), nodestest.Shown, nodestest.Granted
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// clients append and read at once, thousands of times, on a log that is right but for one fault.
+// clients append and read concurrently, thousands of times, on a log that is correct except for one fault.
 func clients(fault func(size int64) int64) error {
 	var h nodestest.History
 	var group sync.WaitGroup
@@ -101,7 +101,7 @@ func clients(fault func(size int64) int64) error {
 	return h.Check()
 }
 
-// A long history of a right log passes, and one head among thousands that is a little too small is found.
+// A long history of a correct log passes, and one head among thousands that is slightly too small is found.
 func TestLongHistory(t *testing.T) {
 	if err := clients(func(size int64) int64 { return size }); err != nil {
 		t.Errorf("a right log: %v", err)
@@ -119,7 +119,7 @@ func TestLongHistory(t *testing.T) {
 	}
 }
 
-// A fault between two calls of different parts of a long history is found, also when the second call began long after.
+// A fault between two calls in different parts of a long history is found, even if the second call began long after.
 func TestFaultFarApart(t *testing.T) {
 	var h nodestest.History
 	h.Begin("red", "first").Append(nodestest.Created(5000))

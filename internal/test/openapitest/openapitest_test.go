@@ -152,7 +152,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Statuses of 500 and above are wanted once, all others of each operation.
+// Statuses of 500 and above must be seen once, all others for each operation.
 func TestUnseen(t *testing.T) {
 	d, traffic := newSmall(t), Of("things")
 	see := func(method, target string, status int) {
@@ -174,7 +174,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// What goes through Watch arrives as it was sent.
+// Requests and answers pass through Watch unchanged.
 func TestWatchChangesNothing(t *testing.T) {
 	sent := `{"event_id":"` + strings.Repeat("x", 100<<10) + `"}`
 	var got bytes.Buffer
@@ -199,7 +199,7 @@ func TestWatchChangesNothing(t *testing.T) {
 	}
 }
 
-// The document that is served can be compared with.
+// The served document can be used for comparison.
 func TestParse(t *testing.T) {
 	d, err := parseDocument([]byte(edge.OpenAPI()))
 	if err != nil {

@@ -19,7 +19,7 @@ const owned = `{"openapi": "3.1.0", "paths": {
   "/health": {"get": {"tags": ["things"], "operationId": "getHealth", "responses": {"200": {}}}}
 }}`
 
-// A handler has to ask once, before it reads, where an organization is named, and nowhere else.
+// A handler must look up the owner once, before it reads the body, if an organization is named, and otherwise never.
 func TestOwnership(t *testing.T) {
 	ask := func(r *http.Request, tenants ...id.Tenant) {
 		for _, tenant := range tenants {
@@ -92,7 +92,7 @@ func TestOwnership(t *testing.T) {
 	}
 }
 
-// An operation that no test has passed is missed.
+// An operation that no test has passed on is reported.
 func TestUnpassed(t *testing.T) {
 	d, err := parseDocument([]byte(owned))
 	if err != nil {

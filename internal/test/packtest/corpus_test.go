@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write testdata/packs")
 
 const corpusFile = "../../../testdata/packs/evidence-pack.json"
 
-// corpus makes the vectors: the samples, those with one change, and damaged ZIP files.
+// corpus returns the vectors: the samples, those with one change, and damaged ZIP files.
 func corpus(t *testing.T) vectors.File {
 	l := packtest.NewSampleLog(t)
 	f := vectors.File{Kind: "evidence-pack", About: "Evidence packs with the log's pinned key (docs/evidence.md)."}
@@ -75,7 +75,7 @@ func corpus(t *testing.T) vectors.File {
 	return f
 }
 
-// The published packs are those that are made here, and all names differ.
+// The published packs are the generated ones, and all names differ.
 func TestCorpus(t *testing.T) {
 	f := corpus(t)
 	names := map[string]bool{}

@@ -30,7 +30,7 @@ import (
 	"github.com/agentledger/agentledger/web"
 )
 
-// slug is that of the one organization, event an event that is in every history.
+// slug is the slug of the only organization, event an event that is in every history.
 const (
 	slug  = "red"
 	event = "e-2"
@@ -55,7 +55,7 @@ func (organizations) ByID(_ context.Context, o id.Organization) (id.Tenant, erro
 
 func (organizations) Slug(context.Context, id.Tenant) (id.Slug, error) { return slug, nil }
 
-// agents has claims about no key.
+// agents has no claims about keys.
 type agents struct{ publicapi.Agents }
 
 func (agents) CompromisedFrom(context.Context, *log.State, id.Agent, id.Key) (id.Index, error) {
@@ -96,8 +96,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// copy returns the same log in a store of its own, with the same keys: what an operator has who forks it. w is closed and
-// may be copied again.
+// copy returns the same log in a store of its own, with the same keys: what an operator has who forks it. w is closed
+// and can be copied again.
 func (w *world) copy(t *testing.T) *world {
 	t.Helper()
 	w.close()
@@ -148,7 +148,7 @@ func (w *world) grow(t *testing.T, size id.Index, salt string) *world {
 	return w
 }
 
-// addKey gives the log another key, which signs in addition to the key before it.
+// addKey gives the log another key, which signs in addition to the previous one.
 func (w *world) addKey(t *testing.T) *world {
 	t.Helper()
 	if _, err := w.organizations(t).RotateLogKey(t.Context(), ledgertest.Red, sysevent.Operator); err != nil {
@@ -157,7 +157,7 @@ func (w *world) addKey(t *testing.T) *world {
 	return w
 }
 
-// rotate gives the log another key, and the key before it signs no more.
+// rotate gives the log another key, and the previous one stops signing.
 func (w *world) rotate(t *testing.T) *world {
 	t.Helper()
 	w.addKey(t)
@@ -180,7 +180,7 @@ func (w *world) root(t *testing.T) id.Hash { return w.State(t, ledgertest.Red).R
 
 func (w *world) key(t *testing.T) tlog.VerifierKey { return w.State(t, ledgertest.Red).VerifierKey() }
 
-// view is what a server shows: a world, and what it changes of its answers. Each function may be nil.
+// view is what a server shows: a world, and changes to its answers. Each function may be nil.
 type view struct {
 	*world
 	note   func(tlog.Note) tlog.Note                 // each signed note
@@ -329,7 +329,7 @@ func forge(key tlog.VerifierKey) func(tlog.Note) tlog.Note {
 	}
 }
 
-// forgeProofs answers questions for consistency with hashes of zeros, and tiles with a wrong hash.
+// forgeProofs answers requests for consistency proofs with zero hashes, and tiles with a wrong hash.
 func forgeProofs(r *http.Request, body []byte) []byte {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/consistency"):
@@ -351,8 +351,8 @@ func forgeProofs(r *http.Request, body []byte) []byte {
 	return nil
 }
 
-// rollBack shows head, checkpoint and bundles of an older tree of the same log, and answers a question for consistency from
-// a larger tree to a smaller one as if there were such a proof.
+// rollBack shows head, checkpoint and bundles of an older tree of the same log, and answers a request for consistency
+// from a larger tree to a smaller one as if there were such a proof.
 func rollBack(older *world, roots map[id.Index]id.Hash) func(*http.Request, []byte) []byte {
 	return func(r *http.Request, _ []byte) []byte {
 		path, page := r.URL.Path, strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -372,7 +372,7 @@ func rollBack(older *world, roots map[id.Index]id.Hash) func(*http.Request, []by
 	}
 }
 
-// witnessed shows a log with a witness: its policy asks for the witness's cosignature.
+// witnessed shows a log with a witness: its policy requires the witness's cosignature.
 func (v view) witnessed(t *testing.T, by tlog.WitnessSigner, at time.Time) view {
 	v.note = cosign(t, by, at)
 	v.text = strings.NewReplacer("quorum none\n", witnessLines(by))

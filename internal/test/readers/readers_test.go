@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// visit is what a reader gets: a service, the key that it has pinned, and a folder of its own for what it keeps.
+// visit is what a reader gets: a service, the key that it has pinned, and a directory in which it may store its state.
 type visit struct {
 	url    string
 	key    tlog.VerifierKey
@@ -28,19 +28,19 @@ type visit struct {
 	anyAge bool // a monitor accepts a view of any age
 }
 
-// accepted begins the answer of a reader that accepts the log, followed by what it reports. Every other answer is why it
-// refuses the log.
+// accepted begins the answer of a reader that accepts the log, followed by its report. Every other answer is the reason
+// for refusing the log.
 const accepted = "accepted: "
 
 // reader is a program that reads a log.
 type reader struct {
 	name string
-	// open starts the program, which ends with the test, and returns a function that visits a service with it and returns
-	// the answer. Between two visits of a service the reader keeps what it learned.
+	// open starts the program, which ends with the test, and returns a function that visits a service with it and
+	// returns the answer. Between two visits of a service the reader remembers what it learned.
 	open func(t *testing.T) func(t *testing.T, v visit) string
 }
 
-// run returns the reader of a program that is started for each visit.
+// run returns the reader for a program that is started for each visit.
 func run(read func(t *testing.T, v visit) string) func(*testing.T) func(*testing.T, visit) string {
 	return func(*testing.T) func(*testing.T, visit) string { return read }
 }
@@ -56,7 +56,7 @@ var readers = []reader{
 	{"page of an event", page("/v1/public/orgs/" + slug + "/verify/" + event)},
 }
 
-// aps runs aps and returns what it says.
+// aps runs aps and returns its output.
 func aps(t *testing.T, arguments ...string) string {
 	t.Helper()
 	programs, err := servicetest.Programs()
@@ -132,8 +132,8 @@ func goClient(*testing.T) func(*testing.T, visit) string {
 	}
 }
 
-// script returns the reader of a client's program, which makes one visit after the other. It keeps what it learned in a
-// file of the visit's folder.
+// script returns the reader for a client's program, which makes one visit after the other. It stores what it learned
+// in a file in the visit's directory.
 func script(command ...string) func(*testing.T) func(*testing.T, visit) string {
 	return func(t *testing.T) func(*testing.T, visit) string {
 		t.Helper()
@@ -178,8 +178,8 @@ func script(command ...string) func(*testing.T) func(*testing.T, visit) string {
 	}
 }
 
-// page opens a page in a browser that remembers the visit before. The reader enters the pinned key at the first visit of
-// a service.
+// page opens a page in a browser that remembers the previous visit. The reader enters the pinned key at the first
+// visit of a service.
 func page(path string) func(*testing.T) func(*testing.T, visit) string {
 	return func(t *testing.T) func(*testing.T, visit) string {
 		t.Helper()

@@ -1,5 +1,5 @@
-// Package readers runs each reader of a log in this repository against servers that lie. The table of what readers
-// answer is also in docs/monitoring.md.
+// Package readers runs each reader of a log in this repository against dishonest servers. The table of the results is
+// also in docs/monitoring.md.
 package readers
 
 import (
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the table of docs/monitoring.md a
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
-// verdict is what a reader answers.
+// verdict is the result of a reader.
 type verdict struct {
 	words   string // in the document
 	accepts bool
@@ -31,7 +31,7 @@ type verdict struct {
 
 func refuses(words, says string) verdict { return verdict{words, false, says} }
 
-// accepts returns the verdict of a reader that accepts the log. mark is that of the note that explains why it accepts a
+// accepts returns the verdict of a reader that accepts the log. mark identifies the note that explains why it accepts a
 // dishonest server.
 func accepts(mark, says string) verdict {
 	return verdict{strings.TrimSpace("accepts " + mark), true, says}
@@ -39,7 +39,7 @@ func accepts(mark, says string) verdict {
 
 var yes = accepts("", "")
 
-// notes explain why a reader accepts a dishonest server, by their marks.
+// notes maps marks to the explanations why a reader accepts a dishonest server.
 var notes = []struct{ mark, text string }{
 	{"¹", "It keeps nothing between two runs. It checks each bundle under the pinned key, and this bundle is right. A monitor compares trees, as does the second proof by the [directory](directory.md#the-second-proof)."},
 	{"²", "It has a key and no policy, so it looks at no cosignatures. `verify.Check` takes the policy's witnesses."},
@@ -51,11 +51,11 @@ var notes = []struct{ mark, text string }{
 	{"⁸", "It keeps nothing between two runs, and the key that was replaced is pinned. Pin the new key after a rotation."},
 }
 
-// row is one server, and the verdicts at the last visit in the order of readers.
+// row is one server with the verdicts at the last visit, in the order of readers.
 type row struct {
 	name, does string
 	witnessed  bool   // the log has a witness, whose quorum readers with a policy require
-	after      string // the server of a visit between the first and the last one, "" for none
+	after      string // the server of a visit between the first and the last one, or "" for none
 	verdicts   []verdict
 }
 
@@ -123,7 +123,7 @@ var rows = []row{
 			refuses("no proof", "no valid proof between sizes 6 and 9"), refuses("no proof", "no valid proof between sizes 6 and 9"))},
 }
 
-// servers are the views of the first and the second visit.
+// servers are the views at the first and the second visit.
 type servers struct {
 	first, firstWitnessed view
 	second                map[string]view
@@ -176,8 +176,9 @@ func newServers(t *testing.T) *servers {
 	}
 }
 
-// Each reader visits each server twice, and some of them once more in between. The server is honest before the last visit.
-// The servers stay until the test ends, so each has its own address and a page remembers nothing about another server.
+// Each reader visits each server twice, and some of them once more in between. The server is honest before the last
+// visit. The servers run until the test ends, so each has its own address and a page remembers nothing about another
+// server.
 func TestDishonestServers(t *testing.T) {
 	s := newServers(t)
 	for i, reader := range readers {
@@ -211,7 +212,7 @@ func TestDishonestServers(t *testing.T) {
 	}
 }
 
-// A row has a verdict of each reader, and a reader that accepts a dishonest server says why.
+// A row has a verdict for each reader, and a note explains each reader that accepts a dishonest server.
 func TestRows(t *testing.T) {
 	for _, r := range rows {
 		if len(r.verdicts) != len(readers) {
@@ -253,7 +254,7 @@ func table() string {
 	return b.String()
 }
 
-// The table in the documents is the table of the tests.
+// The table in the documents matches the table of the tests.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -275,8 +276,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// A monitor that has followed a rotation goes on under the old key and under the new one alone. What the old key vouched
-// for does not count without it.
+// A monitor that has followed a rotation continues under the old key and under the new one alone. What only the old key
+// signed does not count any more.
 func TestMonitorAfterRotation(t *testing.T) {
 	s := newServers(t)
 	server := newServer(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// verifiers are programs that check the pack that their first argument names, under the key that is the second one.
+// verifiers are programs that check the pack named by their first argument under the key in the second.
 func verifiers(root string) map[string][]string {
 	return map[string][]string{
 		"TypeScript": {"node", "--no-warnings", "--input-type=module", "-e", `
@@ -27,10 +27,10 @@ func verifiers(root string) map[string][]string {
 	}
 }
 
-// whole also checks the largest pack that is accepted, which takes each verifier several seconds. Drills do.
+// whole also checks the largest accepted pack, which takes each verifier several seconds. Drills set it.
 var whole = flag.Bool("whole-voters", false, "check the largest voters.ndjson with each verifier")
 
-// Each verifier accepts a pack with as many lines in voters.ndjson as a pack may have, and refuses one with a line more.
+// Each verifier accepts a pack with as many lines in voters.ndjson as allowed, and rejects one with a line more.
 func TestVotersAreBounded(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {

@@ -28,7 +28,7 @@ const root = "../../.."
 // in is the input of a vector.
 type in map[string]any
 
-// maker gathers the vectors of one kind.
+// maker collects the vectors of one kind.
 type maker struct {
 	t testing.TB
 	File
@@ -67,12 +67,12 @@ func kinds(t testing.TB) []File {
 	return all
 }
 
-// accept adds a good vector.
+// accept adds a valid vector.
 func (m *maker) accept(name string, input in, expect map[string]any) {
 	m.add(Vector{Name: name, Input: input, Verdict: Accept, Expect: expect})
 }
 
-// refuse adds a bad one.
+// refuse adds an invalid vector.
 func (m *maker) refuse(name string, input in) {
 	m.add(Vector{Name: name, Input: input, Verdict: Refuse})
 }
@@ -95,10 +95,10 @@ func (m *maker) add(v Vector) {
 	m.Vectors = append(m.Vectors, v)
 }
 
-// change is a mutation: old is replaced by new, once.
+// change is a mutation: it replaces old by new, once.
 type change struct{ name, old, new string }
 
-// changes adds a refused vector for each change of good, as member of the input.
+// changes adds an invalid vector for each change of the text good, as a member of the input.
 func (m *maker) changes(input in, member, good string, list []change) {
 	for _, c := range list {
 		if !strings.Contains(good, c.old) {
@@ -118,7 +118,7 @@ func (i in) with(name string, value any) in {
 	return c
 }
 
-// roundTrip is a vector as readers see it.
+// roundTrip returns a vector as readers decode it.
 func roundTrip(t testing.TB, v Vector) Vector {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -141,7 +141,7 @@ func text(t testing.TB, f File) []byte {
 	return append(b, '\n')
 }
 
-// The corpus is what is generated, no more and no less.
+// The corpus is exactly what the generator produces.
 func TestCorpus(t *testing.T) {
 	dir := filepath.Join(root, "testdata", "vectors")
 	left := map[string]bool{}
@@ -171,7 +171,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// key is the private key of a name, the same each time.
+// key returns the private key of a name, always the same.
 func key(t testing.TB, name string) edkey.Private {
 	t.Helper()
 	seed := sha256.Sum256([]byte("agentledger vectors: " + name))

@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// verdictsOf reads six signs as the verdicts inclusion, checkpoint, chain, record,
-// signature, envelope, and a seventh, if there is one, as directory; 0 is null.
+// verdictsOf reads six signs as the verdicts inclusion, checkpoint, chain, record, signature, envelope, and an optional
+// seventh as directory; 0 is null.
 func verdictsOf(signs string) map[string]any {
 	said := map[string]any{}
 	for i, name := range []string{"inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok", "directory_ok"}[:len(signs)] {
@@ -26,7 +26,7 @@ func verdictsOf(signs string) map[string]any {
 	return said
 }
 
-// bundle adds a vector; signs without a minus are those of a good bundle.
+// bundle adds a vector. Signs without a minus are those of a valid bundle.
 func (m *maker) bundle(name string, input in, signs string) {
 	v := Vector{Name: name, Input: input, Verdict: Accept, Expect: verdictsOf(signs)}
 	if strings.Contains(signs, "-") {
@@ -35,8 +35,8 @@ func (m *maker) bundle(name string, input in, signs string) {
 	m.add(v)
 }
 
-// unknown says of the last vector that nothing is wrong with it but that it is signed
-// by these keys, which its input does not give.
+// unknown notes about the last vector that its only problem is that it is signed by these keys, which its input does
+// not give.
 func (m *maker) unknown(vkeys ...string) {
 	v := &m.Vectors[len(m.Vectors)-1]
 	if v.Verdict != Refuse {
@@ -65,7 +65,7 @@ func bundles(m *maker) {
 	m.forged()
 }
 
-// overlap are bundles of a time in which two keys of a log sign.
+// overlap are bundles from a time in which two keys of a log sign.
 func (m *maker) overlap(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
 	name := string(l.origin)
 	newer, third := vkeyOf(m, name, "rotated"), vkeyOf(m, name, "third")
@@ -113,7 +113,7 @@ func (m *maker) overlap(l *ledger, bundleIn func(*verify.Bundle) in, good func()
 	})
 }
 
-// honest are bundles of a log that nobody bends.
+// honest are bundles of a correct log.
 func (m *maker) honest(l *ledger, bundleIn func(*verify.Bundle) in) {
 	m.bundle("full", bundleIn(l.bundle(4, 7, id.DiscloseFull)), "++++++")
 	m.bundle("record", bundleIn(l.bundle(4, 7, id.DiscloseRecord)), "+++++0")
@@ -151,7 +151,7 @@ func (m *maker) honest(l *ledger, bundleIn func(*verify.Bundle) in) {
 	m.shown(l, bundleIn)
 }
 
-// documents are those that are no bundles of version 1.
+// documents are texts that are not bundles of version 1.
 func (m *maker) documents(input in, b *verify.Bundle) {
 	hash := b.EventHash.String()
 	m.changes(input, "bundle", input["bundle"].(string), []change{
@@ -198,7 +198,7 @@ func (m *maker) documents(input in, b *verify.Bundle) {
 	m.refuse("not UTF-8", input.with("bundle", strings.Replace(text, `"org"`, "\"o\xffg\"", 1)))
 }
 
-// bent are bundles that were changed on their way.
+// bent are bundles that were changed after they were issued.
 func (m *maker) bent(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
 	other := newLedger(m, 2, forgery{})
 	bend := func(name, signs string, f func(b *verify.Bundle)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// forged are bundles of logs that took in what is wrong, and signed it.
+// forged are bundles of logs that accepted and signed something wrong.
 func (m *maker) forged() {
 	forge := func(name, signs string, f forgery) {
 		l := newLedger(m, 1, f)

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// torsion returns the eight points of small order, from the identity on.
+// torsion returns the eight points of small order, beginning with the identity.
 func torsion(m *maker) []*edwards25519.Point {
 	m.t.Helper()
 	raw, err := hex.DecodeString("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a")
@@ -154,7 +154,7 @@ func addOrder(sig []byte) []byte {
 
 const logName = "log.example/o/ab000000-0000-0000-0000-000000000001"
 
-// signer is the key of a log called name.
+// signer returns the key of a log.
 func (m *maker) signer(name string) tlog.SignerKey {
 	m.t.Helper()
 	k, err := tlog.NewSignerKey(name, key(m.t, name))
@@ -164,7 +164,7 @@ func (m *maker) signer(name string) tlog.SignerKey {
 	return k
 }
 
-// witness is the key of a witness called name.
+// witness returns the key of a witness.
 func (m *maker) witness(name string) tlog.WitnessSigner {
 	m.t.Helper()
 	w, err := tlog.NewWitnessSigner(name, key(m.t, name))
@@ -174,7 +174,7 @@ func (m *maker) witness(name string) tlog.WitnessSigner {
 	return w
 }
 
-// vkey writes a verifier key by its description, whatever is in it.
+// vkey writes a verifier key from its description, whatever that contains.
 func vkey(name string, alg byte, public []byte) string {
 	typed := append([]byte{alg}, public...)
 	return fmt.Sprintf("%s+%08x+%s", name, keyID(name, typed), b64(typed))
@@ -254,13 +254,13 @@ func (m *maker) verifierKeys(alg byte, make func(name string) (string, map[strin
 	}
 }
 
-// unseparated is a key id over a name and a key with nothing between them.
+// unseparated returns a key id over a name and a key with nothing between them.
 func unseparated(name string, alg byte, public []byte) uint32 {
 	sum := sha256.Sum256(append(append([]byte(name), alg), public...))
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// urlSpelled is a key whose base64 has a slash, with an underscore in its place.
+// urlSpelled returns a key whose base64 has a slash, with an underscore in its place.
 func urlSpelled(m *maker, name string, alg byte) string {
 	for i := 0; ; i++ {
 		public := key(m.t, fmt.Sprint("slash ", i)).Public().Bytes()
@@ -271,7 +271,7 @@ func urlSpelled(m *maker, name string, alg byte) string {
 	}
 }
 
-// mixed is a key plus a point of order 8.
+// mixed returns a key plus a point of order 8.
 func mixed(m *maker, public []byte) []byte {
 	p, err := new(edwards25519.Point).SetBytes(public)
 	if err != nil {

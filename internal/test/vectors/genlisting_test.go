@@ -7,8 +7,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// forgedListings are second proofs by directories that took in and signed what is
-// no listing of the log.
+// forgedListings are second proofs by directories that accepted and signed what is not a listing of the log.
 func (m *maker) forgedListings() {
 	forge := func(name string, f func(s second) forgery) {
 		s := newSecond(m, f)
@@ -41,8 +40,8 @@ func (m *maker) forgedListings() {
 	})
 }
 
-// bentListings are second proofs by directories that list the log rightly, in a
-// payload that is none of a directory.
+// bentListings are second proofs by directories that list the log correctly, but in a payload that is not a
+// directory's.
 func (m *maker) bentListings() {
 	list := func(name string, payload func(s second) map[string]any) {
 		s := newSecond(m, func(s second) forgery { return listed(payload(s)) })
@@ -81,7 +80,7 @@ func (m *maker) bentListings() {
 		"a log with a witness's key":         func(l map[string]any) { l["log_key"] = m.witness(l["origin"].(string)).Key().String() },
 		"a log that is a text":               nil,
 	}) {
-		// The fault is in the listing of another log.
+		// The problem is in the listing of another log.
 		list(name, func(s second) map[string]any {
 			if change == nil {
 				return map[string]any{"checkpoints": []any{"x", s.log.listedAs(5)}}

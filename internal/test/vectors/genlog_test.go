@@ -19,19 +19,18 @@ import (
 
 const start id.Instant = 1_795_176_000_000 // 2026-11-20T12:00:00.000Z
 
-// forgery bends an event while the log takes it in: the log commits to the result
-// and signs it.
+// forgery modifies an event while the log accepts it: the log commits to the result and signs it.
 type forgery struct {
-	form     event.Form // digest unless it says otherwise
+	form     event.Form // default: digest
 	unsigned func(envelope map[string]any)
-	signed   func(envelope map[string]any) // and all that is derived from it
+	signed   func(envelope map[string]any) // and everything derived from it
 	record   func(*event.Record)
 	text     func(record string) string
 	envelope func(text string) string
 	entry    func(*event.Entry)
 }
 
-// ledger is one organization's log.
+// ledger is the log of one organization.
 type ledger struct {
 	m      *maker
 	org    id.Organization
@@ -147,7 +146,7 @@ func (l *ledger) vkey() string {
 	return vkey(string(l.origin), 1, public[:])
 }
 
-// note is the checkpoint of the first size events, signed by a key under the log's name.
+// note returns the checkpoint of the first size events, signed by a key under the log's name.
 func (l *ledger) note(by edkey.Private, size int) string {
 	root := treeRoot(l.leaves(size))
 	text := fmt.Sprintf("%s\n%d\n%s\n", l.origin, size, b64(root[:]))
@@ -155,7 +154,7 @@ func (l *ledger) note(by edkey.Private, size int) string {
 	return text + "\n" + lineOf(string(l.origin), keyID(string(l.origin), append([]byte{1}, public[:]...)), sig[:])
 }
 
-// bundle is the bundle of an event in the tree of that size.
+// bundle returns the bundle of an event in the tree of a size.
 func (l *ledger) bundle(index, size int, d id.Disclosure) *verify.Bundle {
 	l.m.t.Helper()
 	e, leaves := l.events[index], l.leaves(size)

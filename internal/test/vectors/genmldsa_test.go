@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// mldsaWitness is the ML-DSA-44 key of a witness called name.
+// mldsaWitness returns the ML-DSA-44 key of a witness.
 func (m *maker) mldsaWitness(name string) tlog.WitnessSigner {
 	m.t.Helper()
 	seed := sha256.Sum256([]byte("agentledger vectors: " + name))
@@ -23,7 +23,7 @@ func (m *maker) mldsaWitness(name string) tlog.WitnessSigner {
 	return w
 }
 
-// renamedMLDSA is the key of one witness under another name.
+// renamedMLDSA returns the key of one witness under another name.
 func renamedMLDSA(m *maker, name, of string) string {
 	return vkey(name, 6, m.mldsaWitness(of).Key().Typed()[1:])
 }
@@ -62,8 +62,8 @@ func mldsaWitnessKeys(m *maker) {
 	}
 }
 
-// mldsaSigned is a note with a line under the key of a witness called name, over a
-// message of C2SP tlog-cosignature whose parts need not fit the note.
+// mldsaSigned is a note with a line under the key of a witness, over a message of C2SP tlog-cosignature whose parts
+// need not match the note.
 type mldsaSigned struct {
 	label, name, origin string
 	time                uint64 // signed

@@ -10,12 +10,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// signText signs any text as a log called name does, well-formed or not.
+// signText signs any text as a log, whether well-formed or not.
 func (m *maker) signText(name, text string) string {
 	return text + "\n" + m.line(name, text)
 }
 
-// line is the signature line of a log called name.
+// line returns the signature line of a log.
 func (m *maker) line(name, text string) string {
 	k := key(m.t, name)
 	public, sig := k.Public().Bytes(), k.Sign([]byte(text))
@@ -26,7 +26,7 @@ func lineOf(name string, id uint32, value []byte) string {
 	return "— " + name + " " + b64(append(binary.BigEndian.AppendUint32(nil, id), value...)) + "\n"
 }
 
-// noteChanges are what can be done to a note of one signature line, by text and line.
+// noteChanges are changes of a note with one signature line, by text and line.
 func noteChanges(text, line string) map[string]string {
 	whole := text + "\n" + line
 	prefix := "— " + strings.Fields(line)[1] + " "
@@ -64,7 +64,7 @@ func noteChanges(text, line string) map[string]string {
 	}
 }
 
-// paddingBits is the same base64 with bits set that the padding leaves over.
+// paddingBits returns the same base64 with bits set that the padding ignores.
 func paddingBits(encoded string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	at := len(strings.TrimRight(encoded, "=")) - 1
@@ -113,12 +113,12 @@ func strangers(n int) string {
 	return b.String()
 }
 
-// checkpointIn is the input of a signed text.
+// checkpointIn returns the input of a signed text.
 func (m *maker) checkpointIn(text string) in {
 	return in{"note": m.signText(logName, text), "key": m.signer(logName).Verifier().String()}
 }
 
-// aRoot is a root that needs padding, plus and slash.
+// aRoot is a root whose base64 has padding, plus and slash.
 const aRoot = "Uug07CfHVS4j/OngI3zEhxzm9S/r+qrGKL4/uCpFTNE="
 
 func checkpoints(m *maker) {
@@ -195,7 +195,7 @@ func checkpoints(m *maker) {
 	m.refuse("cosignature alone", in{"note": good + "\n" + lineOfSignature(w.Cosign(good, 1_795_204_800_000)), "key": m.signer(logName).Verifier().String()})
 }
 
-// vkeyOf is the verifier key of another private key under a name.
+// vkeyOf returns the verifier key of another private key under a name.
 func vkeyOf(m *maker, name, private string) string {
 	public := key(m.t, private).Public().Bytes()
 	return vkey(name, 1, public[:])
@@ -237,8 +237,8 @@ func cosignatures(m *maker) {
 	m.refuse("carriage return behind the line", noteIn(strings.TrimSuffix(good, "\n")+"\r\n"))
 }
 
-// cosign is a cosignature whose parts need not fit together: written is the time
-// in the signed message, carried the one in the line.
+// cosign returns a cosignature whose parts need not match: written is the time in the signed message, carried the one
+// in the line.
 func (m *maker) cosign(name, text, written string, carried uint64, alg byte) string {
 	line := m.cosignMessage(name, "cosignature/v1\ntime "+written+"\n"+text, carried)
 	if alg == 4 {

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// pinned are bundles under keys that may or may not count.
+// pinned are bundles under keys that count or do not.
 func (m *maker) pinned(l *ledger, bundleIn func(*verify.Bundle) in, good func() *verify.Bundle) {
 	name, rotated := string(l.origin), key(m.t, "rotated")
 	list := func(from, to string) string {

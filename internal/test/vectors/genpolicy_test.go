@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// logLine and witnessLine are lines of a policy with keys of that name.
+// logLine and witnessLine return lines of a policy with the keys of a name.
 func (m *maker) logLine(name string) string {
 	return "log " + m.signer(name).Verifier().String() + "\n"
 }
@@ -16,7 +16,7 @@ func (m *maker) witnessLine(name string) string {
 	return "witness " + name + " " + m.witness(name+".example").Key().String() + "\n"
 }
 
-// twoLevels wants two of three and one of two.
+// twoLevels requires two of three and one of two.
 func (m *maker) twoLevels() string {
 	return m.logLine(logName) + m.witnessLine("X1") + m.witnessLine("X2") + m.witnessLine("X3") + "group X 2 X1 X2 X3\n\n" +
 		m.witnessLine("Y1") + m.witnessLine("Y2") + "group Y any Y1 Y2\n# both\ngroup all-of-them all X Y\nquorum all-of-them\n"

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// A tree by the definitions of RFC 6962 section 2.1.
+// A tree by the definitions of RFC 6962, section 2.1.
 
 func treeRoot(leaves []id.Hash) id.Hash {
 	switch len(leaves) {
@@ -24,7 +24,7 @@ func treeRoot(leaves []id.Hash) id.Hash {
 	return tlog.NodeHash(treeRoot(leaves[:k]), treeRoot(leaves[k:]))
 }
 
-// split is the largest power of two below n.
+// split returns the largest power of two below n.
 func split(n int) int {
 	k := 1
 	for 2*k < n {
@@ -107,7 +107,7 @@ func inclusions(m *maker) {
 	m.refuse("another root for a tree of one", proofIn(0, 1).with("root", leaves[1].String()))
 }
 
-// foldLeft is the root over a leaf beside itself, n times.
+// foldLeft returns the root over a leaf beside itself, n times.
 func foldLeft(h id.Hash, n int) id.Hash {
 	leaf := h
 	for range n {
@@ -116,7 +116,7 @@ func foldLeft(h id.Hash, n int) id.Hash {
 	return h
 }
 
-// proofChanges adds what can be done to the hashes of a proof of 3 or more.
+// proofChanges adds changes of the hashes of a proof of 3 or more.
 func (m *maker) proofChanges(good in, path []id.Hash) {
 	change := func(name string, hashes []id.Hash) { m.refuse(name, good.with("hashes", texts(hashes))) }
 	change("no hashes", nil)

@@ -2,7 +2,7 @@ package vectors
 
 import "github.com/agentledger/agentledger/event"
 
-// results are bundles of events that took the decision of another one, evt_2.
+// results are bundles of events that refer to the decision of another one, evt_2.
 func (m *maker) results(forge func(name, signs string, f forgery)) {
 	takes := func(r *event.Record) { r.Policy.Intent = "evt_2" }
 	says := func(change map[string]any) func(map[string]any) {

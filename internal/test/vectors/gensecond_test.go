@@ -8,13 +8,13 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// listedAs is a log as a listing has it, in members that can be bent.
+// listedAs is a log as a listing has it, with members that can be changed.
 func (l *ledger) listedAs(size int) map[string]any {
 	root := treeRoot(l.leaves(size))
 	return map[string]any{"origin": string(l.origin), "tree_size": size, "root_hash": root.String(), "log_key": l.vkey()}
 }
 
-// listing is the payload of an event of a directory.
+// listing returns the payload of a directory's event.
 func listing(logs ...map[string]any) map[string]any {
 	list := []any{}
 	for _, l := range logs {
@@ -23,7 +23,7 @@ func listing(logs ...map[string]any) map[string]any {
 	return map[string]any{"checkpoints": list}
 }
 
-// listed makes an event the service's own, of a directory, with that payload.
+// listed makes an event a directory's own, with a payload.
 func listed(payload map[string]any) forgery {
 	return forgery{
 		unsigned: func(e map[string]any) { e["action_kind"], e["payload"] = verify.DirectoryKind, payload },
@@ -33,14 +33,13 @@ func listed(payload map[string]any) forgery {
 	}
 }
 
-// second is what the vectors of second proofs are made from: two logs, and the
-// log of the directory, whose event 2 lists what is to be listed.
+// second is the basis of the vectors of second proofs: two logs, and the log of a directory, whose event 2 lists them.
 type second struct {
 	*maker
 	log, other, directory *ledger
 }
 
-// newSecond returns one whose directory took in f as its event 2.
+// newSecond returns one whose directory accepted f as its event 2.
 func newSecond(m *maker, f func(s second) forgery) second {
 	s := second{maker: m, log: newLedger(m, 2, forgery{}), other: newLedger(m, 1, forgery{}), directory: emptyLedger(m, 9)}
 	for range 2 {
@@ -54,8 +53,7 @@ func newSecond(m *maker, f func(s second) forgery) second {
 // honestly lists the first five events of the log, and the other log.
 func honestly(s second) forgery { return listed(listing(s.other.listedAs(3), s.log.listedAs(5))) }
 
-// bundle is event 4 of the log in its tree of 7, and in the tree of size that the
-// directory has listed.
+// bundle returns event 4 of the log in its tree of 7, and in the tree of the size that the directory has listed.
 func (s second) bundle(size int) *verify.Bundle {
 	b := s.log.bundle(4, 7, id.DiscloseRecord)
 	b.Directory = &verify.Directory{Inclusion: s.log.bundle(4, size, id.DiscloseRecord).Inclusion, Bundle: s.directory.bundle(2, 4, id.DiscloseFull)}
@@ -66,7 +64,7 @@ func (s second) input(b *verify.Bundle) in {
 	return in{"bundle": s.text(b), "key": s.log.vkey(), "directory_key": s.directory.vkey()}
 }
 
-// proof adds the vector of a bundle whose own parts are right.
+// proof adds the vector of a bundle whose own parts are correct.
 func (s second) proof(name string, input in, directory string) {
 	s.maker.bundle(name, input, "+++++0"+directory)
 }
@@ -83,7 +81,7 @@ func secondProofs(m *maker) {
 	m.bentListings()
 }
 
-// right are second proofs that hold, and bundles without one.
+// right are valid second proofs, and bundles without one.
 func (s second) right() {
 	good := s.input(s.bundle(5))
 	s.proof("listed with a smaller tree than the checkpoint's", good, "+")
@@ -115,7 +113,7 @@ func (s second) right() {
 	}
 }
 
-// documents are those that are no second proofs of version 1.
+// documents are texts that are not second proofs of version 1.
 func (s second) documents() {
 	b := s.bundle(5)
 	input := s.input(b)
@@ -136,7 +134,7 @@ func (s second) documents() {
 	s.refuse("second proof in the directory's bundle", s.input(nested))
 }
 
-// bent are second proofs that were changed on their way.
+// bent are second proofs that were changed after they were issued.
 func (s second) bent() {
 	bend := func(name string, f func(d *verify.Directory)) {
 		b := s.bundle(5)
@@ -171,7 +169,7 @@ func (s second) bent() {
 	s.maker.unknown(s.directory.vkey())
 }
 
-// inner are second proofs whose bundle of the directory does not hold.
+// inner are second proofs whose bundle of the directory is invalid.
 func (s second) inner() {
 	bend := func(name string, f func(b *verify.Bundle)) {
 		b := s.bundle(5)
@@ -216,7 +214,7 @@ func (s second) rotated() {
 	s.proof("retired key of smaller trees of the directory", in("4"), "-")
 }
 
-// cosigned are second proofs of which witnesses are asked for.
+// cosigned are second proofs that must have witnesses' cosignatures.
 func (s second) cosigned() {
 	policy := "log " + s.directory.vkey() + "\n" + s.witnessLine("X1") + s.witnessLine("X2") + "group g 2 X1 X2\nquorum g\n"
 	by := func(names ...string) in {

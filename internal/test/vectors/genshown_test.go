@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// spelled are good bundles in other spellings, and with members that nothing rests on.
+// spelled are valid bundles in other spellings, and with members that do not matter.
 func (m *maker) spelled(good in) {
 	text := good["bundle"].(string)
 	for name, c := range ordered(map[string][2]string{

@@ -101,7 +101,7 @@ func rs256(t testing.TB, bits, exponent int) votingKey {
 	}
 	return votingKey{map[string]any{"e": encoded, "kty": "RSA", "n": url64(n.Bytes())}, func(message []byte) []byte {
 		digest := sha256.Sum256(message)
-		// EMSA-PKCS1-v1_5 by hand, because the library signs with no weak key.
+		// EMSA-PKCS1-v1_5 by hand, because the library does not sign with weak keys.
 		info, _ := hex.DecodeString("3031300d060960864801650304020105000420")
 		padded := append([]byte{0, 1}, []byte(strings.Repeat("\xff", len(n.Bytes())-3-len(info)-len(digest)))...)
 		padded = append(append(append(padded, 0), info...), digest[:]...)
@@ -125,7 +125,7 @@ type signedVote struct {
 	flags                 byte
 	counter               string // after the flags, 4 bytes
 	client                func(good string) string
-	text                  func(good string) string // that the vote signs
+	text                  func(good string) string // returns the text that the vote signs
 	registration, payload func(map[string]any)
 }
 

@@ -18,7 +18,7 @@ func stating(payload map[string]any) forgery {
 	}
 }
 
-// keyList is a list of known keys, as transparency/keys has it. A size of 0 is no end.
+// keyList returns a list of known keys, in the form of transparency/keys. A size of 0 means no end.
 func keyList(m *maker, keys ...map[string]any) string { return m.text(map[string]any{"keys": keys}) }
 
 func knownKey(vkey string, from, to int) map[string]any {
@@ -29,7 +29,7 @@ func knownKey(vkey string, from, to int) map[string]any {
 	return k
 }
 
-// keyStatements are statements of a log's next key: event 5 of a log whose tree of 6 two keys signed.
+// keyStatements are statements about a log's next key: event 5 of a log whose tree of size 6 two keys signed.
 func keyStatements(m *maker) {
 	name := string(emptyLedger(m, 1).origin)
 	first, newer, third := emptyLedger(m, 1).vkey(), vkeyOf(m, name, "rotated"), vkeyOf(m, name, "third")

@@ -19,7 +19,7 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 )
 
-// The libraries that are asked. Their versions are those of go.mod.
+// The libraries used for comparison, in the versions of go.mod.
 const (
 	libEd25519      = "crypto/ed25519"
 	libNote         = "golang.org/x/mod/sumdb/note"
@@ -32,7 +32,7 @@ const (
 	libJCS          = "github.com/gowebpki/jcs"
 )
 
-// others names the libraries that accept an input, sorted.
+// others returns the names of the libraries that accept an input, sorted.
 func others(t testing.TB, kind string, v Vector) []string {
 	t.Helper()
 	r := &reader{v: v}
@@ -44,7 +44,7 @@ func others(t testing.TB, kind string, v Vector) []string {
 	}
 	switch kind {
 	case "public-key":
-		// It takes whatever has 32 bytes until it is to verify.
+		// It accepts any 32 bytes until it has to verify.
 		ask(libEd25519, func() bool { return len(r.bytes("public_key")) == ed25519.PublicKeySize })
 	case "signature":
 		ask(libEd25519, func() bool { return ed25519.Verify(r.bytes("public_key"), r.bytes("message"), r.bytes("signature")) })
@@ -98,7 +98,7 @@ func askNote(kind string, r *reader, ask func(string, func() bool)) {
 	ask(libNote, func() bool { _, err := note.Open(text, note.VerifierList(v)); return err == nil })
 }
 
-// numbersOf reads numbers as lenient programs do.
+// numbersOf parses numbers as lenient programs do.
 func (r *reader) numbersOf(names ...string) (n []uint64, ok bool) {
 	for _, name := range names {
 		v, err := strconv.ParseUint(r.text(name), 10, 64)
@@ -110,7 +110,7 @@ func (r *reader) numbersOf(names ...string) (n []uint64, ok bool) {
 	return n, true
 }
 
-// raw reads hashes of any length.
+// raw decodes hashes of any length.
 func (r *reader) raw() (hashes [][]byte, fit bool) {
 	list, _ := r.v.List("hashes")
 	fit = true
@@ -158,7 +158,7 @@ func askProof(kind string, r *reader, ask func(string, func() bool)) {
 	})
 }
 
-// theirsHolds checks what transparency-dev has read with its own libraries.
+// theirsHolds checks what transparency-dev has parsed with its own libraries.
 func theirsHolds(r *reader, p formatsproof.TLogProof) bool {
 	v, err := note.NewVerifier(r.text("key"))
 	if err != nil {
@@ -176,7 +176,7 @@ func theirsHolds(r *reader, p formatsproof.TLogProof) bool {
 	return proof.VerifyInclusion(h, p.Index, c.Size, h.HashLeaf([]byte(r.text("entry"))), hashes, c.Hash) == nil
 }
 
-// The corpus has its reason: of what is refused, libraries accept a good part.
+// The corpus is worthwhile: the libraries accept a good part of what must be rejected.
 func TestOthersAcceptWhatIsRefused(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range kinds(t) {

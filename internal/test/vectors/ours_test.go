@@ -22,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// Our own verifiers say of the published files what is written there.
+// Our own verifiers agree with the published files.
 func TestOurs(t *testing.T) {
 	for _, f := range kinds(t) {
 		published, err := Read(root, f.Kind)
@@ -47,13 +47,13 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// reader reads an input; a vector that is not laid out right is err.
+// reader reads an input. If a vector does not have the expected layout, err is set.
 type reader struct {
 	v   Vector
 	err error
 }
 
-// right tells whether that is what the vector says.
+// right reports whether the vector says so.
 func (r *reader) right(said map[string]any, err error) bool {
 	return (err == nil) == (r.v.Verdict == Accept) && (r.v.Expect == nil || reflect.DeepEqual(said, r.v.Expect))
 }
@@ -72,8 +72,8 @@ func (r *reader) bytes(name string) []byte {
 
 var errRefused = errors.New("refused")
 
-// hashes and number read what an implementation would get as JSON: a hash of
-// another length or a number out of range is refused there.
+// hashes and number read what an implementation would get as JSON, which rejects a hash of another length or a number
+// out of range.
 func hashesOf(texts ...string) (all []id.Hash, err error) {
 	for _, s := range texts {
 		h, err := id.ParseHash(s)
@@ -103,7 +103,7 @@ func (r *reader) proof(numbers [2]string, hashes [2]string) (n [2]id.Index, h [2
 	return n, [2]id.Hash(two), proof, err
 }
 
-// check says what our packages say.
+// check returns the verdict of our packages.
 func (r *reader) check(kind string) (map[string]any, error) {
 	switch kind {
 	case "public-key":
@@ -179,7 +179,7 @@ func keySaid(name string, hash tlog.KeyHash, public []byte) map[string]any {
 	return map[string]any{"name": name, "key_id": hash.String(), "public_key": hexOf(public)}
 }
 
-// signed is check for what is a note or holds one.
+// signed is check for notes and for what contains one.
 func (r *reader) signed(kind string) (map[string]any, error) {
 	if strings.HasSuffix(kind, "cosignature") {
 		k, err := tlog.ParseWitnessKey(r.text("witness"))
@@ -216,7 +216,7 @@ func (r *reader) signed(kind string) (map[string]any, error) {
 	return map[string]any{"index": fmt.Sprint(p.Index), "size": fmt.Sprint(c.Size)}, err
 }
 
-// unknownSigners is what a tlog-proof says of which nothing is wrong but the key.
+// unknownSigners returns what a tlog-proof states if its only problem is the key.
 func (r *reader) unknownSigners(p tlog.Proof, leaf id.Hash, k tlog.VerifierKey) map[string]any {
 	c, err := tlog.ReadCheckpoint(p.Checkpoint)
 	signers := verify.UnknownSigners(p.Checkpoint, []tlog.VerifierKey{k})
@@ -272,7 +272,7 @@ func (r *reader) quorumTime() (map[string]any, error) {
 	return map[string]any{"by": fmt.Sprint(int64(times.By) / 1000), "since": fmt.Sprint(int64(times.Since) / 1000), "in_future": ahead}, nil
 }
 
-// bundle is check for bundles: what the report says, and whether all of it holds.
+// bundle is check for bundles: the content of the report, and whether everything is valid.
 func (r *reader) bundle(kind string) (map[string]any, error) {
 	o := r.options("key", "keys")
 	if kind == "second-proof" {
@@ -311,7 +311,7 @@ func (r *reader) bundle(kind string) (map[string]any, error) {
 
 func (r *reader) has(name string) bool { _, there := r.v.Input[name]; return there }
 
-// options are the pinned key and the list of keys of those names, if they are there.
+// options are the pinned key and the list of keys, if they are given.
 func (r *reader) options(key, keys string) (o verify.Options) {
 	if r.has(key) {
 		k, err := tlog.ParseVerifierKey(r.text(key))
@@ -324,7 +324,7 @@ func (r *reader) options(key, keys string) (o verify.Options) {
 	return o
 }
 
-// directoryQuorum adds who cosigned the directory's checkpoint, which has to be enough.
+// directoryQuorum adds who cosigned the directory's checkpoint, which must be enough.
 func (r *reader) directoryQuorum(b *verify.Bundle, said map[string]any, err error) (map[string]any, error) {
 	p, fault := trust.Parse([]byte(r.text("directory_policy")))
 	r.err = errors.Join(r.err, fault)

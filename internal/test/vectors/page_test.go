@@ -18,9 +18,9 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// The tables of docs/verification.md are what strangers write verifiers from. They
-// are held against the code: each has the members of its document and no others, and
-// of each member the code accepts the values that the table's words mean and no others.
+// Others write verifiers from the tables of docs/verification.md. They are compared with the code: each table has
+// exactly the members of its document, and the code accepts exactly the values of each member that the table's words
+// mean.
 
 func page(t *testing.T) string {
 	t.Helper()
@@ -31,8 +31,8 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// table returns the rows of the page's table whose first cell of the head is head: the
-// first two cells of each, by the first one. A name in the first cell is without backquotes.
+// table returns the rows of the page's table whose first header cell is head: the first two cells of each, by the first
+// one. A name in the first cell has no backquotes.
 func table(t *testing.T, page, head string) map[string]string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "\n| "+head+" |")
@@ -50,7 +50,7 @@ func table(t *testing.T, page, head string) map[string]string {
 	return rows
 }
 
-// membersOf are the names of a struct's members in JSON.
+// membersOf returns the JSON names of a struct's members.
 func membersOf[T any]() (names []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
@@ -61,17 +61,17 @@ func membersOf[T any]() (names []string) {
 	return names
 }
 
-// document is a kind of document: a good one, and whether a text is one.
+// document is a kind of document: a valid one, and a function that reports whether a text is one.
 type document struct {
-	head    string // of the table of its members
+	head    string // head of the table of its members
 	members []string
 	closed  bool // no other members
 	good    map[string]any
-	within  func(good map[string]any) map[string]any // the object whose members the table has
+	within  func(good map[string]any) map[string]any // returns the object whose members the table has
 	accepts func(t *testing.T, d map[string]any) bool
 }
 
-// documentKinds are the documents of the page, in its order.
+// documentKinds are the documents of the page, in the page's order.
 func documentKinds(t *testing.T) []document {
 	bundle := goodBundle(t)
 	record, envelope := objectOf(t, bundle["record"].(string)), objectOf(t, bundle["envelope"].(string))
@@ -86,7 +86,7 @@ func documentKinds(t *testing.T) []document {
 	}}
 	firstKey := func(d map[string]any) map[string]any { return d["keys"].([]any)[0].(map[string]any) }
 	ofEnvelope := slices.Sorted(maps.Keys(envelope))
-	ofEnvelope = slices.DeleteFunc(ofEnvelope, func(name string) bool { return name == "salt" }) // a member that the format does not know
+	ofEnvelope = slices.DeleteFunc(ofEnvelope, func(name string) bool { return name == "salt" }) // a member that this format does not have
 	return []document{
 		{"Member | Value | Meaning |\n|---|---|---|\n| `version`", membersOf[verify.Bundle](), false, bundle, itself, isBundle},
 		{"Member of a proof", membersOf[verify.Inclusion](), true, bundle, inside("inclusion"), isBundle},
@@ -117,8 +117,7 @@ func isKeys(t *testing.T, d map[string]any) bool {
 	return err == nil
 }
 
-// rowsOf returns the table of a document, also if its head is that of others and
-// begins with its first row.
+// rowsOf returns the table of a document, also if it has the same head as others and begins with its first row.
 func rowsOf(t *testing.T, page string, d document) map[string]string {
 	if at := strings.LastIndex(d.head, "\n"); at >= 0 {
 		i := strings.Index(page, "\n| "+d.head+" |")
@@ -154,8 +153,7 @@ func TestPageHasEachVerdict(t *testing.T) {
 	}
 }
 
-// Each value of each member is accepted by the code just when it is one by the words
-// of the page.
+// The code accepts a value of a member exactly if it is one according to the words of the page.
 func TestPageSaysEachValue(t *testing.T) {
 	text, used := page(t), map[string]bool{}
 	for _, d := range documentKinds(t) {
@@ -210,7 +208,7 @@ func textOf(t *testing.T, d map[string]any) []byte {
 	return text
 }
 
-// canonicalOf is a document's canonical form; nil for one that has none.
+// canonicalOf returns a document's canonical form, or nil if it has none.
 func canonicalOf(t *testing.T, d map[string]any) jsontext.Value {
 	text, err := jcs.Canonicalize(textOf(t, d), jcs.MaxDepth)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// probe is a value that a member may be given, as JSON; absent is "".
+// probe is a value for a member, as JSON; absent is "".
 type probe struct{ text string }
 
-// put gives a member the value, or takes it away.
+// put sets the member to the value or removes it.
 func (p probe) put(d map[string]any, member string) {
 	if p.text == "" {
 		delete(d, member)
@@ -25,15 +25,15 @@ func (p probe) put(d map[string]any, member string) {
 	d[member] = jsontext.Value(p.text)
 }
 
-// string is the text that the probe is in JSON, if it is one.
+// string returns the text that the probe is in JSON, if it is one.
 func (p probe) string() (s string, ok bool) {
 	return s, p.text != "" && p.text != "null" && json.Unmarshal([]byte(p.text), &s) == nil
 }
 
-// nested is n lists in each other.
+// nested returns n nested lists.
 func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// probes are values at the edges of the page's words.
+// probes are values at the limits of the page's words.
 func probes() (all []probe) {
 	hash, uuid := strings.Repeat("0123456789abcdef", 4), "ab000000-0000-0000-0000-00000000000f"
 	texts := []string{
@@ -63,7 +63,7 @@ func probes() (all []probe) {
 	return all
 }
 
-// valuesOf returns what a cell such as "absent, null or text" means. It notes the words used.
+// valuesOf returns the meaning of a cell such as "absent, null or text". It records the words used.
 func valuesOf(t *testing.T, cell string, used map[string]bool) func(probe) bool {
 	t.Helper()
 	if list, ok := strings.CutPrefix(cell, "one of "); ok {
@@ -84,8 +84,8 @@ func valuesOf(t *testing.T, cell string, used map[string]bool) func(probe) bool 
 	}
 }
 
-// words are what the words of the page's tables mean. They are written from the
-// page, and share nothing with the code that they are held against.
+// words is the meaning of the words in the page's tables. It is written from the page and shares nothing with the code
+// that it is compared with.
 func words() map[string]func(probe) bool {
 	used := map[string]func(probe) bool{
 		"absent": func(p probe) bool { return p.text == "" }, "null": exactly("null"), "true": exactly("true"), "false": exactly("false"), "the number 1": exactly("1"),
@@ -101,7 +101,7 @@ func words() map[string]func(probe) bool {
 		"proof": func(p probe) bool {
 			return strings.HasPrefix(p.text, `{"hashes":["0`) && strings.Contains(p.text, ":1,")
 		},
-		"policy": exactly(), "second proof": exactly(), // the good ones alone
+		"policy": exactly(), "second proof": exactly(), // only the valid ones
 		"principal": func(p probe) bool {
 			s, ok := p.string()
 			n := utf8.RuneCountInString(s)
@@ -133,7 +133,7 @@ func exactly(texts ...string) func(probe) bool {
 	return func(p probe) bool { return slices.Contains(texts, p.text) }
 }
 
-// isTime is about a day that there is, with that behind the second.
+// isTime matches a time on an existing day, with a fraction after the seconds.
 func isTime(fraction string) func(probe) bool {
 	expression := regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}` + fraction + `Z$`)
 	return func(p probe) bool {

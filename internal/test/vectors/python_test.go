@@ -12,15 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// runPython runs the verifier of the client for Python over a folder of vectors.
+// runPython runs the verifier of the Python client on a directory of vectors.
 func runPython(dir string) (string, error) {
 	program := filepath.Join(root, "clients", "python", "tests", "corpus.py")
 	out, err := exec.Command(filepath.Join(root, "clients", "python", "interpreter"), "-B", program, dir).CombinedOutput()
 	return string(out), err
 }
 
-// Neither package verify nor the client for Python passes a corpus that is wrong: of each kind one vector of either
-// verdict has the other one, and an expectation is changed.
+// Neither package verify nor the Python client passes a wrong corpus: for each kind, one vector of either verdict has
+// the other one, and an expectation is changed.
 func TestWrongVectorsFail(t *testing.T) {
 	dir, wrong := t.TempDir(), 0
 	for _, f := range kinds(t) {
@@ -53,7 +53,7 @@ func TestWrongVectorsFail(t *testing.T) {
 	}
 }
 
-// The client for Python judges good inputs with one random change as package verify does. Its own tests run the corpus.
+// The Python client judges valid inputs with one random change as package verify does. Its own tests run the corpus.
 func TestPythonOnRandomChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestPythonOnRandomChanges(t *testing.T) {
 			r := reader{v: v}
 			said, err := r.check(f.Kind)
 			if r.err != nil {
-				continue // the key or policy that the input comes with is malformed: not asked here
+				continue // the key or policy of the input is malformed, which is not compared here
 			}
 			v.Verdict, v.Expect, v.AcceptedBy = Accept, said, nil
 			if err != nil {
@@ -93,7 +93,7 @@ func TestPythonOnRandomChanges(t *testing.T) {
 	}
 }
 
-// changedAt is a vector with one text of its input changed at random.
+// changedAt returns a vector with a random change in one text of its input.
 func changedAt(random *rand.Rand, v Vector) Vector {
 	input := in{}
 	names := []string{}
@@ -112,7 +112,7 @@ func changedAt(random *rand.Rand, v Vector) Vector {
 	return v
 }
 
-// changedText takes something out of a text, puts something in, or doubles a part.
+// changedText removes, inserts or doubles a part of a text.
 func changedText(random *rand.Rand, s string) string {
 	pieces := []string{"0", "1", "9", "a", "A", "=", "+", " ", "\n", "\r\n", "\t", "-", "e", ".", ",", `"`, `\"`, `\`, "{", "}", "null", "\u00a0", "\ufeff", "é", "_", "/"}
 	at := random.IntN(len(s) + 1)

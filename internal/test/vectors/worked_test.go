@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// worked is the bundle of the page's example, its text, and the key that is pinned there.
+// worked returns the bundle of the page's example, its text, and the key that is pinned there.
 func worked(t *testing.T) (b *verify.Bundle, text string, key tlog.VerifierKey) {
 	t.Helper()
 	text = block(t, page(t), "```json\n")
@@ -35,7 +35,7 @@ func worked(t *testing.T) (b *verify.Bundle, text string, key tlog.VerifierKey) 
 	return b, text, key
 }
 
-// block is the page's first block of code that begins like that, without its fences.
+// block returns the page's first block of code that begins with a text, without its fences.
 func block(t *testing.T, page, begin string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, begin)
@@ -46,7 +46,7 @@ func block(t *testing.T, page, begin string) string {
 	return text + "\n"
 }
 
-// The page's example is proved under the key that the page pins.
+// The page's example is valid under the key that the page pins.
 func TestWorkedExample(t *testing.T) {
 	b, _, key := worked(t)
 	r := verify.Check(b, verify.Options{Key: &key})
@@ -60,7 +60,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// Each value that the page works through is what its formula gives.
+// Each value that the page works through is the result of its formula.
 func TestWorkedValues(t *testing.T) {
 	b, _, _ := worked(t)
 	sum := func(parts ...string) string {
@@ -97,7 +97,7 @@ func TestWorkedValues(t *testing.T) {
 	}
 }
 
-// workedRows are the results of the page's table by what they are of.
+// workedRows are the results in the page's table, by what they are of.
 func workedRows(t *testing.T) map[string]string {
 	rows := map[string]string{}
 	_, rest, _ := strings.Cut(page(t), "| What | Computed | Result |\n")
@@ -122,7 +122,7 @@ func member(t *testing.T, object, name string) string {
 	return s
 }
 
-// The short program of the page prints of the page's bundle what the page says.
+// The short program on the page prints for the page's bundle what the page says.
 func TestWorkedProgram(t *testing.T) {
 	_, bundle, key := worked(t)
 	dir, text := t.TempDir(), page(t)
@@ -142,7 +142,7 @@ func TestWorkedProgram(t *testing.T) {
 	}
 }
 
-// What the page computes with a shell is what the bundle gives.
+// The page's shell commands give the values of the bundle.
 func TestWorkedShell(t *testing.T) {
 	b, _, _ := worked(t)
 	text := block(t, page(t), "```\n$ { printf")
