@@ -181,7 +181,7 @@ func TestNumberOfTokens(t *testing.T) {
 		names[i], _ = w.token("red-admin", "member")
 	}
 	body := fmt.Sprintf(`{"name":"ci","role":"member","expires_at":%q}`, w.Clock().Add(time.Minute).Format(time.RFC3339))
-	w.bounded("one more", w.request("POST", "/tokens", body, as("red-admin")), 409, "token_limit", "You have 20 tokens, as many as you may have: delete one first")
+	w.bounded("one more", w.request("POST", "/tokens", body, as("red-admin")), 409, "token_limit", "You have 20 tokens, the most that a member may have: delete one first")
 	w.token("red-owner", "member")
 	page := w.call(200, "GET", "/tokens?limit=15", "", as("red-admin"))
 	rest := w.call(200, "GET", "/tokens?limit=15&after="+page["next"].(string), "", as("red-admin"))

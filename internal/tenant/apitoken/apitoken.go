@@ -1,17 +1,20 @@
-// Package apitoken is the bearer tokens by which programs use the console for a member, for
-// example to activate policies that come from a repository.
+// Package apitoken implements the bearer tokens with which programs use the console's API for a member, for example to
+// activate policies from a repository.
+//
+// Callers need not know where tokens are stored, how one is found without a session, or how its validity depends on its
+// maker's membership.
 //
 // Invariants:
 //
-//   - A token acts for its maker, in one organization, with a role that the maker's role covers at each use. It is valid
-//     until it expires, is deleted, or its owner's membership ends. It is inactive while the membership is suspended.
-//   - No token has the role owner. Votes, members, tokens and the owner's rights need a person
+//   - A token acts for its maker, in one organization, with a role that the maker's role covers at each use. It is
+//     valid until it expires, is deleted, or its maker's membership ends. While the membership is suspended, it is
+//     inactive.
+//   - No token has the role owner. Votes, members, tokens and the owner's rights require a person
 //     (account.Permission.ForTokens).
-//   - Tokens are 256 random bits. The store has their SHA-256. A token is in the answer that made it
-//     and in no other.
-//   - All unknown tokens have the same answer, for each reason.
-//   - A member has MaxTokens at most. Making and deleting one is an event.
-//   - Nothing is cached: a token that was deleted is refused at the next call.
+//   - Tokens are 256 random bits. The store has only their SHA-256. A token appears only in the answer that made it.
+//   - All invalid tokens get the same answer, whatever the reason.
+//   - A member has at most MaxTokens. Making and deleting a token are events.
+//   - Nothing is cached: a deleted token is refused at the next call.
 package apitoken
 
 import (
@@ -36,9 +39,9 @@ import (
 // Prefix begins each token.
 const Prefix = "alt_"
 
-// Bounds.
+// Limits of tokens and their names.
 const (
-	MaxTokens = 20 // of one member
+	MaxTokens = 20 // per member
 
 	maxName = 100 // code points
 	maxLife = 366 * 24 * time.Hour
@@ -47,7 +50,7 @@ const (
 // tokenSize is the number of random bytes of a token, which follow the prefix in base64url.
 const tokenSize = 32
 
-// ID names a token. It is no secret.
+// ID identifies a token. It is not secret.
 type ID string
 
 // Token is the part of a token that may be shown.
@@ -59,8 +62,8 @@ type Token struct {
 	ExpiresAt id.Instant
 }
 
-// Members knows the roles of members (package account); fault.NotFound for a stranger and for a
-// suspended member.
+// Members looks up the roles of members (package account). It returns fault.NotFound for somebody who is not a member,
+// and for a suspended member.
 type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 	TakenOverAt(ctx context.Context, who account.ID) (id.Instant, error)
@@ -75,14 +78,14 @@ type Options struct {
 	Clock   func() time.Time // default: time.Now
 }
 
-// Tokens is the tokens of all organizations. Its methods may be called concurrently.
+// Tokens manages the tokens of all organizations. Its methods may be called concurrently.
 type Tokens struct {
 	Options
 	tokens records.Store[memberRecord]
 	claims records.Store[claimRecord]
 }
 
-// New returns the tokens of a store.
+// New returns the tokens in a store.
 func New(o Options) *Tokens {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -104,8 +107,8 @@ func hashToken(token string) id.Hash { return sha256.Sum256([]byte(token)) }
 
 func errUnauthorized() error { return fault.New(fault.Unauthorized, "Not signed in") }
 
-// Authenticate returns for whom and with which role a token acts. fault.Unauthorized for every
-// token that is not good; fault.Forbidden when the maker's role does not cover the token's any more.
+// Authenticate returns the member for whom a token acts, and its role. It returns fault.Unauthorized for every invalid
+// token, and fault.Forbidden if the maker's role no longer covers the token's.
 func (k *Tokens) Authenticate(ctx context.Context, token string) (*account.Session, ID, error) {
 	text, ok := strings.CutPrefix(token, Prefix)
 	if !ok || len(text) != base64.RawURLEncoding.EncodedLen(tokenSize) {
@@ -149,7 +152,7 @@ func (k *Tokens) Authenticate(ctx context.Context, token string) (*account.Sessi
 		ExpiresAt: found.ExpiresAt}, found.ID, nil
 }
 
-// find returns the token with a hash, nil when there is none.
+// find returns the token with a hash, or nil if there is none.
 func (r *memberRecord) find(hash id.Hash) *tokenRecord {
 	for i := range r.Tokens {
 		if subtle.ConstantTimeCompare(r.Tokens[i].Hash[:], hash[:]) == 1 {

@@ -27,7 +27,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is the tokens of two organizations with real accounts.
+// world has the tokens of two organizations with real accounts.
 type world struct {
 	*ledgertest.Service
 	t        *testing.T
@@ -43,7 +43,7 @@ func newWorld(t *testing.T, engine storage.Engine) *world {
 	return w
 }
 
-// open begins anew on what is stored.
+// open starts again on the stored data.
 func (w *world) open() {
 	w.accounts = account.New(account.Options{Records: w.Engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
 	w.tokens = apitoken.New(apitoken.Options{
@@ -64,7 +64,7 @@ func (w *world) join(t id.Tenant, who account.ID, role account.Role) {
 	}
 }
 
-// change writes a membership again, as change makes it; nil takes it away.
+// change rewrites a membership as modified by change; nil removes it.
 func (w *world) change(t id.Tenant, who account.ID, change func(*account.Membership)) {
 	w.t.Helper()
 	all, err := w.accounts.Members(w.t.Context(), t)
@@ -101,7 +101,7 @@ func (w *world) create(t id.Tenant, who account.ID, role account.Role) (apitoken
 	return made.ID, secret
 }
 
-// expect asks with a token; kind 0 means that it is good.
+// expect authenticates with a token. kind is the kind of the expected error, or 0 for success.
 func (w *world) expect(what, token string, kind fault.Kind, message string) {
 	w.t.Helper()
 	s, _, err := w.tokens.Authenticate(w.t.Context(), token)
@@ -148,7 +148,7 @@ func TestTokenEndsWithItsHolder(t *testing.T) {
 	})
 }
 
-// A token follows its maker: demoted, suspended, back, removed, and a member again.
+// A token follows its maker: demoted, suspended, reinstated, removed, and a member again.
 func TestTokenFollowsItsMaker(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t))
@@ -164,7 +164,7 @@ func TestTokenFollowsItsMaker(t *testing.T) {
 		w.change(red, "acc_ann", func(m *account.Membership) { m.Role, m.Suspended = account.Admin, true })
 		w.expect("suspended", admin, fault.Unauthorized, notSignedIn)
 		w.change(red, "acc_ann", func(m *account.Membership) { m.Suspended = false })
-		w.open() // a restart
+		w.open() // as after a restart
 		w.expect("back", admin, 0, "")
 		w.change(red, "acc_ann", nil)
 		w.expect("removed", admin, fault.Unauthorized, notSignedIn)
@@ -191,7 +191,7 @@ func TestTokenFollowsItsMaker(t *testing.T) {
 	})
 }
 
-// However many are made at once, there are MaxTokens at most, and the statements name no secret.
+// However many are created concurrently, there are at most MaxTokens, and the statements contain no secret.
 func TestManyTokensAtOnce(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t))
 	w.join(red, "acc_ann", account.Admin)
@@ -221,7 +221,7 @@ func TestManyTokensAtOnce(t *testing.T) {
 	}
 }
 
-// The records of the service's own partition follow from those of the organization.
+// The records in the service's own partition follow from those of the organization.
 func TestServiceRecords(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t))
 	w.join(red, "acc_ann", account.Admin)
@@ -247,7 +247,7 @@ func TestServiceRecords(t *testing.T) {
 	}
 }
 
-// A token that is refused after it was claimed leaves no claim.
+// A token that is refused after it was claimed leaves no claim behind.
 func TestRefusedTokenLeavesNoClaim(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t))

@@ -40,9 +40,8 @@ func (k *Tokens) checkWanted(w Wanted, maker account.Role) error {
 	return nil
 }
 
-// Create makes a token of a member and states it (ledger_token_created). The token itself is not
-// kept. fault.Forbidden for a role that the maker's does not cover; fault.Conflict when the member
-// has MaxTokens.
+// Create creates a token of a member and states it (ledger_token_created). The token itself is not stored. It returns
+// fault.Forbidden if the maker's role does not cover the token's, and fault.Conflict if the member has MaxTokens.
 func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Wanted) (Token, string, error) {
 	maker, err := k.Members.Membership(ctx, t, who)
 	if err != nil {
@@ -59,7 +58,7 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 	if err != nil {
 		return Token{}, "", err
 	}
-	if _, err := k.makeRoom(&held.Value, maker.ID); err != nil { // before anything is claimed
+	if _, err := k.makeRoom(&held.Value, maker.ID); err != nil { // check before anything is claimed
 		return Token{}, "", err
 	}
 	if err := k.claimToken(ctx, made.Hash, claimRecord{t, who}); err != nil {
@@ -67,7 +66,7 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 	}
 	var over []tokenRecord
 	err = k.changeTokens(ctx, t, who, func(ctx context.Context, r *memberRecord) (*statement, error) {
-		maker, err := k.Members.Membership(ctx, t, who) // the role may be another one meanwhile
+		maker, err := k.Members.Membership(ctx, t, who) // the role may have changed meanwhile
 		if err != nil {
 			return nil, err
 		}
@@ -84,8 +83,7 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 		}, paced}, err
 	})
 	if err != nil {
-		// The claim of a refused token is of no use, because its secret is told to no caller. It is dropped
-		// after a cancelled request too.
+		// Drop the claim of a refused token, whose secret nobody gets. Do it even if the request was cancelled.
 		k.dropClaims(context.WithoutCancel(ctx), []tokenRecord{made})
 		return Token{}, "", err
 	}
@@ -93,7 +91,7 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 	return made.toToken(), secret, nil
 }
 
-// makeRoom takes tokens away that are over, and refuses when there is no room for one more.
+// makeRoom removes tokens that have ended, and returns an error if the member still has MaxTokens.
 func (k *Tokens) makeRoom(r *memberRecord, membership string) (over []tokenRecord, err error) {
 	var rest []tokenRecord
 	for _, token := range r.Tokens {
@@ -105,13 +103,13 @@ func (k *Tokens) makeRoom(r *memberRecord, membership string) (over []tokenRecor
 	}
 	if len(rest) >= MaxTokens {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "token_limit",
-			Message: "You have 20 tokens, as many as you may have: delete one first"}
+			Message: "You have 20 tokens, the most that a member may have: delete one first"}
 	}
 	r.Tokens = rest
 	return over, nil
 }
 
-// claimToken notes whose a token is. Tokens are random, so none is taken.
+// claimToken records whose token it is. Tokens are random, so no claim exists yet.
 func (k *Tokens) claimToken(ctx context.Context, hash id.Hash, c claimRecord) error {
 	change, err := k.claims.Put(records.Versioned[claimRecord]{Key: hash.String(), Value: c})
 	if err == nil {
@@ -123,8 +121,7 @@ func (k *Tokens) claimToken(ctx context.Context, hash id.Hash, c claimRecord) er
 	return nil
 }
 
-// dropClaims takes the claims of tokens away that are over. An error is left aside, because a claim
-// without its token does no harm.
+// dropClaims removes the claims of ended tokens. It ignores errors, because a claim without its token does no harm.
 func (k *Tokens) dropClaims(ctx context.Context, over []tokenRecord) {
 	changes := make([]storage.Change, len(over))
 	for i := range over {
@@ -135,8 +132,7 @@ func (k *Tokens) dropClaims(ctx context.Context, over []tokenRecord) {
 	}
 }
 
-// List returns the tokens of a member, oldest first; those that ended with an earlier membership
-// are left out.
+// List returns the tokens of a member, oldest first. It omits those that ended with an earlier membership.
 func (k *Tokens) List(ctx context.Context, t id.Tenant, who account.ID) ([]Token, error) {
 	maker, err := k.Members.Membership(ctx, t, who)
 	if err != nil {
@@ -155,8 +151,8 @@ func (k *Tokens) List(ctx context.Context, t id.Tenant, who account.ID) ([]Token
 	return all, nil
 }
 
-// Delete ends a token of a member and states it (ledger_token_deleted). fault.NotFound when the
-// member has none of that id.
+// Delete deletes a token of a member and states it (ledger_token_deleted). It returns fault.NotFound if the member
+// has no token with that id.
 func (k *Tokens) Delete(ctx context.Context, t id.Tenant, who account.ID, name ID) error {
 	var over []tokenRecord
 	err := k.changeTokens(ctx, t, who, func(_ context.Context, r *memberRecord) (*statement, error) {
@@ -175,14 +171,14 @@ func (k *Tokens) Delete(ctx context.Context, t id.Tenant, who account.ID, name I
 	return nil
 }
 
-// statement is the statement of a change of tokens, with changes of other records.
+// statement returns the statement of a change of tokens, together with changes of other records.
 type statement struct {
 	kind    sysevent.Kind
 	payload map[string]any
 	changes []storage.Change
 }
 
-// changeTokens changes a member's tokens in the append of the statement that change returns.
+// changeTokens changes a member's tokens together with the append of the statement that change returns.
 func (k *Tokens) changeTokens(
 	ctx context.Context, t id.Tenant, who account.ID,
 	change func(context.Context, *memberRecord) (*statement, error),

@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	// kindTokens has one record for each member with tokens, by account, in the organization's
-	// partition.
+	// kindTokens has one record for each member with tokens, by account, in the organization's partition.
 	kindTokens storage.Kind = "console_token"
-	// kindClaim names the member of a token, by the hex SHA-256 of the token, in the service's own
-	// partition. One without its token does no harm.
+	// kindClaim names the member of a token, by the hex SHA-256 of the token, in the service's own partition. A claim
+	// without its token does no harm.
 	kindClaim storage.Kind = "console_token_claim"
 )
 
@@ -43,11 +42,11 @@ type claimRecord struct {
 	Account account.ID `json:"account"`
 }
 
-// unreadableMessage is the message for a client when tokens can't be read.
+// unreadableMessage is the message for a client if tokens cannot be read.
 const unreadableMessage = "Tokens can't be read"
 
-// ServiceRecords returns the records of the service's own partition that stand there for one of an
-// organization's records, for code that copies an organization: whose a token is.
+// ServiceRecords returns the records in the service's own partition that belong to one of an organization's records,
+// for code that copies an organization: the claims of tokens.
 func ServiceRecords(t id.Tenant, r storage.Record) (claims []storage.Record, err error) {
 	if r.Kind != kindTokens {
 		return nil, nil
@@ -66,7 +65,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) (claims []storage.Record, err
 	return claims, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns, by kind, functions that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindTokens: records.Check[memberRecord],

@@ -12,14 +12,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindPace has one record, under key "", from an organization's first paced change on.
+// kindPace has one record, under key "", from an organization's first limited change on.
 const kindPace storage.Kind = "statement_pace"
 
-// CountStatement returns the changes that count one more statement of people, to be written with
-// it: none where there is no bound. fault.RateLimited beyond the bound. So many as are
-// allowed in a minute may be made at once. It does not count changes that make an organization safer
-// (revoking, cancelling, expiring), nor those of the service and its operator. They
-// never wait.
+// CountStatement returns the changes that count one more statement by people, to be written together with it, or none
+// if there is no limit. It returns fault.RateLimited beyond the limit, which allows a minute's statements at once.
+// Callers do not count changes that make an organization safer (revoking, cancelling, expiring), nor those of the
+// service and its operator, so these never wait. never wait.
 func (q *Quota) CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil || l.StatementsPerMinute == 0 {
@@ -37,8 +36,8 @@ func (q *Quota) CountStatement(ctx context.Context, t id.Tenant) ([]storage.Chan
 	return []storage.Change{c}, err
 }
 
-// CountedStatements returns how many statements count at the moment: those for which there would be
-// room again if nothing was stated for a minute. 0 without a bound.
+// CountedStatements returns how many statements count at present: those that would be allowed again if nothing was
+// stated for a minute. It returns 0 if there is no limit.
 func (q *Quota) CountedStatements(ctx context.Context, t id.Tenant) (uint64, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil || l.StatementsPerMinute == 0 {
@@ -53,7 +52,7 @@ func (q *Quota) CountedStatements(ctx context.Context, t id.Tenant) (uint64, err
 	return uint64((ahead + every - 1) / every), nil
 }
 
-// MaxStatementsPerMinute is the fastest pace: one statement in a millisecond.
+// MaxStatementsPerMinute is the highest rate: one statement per millisecond.
 const MaxStatementsPerMinute = uint64(time.Minute / time.Millisecond)
 
 func statementInterval(l Limits) time.Duration {
@@ -64,8 +63,8 @@ func (q *Quota) statementRates() records.Store[ratelimit.GCRA] {
 	return records.New[ratelimit.GCRA](q.Records, kindPace, unreadableMessage)
 }
 
-// readStatementRate reads the time up to which the pace was paid. A time more than a minute ahead is
-// dropped, because only a corrected clock can have written it.
+// readStatementRate reads the time up to which the rate is used. It ignores a time more than a minute ahead, because
+// only a clock that was corrected since can have written it.
 func (q *Quota) readStatementRate(ctx context.Context, t id.Tenant) (records.Versioned[ratelimit.GCRA], error) {
 	v, err := q.statementRates().Get(ctx, t, "")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// state counts one statement as an owner does.
+// state counts one statement as an owner's change does.
 func state(t testing.TB, q *quota.Quota, tenant id.Tenant) error {
 	t.Helper()
 	for {
@@ -28,8 +28,8 @@ func state(t testing.TB, q *quota.Quota, tenant id.Tenant) error {
 	}
 }
 
-// So many statements as are allowed in a minute may be made at once, also by many at the
-// same time, then one in each interval; over restarts and without harm to others.
+// A minute's statements may be made at once, also concurrently, then one per interval. This holds over restarts and
+// does not affect others.
 func TestPace(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -49,7 +49,7 @@ func TestPace(t *testing.T) {
 		if made.Load() != 6 {
 			t.Errorf("got %d statements at once, want 6", made.Load())
 		}
-		again := &quota.Quota{Records: q.Records, Clock: q.Clock, Plan: q.Plan} // a restart
+		again := &quota.Quota{Records: q.Records, Clock: q.Clock, Plan: q.Plan} // as after a restart
 		err := state(t, again, red)
 		refused(t, "the seventh", err, fault.RateLimited, "rate_limited", "Too many changes: at most 6 in a minute")
 		if wait := fault.Of(err).RetryAfter; wait != 10*time.Second {
@@ -71,7 +71,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A clock that was ahead and is corrected stops nobody.
+// A clock that was ahead and is corrected blocks nobody.
 func TestPaceAfterACorrectedClock(t *testing.T) {
 	now := time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := &quota.Quota{Records: enginetest.Pebble(t), Clock: func() time.Time { return now }, Plan: plans{red: {StatementsPerMinute: 60}}.Limits}

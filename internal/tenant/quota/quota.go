@@ -1,16 +1,18 @@
-// Package quota bounds an organization: how many things of a kind it has, and
-// how often its people change something.
+// Package quota limits how many things of a kind an organization has, and how often its people change something.
+//
+// Callers need not know how counts are stored, how they stay correct under concurrent changes, or how a store without
+// counts gets them.
 //
 // Invariants:
 //
-//   - A count is a record of the organization's partition. It is written together with
-//     the thing that it counts, on the condition that it has not changed since: of two
-//     callers who make the last thing of a plan, one is refused.
-//   - An organization without such a record is counted once by reading all its things.
-//     So older stores and older exports go on, and their things beyond a bound stay.
-//   - Ending a thing is never refused by a bound.
-//   - A count that can't be read refuses. It never means "no bound".
-//   - Nothing of one organization counts for another.
+//   - A count is a record in the organization's partition. It is written together with the thing that it counts, on the
+//     condition that it has not changed since it was read: of two callers who create the last thing that a plan allows,
+//     one is refused.
+//   - An organization without such a record is counted once by reading all its things. So older stores and older
+//     exports continue to work, and their things beyond a limit stay.
+//   - A limit never prevents ending a thing.
+//   - If a count cannot be read, the change is refused. It never means "no limit".
+//   - Organizations are counted separately.
 package quota
 
 import (
@@ -24,10 +26,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Limits are the bounds of one organization. 0 is no bound.
+// Limits are the limits of one organization. 0 means no limit.
 type Limits struct {
 	Agents              uint64
-	IngestKeys          uint64 // not revoked; ten times as many in all
+	IngestKeys          uint64 // not revoked; ten times as many including revoked ones
 	Policies            uint64
 	PolicyVersions      uint64 // of one policy
 	StatementsPerMinute uint64 // changes that people make in the console
@@ -37,35 +39,36 @@ type Limits struct {
 type Quota struct {
 	Records storage.RecordStore
 	Clock   func() time.Time
-	// Plan returns the bounds of an organization (org.Orgs.Limits). If nil, everything is counted and nothing is bounded.
+	// Plan returns the limits of an organization (org.Orgs.Limits). If nil, everything is counted and nothing is
+	// limited.
 	Plan func(ctx context.Context, t id.Tenant) (Limits, error)
 }
 
-// Resource is a kind of things that are counted.
+// Resource is a kind of thing that is counted.
 type Resource struct {
-	Kind   storage.Kind                       // of the things' records
+	Kind   storage.Kind                       // kind of the things' records
 	Counts func(storage.Record) bool          // whether a record is counted; nil: each is
-	Ended  func(storage.Record) (bool, error) // whether it stands for a thing that is over; nil: none does
+	Ended  func(storage.Record) (bool, error) // whether it stands for an ended thing; nil: none does
 	Most   func(Limits) uint64
-	Full   func(most uint64) string // the message for a client at the bound
-	// Spent is the message for a client when endedToo times as many were made, ended ones
-	// included. Only for a Resource with Ended.
+	Full   func(most uint64) string // the message for a client at the limit
+	// Spent is the message for a client after endedToo times the limit were created, including ended ones. It is set
+	// only together with Ended.
 	Spent func(made uint64) string
 }
 
-// endedToo is how many times the bound may be made in all, ended things included.
+// endedToo times the limit may be created in total, including ended things.
 const endedToo = 10
 
-// Count is how many things of a Resource an organization has.
+// Count is the number of things of a Resource that an organization has.
 type Count struct {
-	Made  uint64 `json:"made"`           // all that are there
-	Ended uint64 `json:"ended,omitzero"` // of these
+	Made  uint64 `json:"made"`           // all, including ended ones
+	Ended uint64 `json:"ended,omitzero"` // the ended ones
 }
 
-// Open returns how many are not over.
+// Open returns the number of things that have not ended.
 func (c Count) Open() uint64 { return c.Made - min(c.Ended, c.Made) }
 
-// unreadableMessage is the message for a client when counts can't be read.
+// unreadableMessage is the message for a client if counts cannot be read.
 const unreadableMessage = "The organization can't be read"
 
 func (q *Quota) countStore() records.Store[Count] {
@@ -75,8 +78,8 @@ func (q *Quota) countStore() records.Store[Count] {
 // kindCount has one record for each Resource, by the kind of its things.
 const kindCount storage.Kind = "count"
 
-// Make returns the change that counts one more thing, to be written with the thing.
-// fault.Conflict with code plan_limit when the organization has as many as it may have.
+// Make returns the change that counts one more thing, to be written together with the thing. It returns fault.Conflict
+// with code plan_limit if the organization already has as many as its plan allows.
 func (q *Quota) Make(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
 	most, err := q.maximumOf(ctx, t, r)
 	if err != nil {
@@ -94,23 +97,23 @@ func (q *Quota) Make(ctx context.Context, t id.Tenant, r Resource) (storage.Chan
 	})
 }
 
-// End returns the change that counts a thing as over, to be written with that.
+// End returns the change that counts a thing as ended, to be written together with its end.
 func (q *Quota) End(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
 	return q.changeCount(ctx, t, r, func(c *Count) error { c.Ended++; return nil })
 }
 
-// Remove returns the change that counts a thing no more, to be written with its removal.
+// Remove returns the change that no longer counts a thing, to be written together with its removal.
 func (q *Quota) Remove(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
 	return q.changeCount(ctx, t, r, func(c *Count) error { c.Made -= min(c.Made, 1); return nil })
 }
 
-// Count returns how many things there are.
+// Count returns the number of things.
 func (q *Quota) Count(ctx context.Context, t id.Tenant, r Resource) (Count, error) {
 	v, err := q.readCount(ctx, t, r)
 	return v.Value, err
 }
 
-// Limits returns the bounds of an organization.
+// Limits returns the limits of an organization.
 func (q *Quota) Limits(ctx context.Context, t id.Tenant) (Limits, error) {
 	if q.Plan == nil {
 		return Limits{}, nil
@@ -139,7 +142,7 @@ func (q *Quota) changeCount(
 	return q.countStore().Put(v)
 }
 
-// readCount reads a count, or makes it of the things themselves.
+// readCount reads a count, or computes it from the things themselves.
 func (q *Quota) readCount(ctx context.Context, t id.Tenant, r Resource) (records.Versioned[Count], error) {
 	v, err := q.countStore().Get(ctx, t, string(r.Kind))
 	if err == nil && !v.Exists() {
@@ -175,12 +178,13 @@ func (c *Count) addRecord(r Resource, record storage.Record) error {
 	return err
 }
 
-// errPlanLimit is the error for a thing that a plan has no room for.
+// errPlanLimit is the error for a thing that exceeds a plan.
 func errPlanLimit(message string) error {
 	return &fault.Error{Kind: fault.Conflict, Code: "plan_limit", Message: message}
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns, by kind, functions that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindCount: records.Check[Count],

@@ -26,14 +26,14 @@ const (
 	blue = ledgertest.Blue
 )
 
-// plans has one bound for all things of an organization, and one pace.
+// plans limits all things of an organization, and its rate of changes.
 type plans map[id.Tenant]quota.Limits
 
 func (p plans) Limits(_ context.Context, t id.Tenant) (quota.Limits, error) { return p[t], nil }
 
 const thing storage.Kind = "thing"
 
-// things are those of kind thing; a value of "over" says that one is.
+// things are those of kind thing; the value "over" marks an ended one.
 func things() quota.Resource {
 	return quota.Resource{
 		Kind:   thing,
@@ -45,7 +45,7 @@ func things() quota.Resource {
 	}
 }
 
-// add makes a thing as an owner does: again when somebody else was quicker.
+// add creates a thing as an owner's change does: it retries if another change was faster.
 func add(ctx context.Context, q *quota.Quota, t id.Tenant, name, value string) error {
 	for {
 		counted, err := q.Make(ctx, t, things())
@@ -66,8 +66,8 @@ func refused(t testing.TB, what string, err error, kind fault.Kind, code, messag
 	}
 }
 
-// However many come at once, exactly as many things are made as the bound allows, on both
-// engines, and the other organization notices nothing.
+// However many concurrent calls there are, exactly as many things are created as the limit allows, on both engines, and
+// the other organization is not affected.
 func TestBoundIsExact(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		store := open(t)
@@ -97,7 +97,7 @@ func TestBoundIsExact(t *testing.T) {
 		if made.Load() != 5 || full.Load() != 7 || others.Load() != 12 {
 			t.Errorf("got %d made, %d refused, %d of the other's; want 5, 7, 12", made.Load(), full.Load(), others.Load())
 		}
-		again := &quota.Quota{Records: store, Clock: time.Now, Plan: q.Plan} // a restart
+		again := &quota.Quota{Records: store, Clock: time.Now, Plan: q.Plan} // as after a restart
 		refused(t, "later", add(t.Context(), again, red, "late", ""), fault.Conflict, "plan_limit", "5 things")
 		for tenant, want := range map[id.Tenant]uint64{red: 5, blue: 12} {
 			if c, err := again.Count(t.Context(), tenant, things()); err != nil || c.Made != want {
@@ -107,7 +107,7 @@ func TestBoundIsExact(t *testing.T) {
 	})
 }
 
-// A store from before has things and no counts, maybe more things than the bound.
+// A store of an older program has things and no counts, possibly more things than the limit.
 func TestThingsFromBefore(t *testing.T) {
 	q := &quota.Quota{Records: storagetest.NewModel(), Clock: time.Now, Plan: plans{red: {Agents: 300}}.Limits}
 	for i := range 600 {
@@ -176,7 +176,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// What can't be read is not taken for nothing.
+// A count that cannot be read is not treated as 0.
 func TestUnreadable(t *testing.T) {
 	store := storagetest.NewModel()
 	q := &quota.Quota{Records: store, Clock: time.Now, Plan: plans{red: {Agents: 1, StatementsPerMinute: 1}}.Limits}
