@@ -81,15 +81,15 @@ func TestStepUpCall(t *testing.T) {
 func TestChangePasswordCall(t *testing.T) {
 	w, ann, bob := twoPeople(t)
 	other := w.cookie(w.signIn(email, password))
-	change := func(current, wished string) *httptest.ResponseRecorder {
-		return w.as(ann, "POST", accountPassword, `{"current":"`+current+`","new":"`+wished+`"}`)
+	change := func(current, next string) *httptest.ResponseRecorder {
+		return w.as(ann, "POST", accountPassword, `{"current":"`+current+`","new":"`+next+`"}`)
 	}
-	for wished, message := range map[string]string{
+	for next, message := range map[string]string{
 		"short":      "The password must have at least 10 characters and at most 1024 bytes",
 		"1234567890": "The password is one of the 100,000 most common",
 		email:        "The password must not be the e-mail address or the part before its @",
 	} {
-		answers(t, wished, change(password, wished), 422, refusal(message))
+		answers(t, next, change(password, next), 422, refusal(message))
 	}
 	answers(t, "wrong", change(newPassword, newPassword), 401, `{"error":"Wrong password","code":"wrong_password"}`)
 	answer := change(password, newPassword)

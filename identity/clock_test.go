@@ -91,10 +91,10 @@ func TestCorrectClock(t *testing.T) {
 		if now := id.InstantOf(w.Clock()); got.Newest != was || got.Received != now || got.Sequence != uint64(w.State(t, tenant).Size()) {
 			t.Errorf("got %+v, want from %s to %s", got, was, now)
 		}
-		said := w.Audit(t, tenant)
+		statements := w.Audit(t, tenant)
 		want := ledgertest.Statement{Kind: "ledger_clock", Principal: "operator", Payload: `{"newest_received_at":"` + was.String() +
 			`","reason":"the clock of the host was wrong","received_at":"` + got.Received.String() + `"}`}
-		if last := said[len(said)-1]; last != want {
+		if last := statements[len(statements)-1]; last != want {
 			t.Errorf("got %+v, want %+v", last, want)
 		}
 		w.Store.Fail(func(storage.Batch) storagetest.Failure { return storagetest.Refused })

@@ -38,13 +38,13 @@ func TestRotateLogKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := w.Audit(t, tenant)
+	statements := w.Audit(t, tenant)
 	for i, want := range []string{
 		fmt.Sprintf(`{"transition":"log_key_created","vkey":%q}`, created.VerifierKey),
 		fmt.Sprintf(`{"transition":"log_key_retired","vkey":%q}`, red.LogKey),
 	} {
-		if len(said) != 2 || said[i].Kind != "ledger_log_key" || said[i].Principal != "operator" || said[i].Payload != want {
-			t.Fatalf("got %+v", said)
+		if len(statements) != 2 || statements[i].Kind != "ledger_log_key" || statements[i].Principal != "operator" || statements[i].Payload != want {
+			t.Fatalf("got %+v", statements)
 		}
 	}
 	other, err := w.orgs.BySlug(t.Context(), "blue")

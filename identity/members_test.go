@@ -135,9 +135,9 @@ func (t *team) kinds() (kinds []string) {
 	for name, p := range t.people {
 		names[p.account] = name
 	}
-	for _, said := range t.Audit(t.t, t.tenant()) {
-		if strings.HasPrefix(said.Kind, "ledger_member") || strings.HasPrefix(said.Kind, "ledger_invitation") {
-			kinds = append(kinds, strings.TrimPrefix(said.Kind, "ledger_")+" by "+names[said.Principal])
+	for _, statement := range t.Audit(t.t, t.tenant()) {
+		if strings.HasPrefix(statement.Kind, "ledger_member") || strings.HasPrefix(statement.Kind, "ledger_invitation") {
+			kinds = append(kinds, strings.TrimPrefix(statement.Kind, "ledger_")+" by "+names[statement.Principal])
 		}
 	}
 	return kinds
@@ -227,8 +227,8 @@ func TestNoAddressIsInTheLedger(t *testing.T) {
 	bob := red.join("bob", "admin")
 	red.must(200, "ann", "PATCH", red.member("bob"), `{"suspended":true}`)
 	red.must(204, "ann", "DELETE", red.member("bob"), "")
-	for _, said := range w.Audit(t, red.tenant()) {
-		text, err := json.Marshal(said)
+	for _, statement := range w.Audit(t, red.tenant()) {
+		text, err := json.Marshal(statement)
 		if err != nil || strings.Contains(string(text), bob.email) || strings.Contains(string(text), email) {
 			t.Errorf("got %s, %v", text, err)
 		}

@@ -166,7 +166,7 @@ func TestOpenIDFactor(t *testing.T) {
 	}
 	w.provider.Claims = func(c map[string]any) { c["email"], c["auth_time"] = email, nil }
 	cookie, query := w.begin("?fresh=1")
-	answers(t, "a provider that does not tell", w.finish(cookie, query), 401, `{"error":"The sign-in failed"}`)
+	answers(t, "a provider without auth_time", w.finish(cookie, query), 401, `{"error":"The sign-in failed"}`)
 }
 
 func TestOpenIDRefusals(t *testing.T) {

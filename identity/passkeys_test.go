@@ -268,7 +268,7 @@ func TestPasskeysAreBounded(t *testing.T) {
 	answers(t, "removed", ann.ask("DELETE", passkeysPath+"/"+ann.passkeys().Passkeys[3].ID, ""), 204, "")
 	begun = ann.options(passkeysPath+"/begin", "")
 	if n := strings.Count(string(begun), `"public-key","id"`) + strings.Count(string(begun), `","type":"public-key"`); n == 0 {
-		t.Errorf("the browser is not told the passkeys: %s", begun)
+		t.Errorf("got options %s, want them to list the passkeys", begun)
 	}
 	ann.register("k")
 }
@@ -324,17 +324,17 @@ func TestFirstPasskey(t *testing.T) {
 	w := newWorld(t)
 	token := w.beginSetup()
 	ann := w.browser(40)
-	wish := func(more string) string {
+	body := func(more string) string {
 		return `{"token":"` + token + `","organization":{"name":"Red","slug":"red"},"email":"` + email + `",` + more + `}`
 	}
 	key := passkeytest.New(t, origin)
 	made := `"passkey":{"name":"laptop","credential":` + key.Create(ann.options(passkeyCreate, `{"email":"`+email+`","display_name":"Ann"}`)) + `}`
-	answers(t, "both", ann.ask("POST", setupPath, wish(`"password":"`+password+`",`+made)), 422, refusal("Send a password or a passkey, and not both"))
-	answers(t, "no passkey", ann.ask("POST", setupPath, wish(`"passkey":{"name":"laptop","credential":{}}`)), 422, newPasskeyRefused)
-	answers(t, "no token", ann.ask("POST", setupPath, strings.Replace(wish(made), token, "x", 1)), 401,
+	answers(t, "both", ann.ask("POST", setupPath, body(`"password":"`+password+`",`+made)), 422, refusal("Send a password or a passkey, and not both"))
+	answers(t, "no passkey", ann.ask("POST", setupPath, body(`"passkey":{"name":"laptop","credential":{}}`)), 422, newPasskeyRefused)
+	answers(t, "no token", ann.ask("POST", setupPath, strings.Replace(body(made), token, "x", 1)), 401,
 		refusal("Invalid setup token: the service prints a new one at its next start"))
 	var red setUpAnswer
-	w.decode(ann.ask("POST", setupPath, wish(made)), 201, &red)
+	w.decode(ann.ask("POST", setupPath, body(made)), 201, &red)
 	w.decode(ann.ask("GET", me, ""), 200, &signedIn{})
 	w.decode(w.browser(41).use(key), 200, &signedIn{})
 	answers(t, "the last way in", ann.ask("DELETE", passkeysPath+"/"+ann.passkeys().Passkeys[0].ID, ""), 409,

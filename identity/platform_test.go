@@ -344,9 +344,9 @@ func TestChangeOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := w.Audit(t, tenant)
+	statements := w.Audit(t, tenant)
 	names := []string{}
-	for _, s := range said {
+	for _, s := range statements {
 		if s.Kind != "ledger_settings_changed" || s.Principal != "operator" {
 			t.Errorf("got %+v", s)
 		}

@@ -113,7 +113,7 @@ func TestFoundingTakesOver(t *testing.T) {
 			var m made
 			w.decode(w.platform("POST", organizations, body+"}"), 201, &m)
 			if m.Account != "created" {
-				t.Errorf("got %q: the answer tells of an account that nobody proved", m.Account)
+				t.Errorf("got %q: the answer reveals an account that nobody proved", m.Account)
 			}
 			w.gone(t, "founded", squatter, key)
 			if a := w.summary(t, ceo); a.EmailProof != "operator" || a.Passkeys != 0 || a.CodesLeft != 0 {
@@ -210,7 +210,7 @@ func TestMailedInvitationTakesOver(t *testing.T) {
 				w.deliver()
 				token := blue.inviteByMail(ceo, "auditor")
 				if _, shown := blue.as("", "GET", preview, "", "X-Invitation-Token", token); shown["account_exists"] != false {
-					t.Errorf("the preview tells of an account that nobody proved: %v", shown)
+					t.Errorf("the preview reveals an account that nobody proved: %v", shown)
 				}
 				b := w.browser(71)
 				if inSession {

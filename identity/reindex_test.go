@@ -12,11 +12,11 @@ import (
 
 // The operator can rebuild the index of one organization, by slug or id.
 func TestReindex(t *testing.T) {
-	var asked []id.Tenant
+	var got []id.Tenant
 	var refused error
 	w := newWorld(t, func(o *identity.Options) {
 		o.Operator.Reindex = func(_ context.Context, tenant id.Tenant) error {
-			asked = append(asked, tenant)
+			got = append(got, tenant)
 			return refused
 		}
 	})
@@ -30,8 +30,8 @@ func TestReindex(t *testing.T) {
 	}
 	refused = fault.New(fault.Conflict, "The index is being made anew already")
 	answers(t, "again", w.platform("POST", organizations+"/red/reindex", ""), 409, refusal("The index is being made anew already"))
-	if !slices.Equal(asked, []id.Tenant{tenant, tenant, tenant}) {
-		t.Errorf("got %v, want %d each time", asked, tenant)
+	if !slices.Equal(got, []id.Tenant{tenant, tenant, tenant}) {
+		t.Errorf("got %v, want %d each time", got, tenant)
 	}
 	answers(t, "unknown", w.platform("POST", organizations+"/green/reindex", ""), 404, refusal("Not found"))
 	answers(t, "a stranger", w.call("POST", organizations+"/red/reindex", ""), 401, refusal("Invalid platform secret"))

@@ -51,7 +51,7 @@ func TestRequiredProvider(t *testing.T) {
 	var got signedIn
 	w.decode(w.browser(4).ask("POST", login, `{"email":"`+email+`","password":"`+password+`"}`), 200, &got)
 	if got.Organization.Slug != "blue" {
-		t.Errorf("without a wish: got %+v", got.Organization)
+		t.Errorf("without a requested organization: got %+v", got.Organization)
 	}
 	if g := ann.ask("GET", "/v1/id/orgs/"+blue.OrganizationID+"/members", ""); g.Code != 200 {
 		t.Errorf("blue: got %d %s", g.Code, g.Body)

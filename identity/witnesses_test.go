@@ -10,11 +10,11 @@ import (
 
 // The operator can ask the witnesses of one organization's log, by its slug or id.
 func TestAskWitnesses(t *testing.T) {
-	var asked []id.Tenant
+	var got []id.Tenant
 	names := []string{"w1", "w2"}
 	w := newWorld(t, func(o *identity.Options) {
 		o.Operator.Witnesses = func(_ context.Context, tenant id.Tenant) ([]string, error) {
-			asked = append(asked, tenant)
+			got = append(got, tenant)
 			return names, nil
 		}
 	})
@@ -28,8 +28,8 @@ func TestAskWitnesses(t *testing.T) {
 	}
 	names = nil
 	answers(t, "nobody is configured", w.platform("POST", organizations+"/red/witnesses/ask", ""), 202, `{"asked":[]}`)
-	if len(asked) != 3 || asked[0] != tenant || asked[1] != tenant || asked[2] != tenant {
-		t.Errorf("got %v, want %d each time", asked, tenant)
+	if len(got) != 3 || got[0] != tenant || got[1] != tenant || got[2] != tenant {
+		t.Errorf("got %v, want %d each time", got, tenant)
 	}
 	answers(t, "unknown", w.platform("POST", organizations+"/green/witnesses/ask", ""), 404, refusal("Not found"))
 	answers(t, "a stranger", w.call("POST", organizations+"/red/witnesses/ask", ""), 401, refusal("Invalid platform secret"))

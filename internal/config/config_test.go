@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
-		says string
+		want string
 	}{
 		{"no public URL", nil, "--public-url"},
 		{"unknown setting", []string{"--nonsense", "1"}, "--nonsense"},
@@ -120,8 +120,8 @@ func TestRefusals(t *testing.T) {
 			if tt.name != "no public URL" {
 				args = append([]string{"--public-url", "http://log.example"}, args...)
 			}
-			if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got %v, want it to name %s", err, tt.says)
+			if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want it to name %s", err, tt.want)
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func TestTuningFromTheFile(t *testing.T) {
 }
 
 func TestTuningIsRefused(t *testing.T) {
-	for _, tt := range []struct{ member, says string }{
+	for _, tt := range []struct{ member, want string }{
 		{`"max_poll": 7`, "tuning.max_poll is not a setting: did you mean tuning.max_polls?"},
 		{`"listen": ":80"`, "tuning.listen is not a setting"},
 		{`"max_polls": 7, "max-polls": 7`, "tuning: max_polls appears twice"},
@@ -93,8 +93,8 @@ func TestTuningIsRefused(t *testing.T) {
 		{`"log_list_qpd": 5`, "tuning.log_list_qpd requires --log-list-contact"},
 		{`"log_list_qpd": 2147483648`, "tuning.log_list_qpd: must be a whole number"},
 	} {
-		if _, err := parseFile(t, `{"tuning": {`+tt.member+`}}`); err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: got %v, want %s", tt.member, err, tt.says)
+		if _, err := parseFile(t, `{"tuning": {`+tt.member+`}}`); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.member, err, tt.want)
 		}
 	}
 	if _, err := parseFile(t, `{"tuning": 7}`); err == nil || !strings.Contains(err.Error(), "tuning must be an object") {

@@ -39,7 +39,7 @@ func TestGCRAHolds(t *testing.T) {
 		if wait == 0 {
 			done = append(done, now)
 		} else if p.Take(now+id.Instant(wait/time.Millisecond), atOnce, every*time.Millisecond) != 0 {
-			t.Fatalf("%d: the time it told is too early", now)
+			t.Fatalf("%d: the returned time is too early", now)
 		} else {
 			now += id.Instant(wait / time.Millisecond)
 			done = append(done, now)

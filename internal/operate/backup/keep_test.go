@@ -65,24 +65,24 @@ func TestRemoveOld(t *testing.T) {
 		2: {name(1), name(3), name(4), name(5), name(6), name(7), name(8)},
 		1: {name(1), name(3), name(4), name(6), name(7), name(8)},
 	} {
-		var told []string
+		var reports []string
 		copied := filepath.Join(t.TempDir(), "copied")
 		if err := os.CopyFS(copied, os.DirFS(into)); err != nil {
 			t.Fatal(err)
 		}
 		m := made
 		m.Path = filepath.Join(copied, filepath.Base(made.Path))
-		if n, err := m.RemoveOld(t.Context(), copied, keep, func(s string) { told = append(told, s) }); n != 0 || err != nil {
+		if n, err := m.RemoveOld(t.Context(), copied, keep, func(s string) { reports = append(reports, s) }); n != 0 || err != nil {
 			t.Fatalf("got %d that stay, %v", n, err)
 		}
 		wantNames(t, copied, want...)
-		if len(told) != 1 || strings.Contains(told[0], "\n") {
-			t.Fatalf("told: %q", told)
+		if len(reports) != 1 || strings.Contains(reports[0], "\n") {
+			t.Fatalf("got reports %q, want one line", reports)
 		}
 		for _, part := range []string{name(1) + " (it belongs to another store)", name(3) + " (db/000009.log is missing)", name(4) + " (it contains notes.txt)",
 			name(6) + " (manifest.json is missing)", name(7) + " (open backup"} {
-			if !strings.Contains(told[0], part) {
-				t.Errorf("told: %s, and not %s", told[0], part)
+			if !strings.Contains(reports[0], part) {
+				t.Errorf("got report %s, want it to contain %s", reports[0], part)
 			}
 		}
 	}
@@ -209,15 +209,15 @@ func TestUnfinishedOnly(t *testing.T) {
 	}
 	writeFile(t, into, foreign, "db", "more", "000004.sst")
 	from := source(t, day)
-	var told []string
-	from.Heads.Report = func(s string) { told = append(told, s) }
+	var reports []string
+	from.Heads.Report = func(s string) { reports = append(reports, s) }
 	made, err := from.MakeIn(t.Context(), into)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantNames(t, into, foreign, filepath.Base(made.Path))
-	if len(told) != 1 || !strings.Contains(told[0], foreign+" is kept") {
-		t.Errorf("told: %q", told)
+	if len(reports) != 1 || !strings.Contains(reports[0], foreign+" is kept") {
+		t.Errorf("got reports %q, want one line", reports)
 	}
 }
 

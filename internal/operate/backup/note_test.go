@@ -93,15 +93,15 @@ func TestFailureStays(t *testing.T) {
 // A verification that ended with an error has failed, unless it was interrupted.
 func TestVerificationOf(t *testing.T) {
 	for _, tc := range []struct {
-		asked bool
-		err   error
-		want  backup.Verification
+		requested bool
+		err       error
+		want      backup.Verification
 	}{
 		{false, nil, backup.NotVerified}, {true, nil, backup.Whole}, {true, errors.New("input/output error"), backup.Failed},
 		{true, fmt.Errorf("fsck: %w", context.Canceled), backup.NotVerified}, {false, errors.New("another"), backup.NotVerified},
 	} {
-		if got := backup.VerificationOf(tc.asked, tc.err); got != tc.want {
-			t.Errorf("%t, %v: got %s, want %s", tc.asked, tc.err, got, tc.want)
+		if got := backup.VerificationOf(tc.requested, tc.err); got != tc.want {
+			t.Errorf("%t, %v: got %s, want %s", tc.requested, tc.err, got, tc.want)
 		}
 	}
 }

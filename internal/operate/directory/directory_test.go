@@ -27,7 +27,7 @@ type world struct {
 	*ledgertest.Service
 	*directory.Directory
 	testing.TB
-	said int
+	appended int
 }
 
 func newWorld(t testing.TB) *world {
@@ -53,9 +53,9 @@ func (w *world) another() *directory.Directory {
 func (w *world) say(t id.Tenant, n int) {
 	w.Helper()
 	for range n {
-		w.said++
+		w.appended++
 		_, err := w.SystemEvents.Append(w.Context(), t, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
-			return sysevent.Change{KeepConfigVersion: true, Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{"n": w.said}}}}, nil
+			return sysevent.Change{KeepConfigVersion: true, Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{"n": w.appended}}}}, nil
 		})
 		if err != nil {
 			w.Fatal(err)
@@ -154,8 +154,8 @@ func TestLists(t *testing.T) {
 	if got := w.State(t, tenant).Size(); got != 2 {
 		t.Errorf("the directory has %d events, want 2: however fast a log grows", got)
 	}
-	if said := w.Audit(t, tenant); len(said) != 2 || said[0].Principal != sysevent.Operator {
-		t.Errorf("got %v", said)
+	if statements := w.Audit(t, tenant); len(statements) != 2 || statements[0].Principal != sysevent.Operator {
+		t.Errorf("got %v", statements)
 	}
 }
 

@@ -103,8 +103,8 @@ func TestPrincipalOfOlderErasures(t *testing.T) {
 	w.furnish(red)
 	question := w.question(red, some()[3])
 	question.Principal = "mia@example.com"
-	asked := w.ask(red, question)
-	stored, err := w.Engine.Get(t.Context(), red, "approval", string(asked.ID))
+	pending := w.ask(red, question)
+	stored, err := w.Engine.Get(t.Context(), red, "approval", string(pending.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,22 +113,22 @@ func TestPrincipalOfOlderErasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(members, "payload")
-	members["erased_at"] = asked.CreatedAt
+	members["erased_at"] = pending.CreatedAt
 	older, err := json.Marshal(members)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := storage.Change{Kind: "approval", Key: string(asked.ID), Value: older, If: stored.Version}
+	change := storage.Change{Kind: "approval", Key: string(pending.ID), Value: older, If: stored.Version}
 	if err := w.Engine.Write(t.Context(), red, []storage.Change{change}); err != nil {
 		t.Fatal(err)
 	}
-	found, err := w.approvals.Find(t.Context(), red, asked.ID)
+	found, err := w.approvals.Find(t.Context(), red, pending.ID)
 	if err != nil || found.Principal != "" || found.ErasedAt == 0 {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	_, err = w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "mia", Vote: approval.Approve, Action: asked.ActionDigest})
+	_, err = w.approvals.Vote(t.Context(), red, pending.ID, approval.Ballot{Account: "mia", Vote: approval.Approve, Action: pending.ActionDigest})
 	refused(t, "a vote of the principal", err, fault.Forbidden, "")
-	if _, err := w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "acc_bob", Vote: approval.Deny, Action: asked.ActionDigest}); err != nil {
+	if _, err := w.approvals.Vote(t.Context(), red, pending.ID, approval.Ballot{Account: "acc_bob", Vote: approval.Deny, Action: pending.ActionDigest}); err != nil {
 		t.Fatal(err)
 	}
 	wantText(t, "places of the principal", w.places(red, `"mia`), "[]")

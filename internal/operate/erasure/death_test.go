@@ -24,7 +24,7 @@ import (
 // what is stored. Nothing is half erased, nothing is erased or counted twice, and everything is erased in the end.
 func TestDeathAtEachWrite(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
-		for name, way := range map[string]func(*world, *erasure.ID){"asked": askedWay, "retention": retentionWay} {
+		for name, way := range map[string]func(*world, *erasure.ID){"request": requestWay, "retention": retentionWay} {
 			t.Run(name, func(t *testing.T) {
 				for _, after := range []bool{false, true} {
 					n := 0
@@ -41,7 +41,7 @@ func TestDeathAtEachWrite(t *testing.T) {
 }
 
 // askedWay begins an erasure, unless one has begun, and continues to its end or until an answer is missing.
-func askedWay(w *world, name *erasure.ID) {
+func requestWay(w *world, name *erasure.ID) {
 	if list, err := w.erasures.List(w.t.Context(), red, "", 10); err == nil && len(list) > 0 {
 		*name = list[0].ID
 	}
@@ -82,8 +82,8 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool, way func(*wor
 	w.furnish(red)
 	first := sent{"paid", string(w.first[red]), "trc_pay", "mia", "acme.refund", "canary one"}
 	second := sent{"more", "agt_a", "trc_pay", "joe", "acme.read", "canary two"}
-	asked := w.ask(red, w.question(red, first))
-	if err := w.approvals.Cancel(t.Context(), red, "ik_test", asked.ID); err != nil {
+	pending := w.ask(red, w.question(red, first))
+	if err := w.approvals.Cancel(t.Context(), red, "ik_test", pending.ID); err != nil {
 		t.Fatal(err)
 	}
 	w.send(red, first, second)
@@ -118,7 +118,7 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool, way func(*wor
 // of the approval is erased with its event or not at all.
 func (w *world) checkWhole(what string) {
 	w.t.Helper()
-	said := make(map[id.Index]id.Index)
+	stated := make(map[id.Index]id.Index)
 	payloads := 0
 	all := w.events(red)
 	for _, e := range all {
@@ -134,10 +134,10 @@ func (w *world) checkWhole(what string) {
 			}
 			for at := range e.Index {
 				if statement.Covers(at) && !strings.HasPrefix(all[at].ActionKind, "ledger_") {
-					if by, twice := said[at]; twice {
+					if by, twice := stated[at]; twice {
 						w.t.Errorf("%s: event %d is erased by %d and %d", what, at, by, e.Index)
 					}
-					said[at] = e.Index
+					stated[at] = e.Index
 				}
 			}
 		case "ledger_approval_erased":
@@ -145,8 +145,8 @@ func (w *world) checkWhole(what string) {
 		}
 	}
 	for _, e := range all {
-		if by := said[e.Index]; by != e.ErasedBy || (e.Envelope == nil) != (by != 0) {
-			w.t.Errorf("%s: event %d: said to be erased by %d, is by %d, envelope %v", what, e.Index, by, e.ErasedBy, e.Envelope != nil)
+		if by := stated[e.Index]; by != e.ErasedBy || (e.Envelope == nil) != (by != 0) {
+			w.t.Errorf("%s: event %d: stated as erased by %d, stored as erased by %d, has envelope: %v", what, e.Index, by, e.ErasedBy, e.Envelope != nil)
 		}
 	}
 	list, err := w.approvals.List(w.t.Context(), red, approval.Filter{}, "", 100)

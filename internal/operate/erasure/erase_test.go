@@ -103,13 +103,13 @@ func TestEraseEnvelopes(t *testing.T) {
 		s.wantMarkers(t, envelopeRed, step.want...)
 	}
 	s.wantMarkers(t, envelopeBlue, -1, -1, -1, -1)
-	said := s.Audit(t, envelopeRed)
+	statements := s.Audit(t, envelopeRed)
 	want := []ledgertest.Statement{
 		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[1,2]],"reason":"person_request"}`},
 		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[0,4]],"reason":"person_request"}`},
 	}
-	if !reflect.DeepEqual(said, want) {
-		t.Errorf("statements: got %v, want %v", said, want)
+	if !reflect.DeepEqual(statements, want) {
+		t.Errorf("statements: got %v, want %v", statements, want)
 	}
 	if got := s.Audit(t, envelopeBlue); len(got) != 0 {
 		t.Errorf("statements of the other organization: got %v", got)
@@ -131,11 +131,11 @@ func TestReplayOfErased(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := []log.Query{
+	queries := []log.Query{
 		{Event: record.EventID, Digest: record.EventDigest, IngestKey: "ik_test", Key: "idem-event-1"},
 		{Event: record.EventID, Digest: id.Hash{1}},
 	}
-	got := s.Ledgers.Replays(t.Context(), s.State(t, envelopeRed), asked)
+	got := s.Ledgers.Replays(t.Context(), s.State(t, envelopeRed), queries)
 	if !got[0].Known || got[0].Err != nil {
 		t.Errorf("the same event: got %+v", got[0])
 	}

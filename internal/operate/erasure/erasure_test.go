@@ -176,7 +176,7 @@ func TestEveryPlace(t *testing.T) {
 			w := newWorld(t, ledgertest.New(t))
 			w.furnish(red)
 			e := sent{"paid", string(w.first[red]), "trc_pay", "maria@example.com", "acme.refund", "canary to maria"}
-			asked := w.ask(red, w.question(red, e))
+			pending := w.ask(red, w.question(red, e))
 			w.send(red, e)
 			w.notify()
 			if got := w.places(red, e.text); len(got) < 3 {
@@ -193,20 +193,20 @@ func TestEveryPlace(t *testing.T) {
 			if got.State != erasure.Done || got.ApprovalsErased != 1 || got.Erased != 1 || got.DeliveriesCorrected == 0 {
 				t.Errorf("got %+v", got)
 			}
-			found, err := w.approvals.Find(t.Context(), red, asked.ID)
+			found, err := w.approvals.Find(t.Context(), red, pending.ID)
 			if err != nil || found.Payload != nil || found.Principal != "" || found.ErasedAt == 0 || found.Status != approval.Pending {
 				t.Errorf("approval: got %+v, %v", found, err)
 			}
-			_, err = w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "maria", Vote: approval.Approve, Action: asked.ActionDigest})
+			_, err = w.approvals.Vote(t.Context(), red, pending.ID, approval.Ballot{Account: "maria", Vote: approval.Approve, Action: pending.ActionDigest})
 			refused(t, "a vote of the erased principal", err, fault.Forbidden, "")
-			voted, err := w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "acc_bob", Vote: approval.Approve, Action: asked.ActionDigest})
+			voted, err := w.approvals.Vote(t.Context(), red, pending.ID, approval.Ballot{Account: "acc_bob", Vote: approval.Approve, Action: pending.ActionDigest})
 			if err != nil || voted.Status != approval.Approved || voted.ErasedAt == 0 {
 				t.Errorf("vote: got %+v, %v", voted, err)
 			}
 			if _, made, err := w.approvals.Ask(t.Context(), red, w.question(red, e)); err != nil || made {
 				t.Errorf("asked again: made %v, %v", made, err)
 			}
-			if err := w.approvals.Revoke(t.Context(), red, ann, asked.ID, approval.Remark{}); err != nil {
+			if err := w.approvals.Revoke(t.Context(), red, ann, pending.ID, approval.Remark{}); err != nil {
 				t.Error(err)
 			}
 			if got := w.places(red, `"hidden_principal"`); len(got) != 0 {
@@ -220,7 +220,7 @@ func TestEveryPlace(t *testing.T) {
 func TestEraseApproval(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
-	asked := w.ask(red, w.question(red, some()[3]))
+	pending := w.ask(red, w.question(red, some()[3]))
 	at := w.State(t, red).Size() - 1
 	made, err := w.erasures.AskForEvent(t.Context(), red, ann, fmt.Sprint(at), erasure.BySecret)
 	if err != nil {
@@ -228,9 +228,9 @@ func TestEraseApproval(t *testing.T) {
 	}
 	w.drain()
 	got := w.find(red, made.ID)
-	wantText(t, "erasure", fmt.Sprintf("%s %v %d %d", got.State, got.Approval == asked.ID, got.ApprovalsErased, got.Erased), "done true 1 0")
-	said := w.Audit(t, red)
-	wantText(t, "statement", said[len(said)-1].Payload,
-		fmt.Sprintf(`{"approval_ids":[%q],"erasure_id":%q,"reason":"secret_disclosed"}`, asked.ID, made.ID))
+	wantText(t, "erasure", fmt.Sprintf("%s %v %d %d", got.State, got.Approval == pending.ID, got.ApprovalsErased, got.Erased), "done true 1 0")
+	statements := w.Audit(t, red)
+	wantText(t, "statement", statements[len(statements)-1].Payload,
+		fmt.Sprintf(`{"approval_ids":[%q],"erasure_id":%q,"reason":"secret_disclosed"}`, pending.ID, made.ID))
 	wantText(t, "places of the text", w.places(red, some()[3].text), "[]")
 }

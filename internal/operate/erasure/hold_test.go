@@ -25,7 +25,7 @@ func TestHold(t *testing.T) {
 	made := w.begin(red, erasure.Wanted{Agent: "agt_a"})
 	w.hold(red, true)
 	_, err := w.erasures.Ask(t.Context(), red, ann, erasure.Wanted{Agent: "agt_b", Reason: erasure.ByRequest})
-	refused(t, "asked under hold", err, fault.Conflict, "legal_hold")
+	refused(t, "requested under hold", err, fault.Conflict, "legal_hold")
 	_, err = w.erasures.AskForEvent(t.Context(), red, ann, "e0", erasure.ByRequest)
 	refused(t, "an event under hold", err, fault.Conflict, "legal_hold")
 	other := w.begin(blue, erasure.Wanted{Agent: "agt_a"})
@@ -105,10 +105,10 @@ func TestHoldRaced(t *testing.T) {
 	wantText(t, "left after the hold", w.left(red), left)
 	t.Logf("the hold came before %d of 40 erasures", len(left))
 	held := false
-	for _, said := range w.Audit(t, red) {
-		held = held || said.Kind == "ledger_settings_changed"
-		if held && said.Kind == "ledger_envelope_erased" {
-			t.Errorf("erased behind the hold: %s", said.Payload)
+	for _, statement := range w.Audit(t, red) {
+		held = held || statement.Kind == "ledger_settings_changed"
+		if held && statement.Kind == "ledger_envelope_erased" {
+			t.Errorf("erased behind the hold: %s", statement.Payload)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestRetention(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
 	e := sent{"paid", string(w.first[red]), "trc_pay", "mia", "acme.refund", "canary"}
-	asked := w.ask(red, w.question(red, e))
+	pending := w.ask(red, w.question(red, e))
 	w.send(red, e)
 	w.send(red, some()[:2]...)
 	w.send(blue, some()...)
@@ -141,7 +141,7 @@ func TestRetention(t *testing.T) {
 	w.Pass(time.Hour)
 	w.drain()
 	wantText(t, "an hour later", w.left(red), "[e2 e3]")
-	if found, err := w.approvals.Find(t.Context(), red, asked.ID); err != nil || found.ErasedAt != 0 {
+	if found, err := w.approvals.Find(t.Context(), red, pending.ID); err != nil || found.ErasedAt != 0 {
 		t.Errorf("an approval that nobody has ended: got %+v, %v", found, err)
 	}
 	if err := w.approvals.Sweep(t.Context()); err != nil {
@@ -157,9 +157,9 @@ func TestRetention(t *testing.T) {
 	wantText(t, "after the hold", w.left(red), "[]")
 	wantText(t, "places of the text", w.places(red, e.text), "[]")
 	wantText(t, "the other organization", w.left(blue), "[e0 e1 e2 e3]")
-	for _, said := range w.Audit(t, red) {
-		if said.Kind == "ledger_envelope_erased" && said.Principal != "operator" {
-			t.Errorf("got %+v", said)
+	for _, statement := range w.Audit(t, red) {
+		if statement.Kind == "ledger_envelope_erased" && statement.Principal != "operator" {
+			t.Errorf("got %+v", statement)
 		}
 	}
 }

@@ -59,12 +59,12 @@ func (l *listed) List(ctx context.Context, t id.Tenant, q index.Query) (index.Pa
 // reading, because the head of the hold guards the append.
 func TestHoldOfAnotherInstance(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
-		for _, way := range []string{"asked", "retention"} {
+		for _, way := range []string{"request", "retention"} {
 			t.Run(way, func(t *testing.T) {
 				w := newWorld(t, ledgertest.On(t, open(t)))
 				w.send(red, some()...)
 				w.send(blue, some()...)
-				if way == "asked" {
+				if way == "request" {
 					w.begin(red, erasure.Wanted{Agent: "agt_a"})
 				} else {
 					w.retain(red, 1)
@@ -73,7 +73,7 @@ func TestHoldOfAnotherInstance(t *testing.T) {
 				second := w.another()
 				looked := 0
 				hold := func() { looked++; w.hold(red, true) }
-				if way == "asked" {
+				if way == "request" {
 					second.erasures.Index = &listed{Index: second.index, once: hold}
 				} else {
 					second.erasures.Ledgers = &lookedAt{Ledgers: second.Ledgers, once: hold}
@@ -87,7 +87,7 @@ func TestHoldOfAnotherInstance(t *testing.T) {
 				w.hold(red, false)
 				w.Pass(time.Hour)
 				w.drain()
-				want := map[string]string{"asked": "[e2 e3]", "retention": "[]"}[way]
+				want := map[string]string{"request": "[e2 e3]", "retention": "[]"}[way]
 				wantText(t, "after the hold", w.left(red), want)
 			})
 		}
@@ -155,10 +155,10 @@ func raceHold(t *testing.T, w *world) bool {
 func (w *world) wantNothingErasedUnderHold(tenant id.Tenant) {
 	w.t.Helper()
 	held := false
-	for _, said := range w.Audit(w.t, tenant) {
-		held = held || said.Kind == "ledger_settings_changed" && containsHold(said.Payload)
-		if held && said.Kind == "ledger_envelope_erased" {
-			w.t.Errorf("erased behind the hold: %s", said.Payload)
+	for _, statement := range w.Audit(w.t, tenant) {
+		held = held || statement.Kind == "ledger_settings_changed" && containsHold(statement.Payload)
+		if held && statement.Kind == "ledger_envelope_erased" {
+			w.t.Errorf("erased behind the hold: %s", statement.Payload)
 		}
 	}
 	if !held {

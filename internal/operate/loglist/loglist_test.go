@@ -33,7 +33,7 @@ type service struct {
 	mu     sync.Mutex
 	logs   map[id.Tenant]log.Listing
 	broken map[id.Tenant]error
-	asked  int
+	reads  int
 }
 
 func newService(t testing.TB) *service {
@@ -57,7 +57,7 @@ func newService(t testing.TB) *service {
 func (s *service) Listing(_ context.Context, t id.Tenant) (log.Listing, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	s.reads++
 	l, ok := s.logs[t]
 	return l, ok && s.broken[t] == nil, s.broken[t]
 }
@@ -206,8 +206,8 @@ func TestManyLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.step(t); err != nil || s.asked != many || l.Current().Logs != many {
-		t.Fatalf("got %d logs, asked %d times, %v", l.Current().Logs, s.asked, err)
+	if err := l.step(t); err != nil || s.reads != many || l.Current().Logs != many {
+		t.Fatalf("got %d logs, read %d times, %v", l.Current().Logs, s.reads, err)
 	}
 	made := l.Current()
 	for range 1000 {
@@ -216,8 +216,8 @@ func TestManyLogs(t *testing.T) {
 		}
 	}
 	s.logs[7] = keyOf(t, "log.example/o/new", 1)
-	if err := l.step(t, 7); err != nil || s.asked != many+1 || l.Current() == made {
-		t.Errorf("one change: asked %d times, %v", s.asked, err)
+	if err := l.step(t, 7); err != nil || s.reads != many+1 || l.Current() == made {
+		t.Errorf("one change: read %d times, %v", s.reads, err)
 	}
 	if got := l.restAfterList(600 * time.Millisecond); got != 30*time.Second {
 		t.Errorf("rests for %s", got)

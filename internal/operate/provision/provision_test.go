@@ -106,16 +106,16 @@ func (w *world) works(made *provision.Result) {
 			w.t.Errorf("by %s: got %d, %v", name, got, err)
 		}
 	}
-	if said := w.Audit(w.t, made.Tenant); len(said) != 0 {
-		w.t.Errorf("a new log has entries: %v", said)
+	if statements := w.Audit(w.t, made.Tenant); len(statements) != 0 {
+		w.t.Errorf("a new log has entries: %v", statements)
 	}
 	// The system key works: the first event is a statement.
 	name := "Renamed"
 	if _, err := w.orgs.Change(ctx, made.Tenant, sysevent.Operator, org.Patch{Name: &name}); err != nil {
 		w.t.Errorf("first statement: %v", err)
 	}
-	if said := w.Audit(w.t, made.Tenant); len(said) != 1 || said[0].Principal != "operator" {
-		w.t.Errorf("got %v", said)
+	if statements := w.Audit(w.t, made.Tenant); len(statements) != 1 || statements[0].Principal != "operator" {
+		w.t.Errorf("got %v", statements)
 	}
 }
 

@@ -106,7 +106,7 @@ func (w *world) envelope(tenant id.Tenant, tool, payload string, declared id.Dec
 func (w *world) send(tenant id.Tenant, c *policy.Compiled, tool, payload string, declared id.Decision) (*event.Record, *event.Envelope) {
 	w.t.Helper()
 	e := w.envelope(tenant, tool, payload, declared)
-	said := event.Policy{Declared: declared, Effective: declared}
+	decided := event.Policy{Declared: declared, Effective: declared}
 	if tool != "" {
 		in := policy.Input{Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: id.InstantOf(w.Clock())}
 		evaluation := policy.NoPolicy()
@@ -118,13 +118,13 @@ func (w *world) send(tenant id.Tenant, c *policy.Compiled, tool, payload string,
 			tallies = append(tallies, policy.Tally{LimitID: evaluation.Claims[i].Limit.ID, Added: evaluation.Claims[i].Added})
 		}
 		o := evaluation.Settle(func(*policy.Claim) bool { return false })
-		said = event.Policy{
+		decided = event.Policy{
 			Evaluated: true, Declared: declared, Effective: o.Effective(declared), PolicyID: o.PolicyID, PolicyVersion: o.PolicyVersion,
 			PolicyDigest: o.PolicyDigest, RuleID: o.RuleID, Engine: o.Engine, InputDigest: policy.InputDigest(in), EvaluatedAt: in.Now,
 			Limits: policy.AppendTallies(nil, tallies),
 		}
 	}
-	return w.append(tenant, e, said)
+	return w.append(tenant, e, decided)
 }
 
 // result appends the result of an event.
@@ -134,12 +134,12 @@ func (w *world) result(tenant id.Tenant, intent *event.Record) {
 	w.append(tenant, e, intent.Policy.ForResult(intent.EventID, id.Allow))
 }
 
-func (w *world) append(tenant id.Tenant, e *event.Envelope, said event.Policy) (*event.Record, *event.Envelope) {
+func (w *world) append(tenant id.Tenant, e *event.Envelope, decided event.Policy) (*event.Record, *event.Envelope) {
 	w.t.Helper()
 	receipts, err := w.Ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
 			Form: event.FormDigest, PublicKey: did.Multikey(w.key.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent,
-			IngestKeyID: "ik", Policy: said, Disclosure: id.DiscloseRecord,
+			IngestKeyID: "ik", Policy: decided, Disclosure: id.DiscloseRecord,
 		})}}, nil
 	})
 	if err != nil {

@@ -139,7 +139,7 @@ func TestManualOfAlerts(t *testing.T) {
 	alerts := regexp.MustCompile(`- alert: (\w+)\n(?:\s+.*\n)*?\s+labels: \{severity: (\w+)\}`).FindAllStringSubmatch(readDeployed(t, "alerts.yaml"), -1)
 	for _, alert := range alerts {
 		if !strings.Contains(string(manual), fmt.Sprintf("\n| `%s` | %s | ", alert[1], alert[2])) {
-			t.Errorf("docs/operations.md does not tell what to do about %s, a %s", alert[1], alert[2])
+			t.Errorf("docs/operations.md does not say what to do about %s, a %s", alert[1], alert[2])
 		}
 	}
 	if rows := strings.Count(string(manual), "\n| `Agentledger"); rows != len(alerts) {
@@ -196,7 +196,7 @@ func TestDashboard(t *testing.T) {
 			for y := range p.GridPos.H {
 				cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
 				if cells[cell] != "" || cell[0] >= 24 {
-					t.Errorf("%q lies on %q", p.Title, cells[cell])
+					t.Errorf("%q overlaps %q", p.Title, cells[cell])
 				}
 				cells[cell] = p.Title
 			}

@@ -237,10 +237,10 @@ func TestBackupInReports(t *testing.T) {
 		verified backup.Verification
 		want     []string
 	}{
-		"fresh":     {time.Hour, backup.Whole, nil},
-		"not asked": {time.Hour, backup.NotVerified, nil},
-		"old":       {49 * time.Hour, backup.Whole, []string{"AgentledgerBackupOld"}},
-		"damaged":   {time.Hour, backup.Failed, []string{"AgentledgerBackupNotWhole"}},
+		"fresh":         {time.Hour, backup.Whole, nil},
+		"not requested": {time.Hour, backup.NotVerified, nil},
+		"old":           {49 * time.Hour, backup.Whole, []string{"AgentledgerBackupOld"}},
+		"damaged":       {time.Hour, backup.Failed, []string{"AgentledgerBackupNotWhole"}},
 	} {
 		o.DataDir = t.TempDir() // a failure is noted until a verification succeeds
 		made := backup.Made{Path: "/backups/x", Manifest: backup.Manifest{MadeAt: s.Clock().Add(-tc.age), Events: 7}}

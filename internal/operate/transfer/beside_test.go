@@ -114,8 +114,8 @@ func TestRetireBesideAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range red.events {
-		asked := []log.Query{{Event: e.EventID, Digest: e.Digest}}
-		if got := there.ledgers.Replays(t.Context(), state, asked); !got[0].Known || got[0].Err != nil {
+		queries := []log.Query{{Event: e.EventID, Digest: e.Digest}}
+		if got := there.ledgers.Replays(t.Context(), state, queries); !got[0].Known || got[0].Err != nil {
 			t.Fatalf("event %s was acknowledged and is not there: %+v", e.EventID, got[0])
 		}
 	}

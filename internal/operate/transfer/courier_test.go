@@ -282,7 +282,7 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kind storage.Kind
 		edit func(map[string]any) bool
-		says string
+		want string
 	}{
 		"public key of the agent, which only its events state": {"agent_key", set("public_key", thief), "agent_key/" + string(red.Agent.Agent) + "/" + string(red.Agent.Key) + ": the record differs from event"},
 		"a revoked key is active":                              {"agent_key", set("status", "active"), "/status: the record differs from event"},
@@ -348,8 +348,8 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 			}
 			var stated recordcheck.Statements
 			found, err := stated.CompareStore(t.Context(), there.engine, red.State.Identity())
-			if said := fmt.Sprint(found); err != nil || !strings.Contains(said, tt.says) {
-				t.Errorf("got %v, %v, want %s", said, err, tt.says)
+			if text := fmt.Sprint(found); err != nil || !strings.Contains(text, tt.want) {
+				t.Errorf("got %v, %v, want %s", text, err, tt.want)
 			}
 		})
 	}

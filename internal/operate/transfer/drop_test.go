@@ -141,12 +141,12 @@ func TestDropRefuses(t *testing.T) {
 	there.imports(dir, "blue")
 	there.half(dir)
 	contents := contentsOf(t, there.engine, blue.Tenant)
-	for name, c := range map[string]struct{ organization, says string }{
+	for name, c := range map[string]struct{ organization, want string }{
 		"finished": {blue.State.Identity().Organization.String(), "unfinished imports: " + red.State.Identity().Organization.String()},
 		"unknown":  {"8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", "no unfinished import of"},
 		"nothing":  {"", "organization's ID"},
 	} {
-		if _, err := there.drop(c.organization); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), c.says) {
+		if _, err := there.drop(c.organization); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

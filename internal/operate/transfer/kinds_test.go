@@ -98,8 +98,8 @@ var kinds = map[storage.Kind]struct {
 
 	"erasure":          {ofLog, "names indices of one log"},
 	"erasure_tally":    {ofLog, "counts erasures of one log"},
-	"directory_listed": {ofLog, "tells which checkpoint of one log the directory has"},
-	"event_source":     {ofLog, "tells where the statements of one log came from"},
+	"directory_listed": {ofLog, "names the checkpoint of one log that the directory has"},
+	"event_source":     {ofLog, "names the origin of one log's statements"},
 	"grant_key":        {ofLog, "signs for one origin"},
 	"ledger":           {ofLog, "is the identity of one log"},
 	"ledger_successor": {ofLog, "names the successor of one log"},
@@ -234,15 +234,15 @@ func TestEveryKindIsNamed(t *testing.T) {
 			t.Errorf("%s is in the table and not in the product", kind)
 		}
 		if got := log.Local(kind); got != (named.fate == ofLocal) {
-			t.Errorf("%s: left out of exports: got %v, and the table says %s", kind, got, named.fate)
+			t.Errorf("%s: left out of exports: got %v, want %s", kind, got, named.fate)
 		}
 		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || approval.BelongsToLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind) || sysevent.OfLog(kind)
 		if left != (named.fate == ofLog || named.fate == ofLocal) {
-			t.Errorf("%s: left out of successions: got %v, and the table says %s", kind, left, named.fate)
+			t.Errorf("%s: left out of successions: got %v, want %s", kind, left, named.fate)
 		}
 		travels := named.fate == moves || named.fate == ofLog || named.fate == repeated || named.fate == entry
 		if got := recordcheck.Knows(kind); got != travels {
-			t.Errorf("%s: an import can decode it: got %v, and the table says %s", kind, got, named.fate)
+			t.Errorf("%s: an import can decode it: got %v, want %s", kind, got, named.fate)
 		}
 		if (named.fate == ofLog || named.fate == ofLocal || named.fate == stays) && named.reason == "" {
 			t.Errorf("%s: there is no reason", kind)
@@ -250,7 +250,7 @@ func TestEveryKindIsNamed(t *testing.T) {
 	}
 	for _, sealed := range rekey.SealedRecords() {
 		if f := kinds[sealed.Kind].fate; f != moves && f != ofLog {
-			t.Errorf("%s has sealed keys of an organization, and the table says %s", sealed.Kind, f)
+			t.Errorf("%s has sealed keys of an organization, but its fate is %s", sealed.Kind, f)
 		}
 	}
 }
@@ -274,12 +274,12 @@ func (h *house) checkPartitions(organization id.Tenant) (own, service map[storag
 	own, service = h.partitionKinds(organization), h.partitionKinds(id.Service)
 	for kind := range own {
 		if f := kinds[kind].fate; f != moves && f != ofLog && f != ofLocal {
-			h.t.Errorf("%s is in an organization's partition, and the table says %q", kind, f)
+			h.t.Errorf("%s is in an organization's partition, but its fate is %q", kind, f)
 		}
 	}
 	for kind := range service {
 		if f := kinds[kind].fate; f != entry && f != repeated && f != stays && kind != "mail" {
-			h.t.Errorf("%s is in the service's partition, and the table says %q", kind, f)
+			h.t.Errorf("%s is in the service's partition, but its fate is %q", kind, f)
 		}
 	}
 	return own, service

@@ -58,7 +58,7 @@ func TestImportRefuses(t *testing.T) {
 		name   string
 		before func(*house)
 		from   string
-		says   string
+		want   string
 	}{
 		{"another master key", func(h *house) { h.keyring = newKeyring(t) }, dir, "another master key"},
 		{"another master key for one of the keys", func(*house) {}, mixed, "a master key that this service does not have"},
@@ -78,11 +78,11 @@ func TestImportRefuses(t *testing.T) {
 			before := serviceRecords(t, there.engine)
 			head, _ := there.engine.Head(t.Context(), red.Tenant)
 			_, err := there.tryImport(tt.from, "")
-			if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got %v, want it to say %s", err, tt.says)
+			if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want it to say %s", err, tt.want)
 			}
 			if strings.Contains(err.Error(), "@") {
-				t.Errorf("it tells an address: %v", err)
+				t.Errorf("the error contains an address: %v", err)
 			}
 			if after := serviceRecords(t, there.engine); len(after) != len(before) {
 				t.Errorf("%d records of the service's partition, %d before", len(after), len(before))

@@ -105,8 +105,8 @@ func sequence(origin id.Origin, begin, end int) (all []string) {
 func putStream(t *testing.T, x *streamexport.Exporter, r *resident) {
 	t.Helper()
 	first := id.Index(0)
-	wish := streamexport.Request{URL: "https://logs.example/v1/logs", Format: streamexport.FormatOCSF, Headers: map[string]string{"X-Key": "s3cret"}, From: streamexport.From{Index: &first}}
-	if err := x.Put(t.Context(), r.Tenant, "acc_ann", wish); err != nil {
+	request := streamexport.Request{URL: "https://logs.example/v1/logs", Format: streamexport.FormatOCSF, Headers: map[string]string{"X-Key": "s3cret"}, From: streamexport.From{Index: &first}}
+	if err := x.Put(t.Context(), r.Tenant, "acc_ann", request); err != nil {
 		t.Fatal(err)
 	}
 }

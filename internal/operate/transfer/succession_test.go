@@ -44,10 +44,10 @@ func (r *resident) succeeded() *resident {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	heir, made := *r, *r.Result
+	successor, made := *r, *r.Result
 	made.Tenant, made.State = t, r.state(t)
-	heir.Result, heir.rotating = &made, false
-	return &heir
+	successor.Result, successor.rotating = &made, false
+	return &successor
 }
 
 // An organization whose ledger is frozen continues with another one, on each engine: with everything that it has, and
@@ -72,17 +72,17 @@ func TestSucceed(t *testing.T) {
 			h.freeze(red)
 			h.stop()
 			before := contentsOf(t, h.engine, blue.Tenant)
-			heir, err := h.succession("red", "a test of it", nil)
+			successor, err := h.succession("red", "a test of it", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if heir.Origin != old.Identity().Origin+"/2" || heir.Predecessor != old.Identity().Origin || heir.LastSize != old.Size() || heir.Organization != old.Identity().Organization {
-				t.Errorf("got %+v", heir)
+			if successor.Origin != old.Identity().Origin+"/2" || successor.Predecessor != old.Identity().Origin || successor.LastSize != old.Size() || successor.Organization != old.Identity().Organization {
+				t.Errorf("got %+v", successor)
 			}
 			h.fsck()
 			h.start()
 			now := red.succeeded()
-			if got := h.state(now.Tenant); got.Size() != 1 || got.Used(id.InstantOf(h.now)) != used || got.VerifierKey().String() != heir.LogKey || got.Fault().Level != log.Healthy {
+			if got := h.state(now.Tenant); got.Size() != 1 || got.Used(id.InstantOf(h.now)) != used || got.VerifierKey().String() != successor.LogKey || got.Fault().Level != log.Healthy {
 				t.Errorf("got size %d, %d used of %d, %v", got.Size(), got.Used(id.InstantOf(h.now)), used, got.Fault())
 			}
 			now.saysWhatItSucceeds(old)
@@ -172,9 +172,9 @@ func (r *resident) saysWhatItSucceeds(old *log.State) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	said, err := verify.ReadSuccession(s.Identity().Origin, log.EntryOf(e), e.Record, e.Envelope)
-	if err != nil || said.Predecessor != old.Identity().Origin || said.Checkpoint != string(old.Checkpoint()) || said.Reason != "a test of it" || e.Disclosure != id.DiscloseFull {
-		r.t.Errorf("got %+v, %v, %v", said, e.Disclosure, err)
+	statement, err := verify.ReadSuccession(s.Identity().Origin, log.EntryOf(e), e.Record, e.Envelope)
+	if err != nil || statement.Predecessor != old.Identity().Origin || statement.Checkpoint != string(old.Checkpoint()) || statement.Reason != "a test of it" || e.Disclosure != id.DiscloseFull {
+		r.t.Errorf("got %+v, %v, %v", statement, e.Disclosure, err)
 	}
 }
 
@@ -188,9 +188,9 @@ func TestSucceedAgain(t *testing.T) {
 	for _, origin := range []id.Origin{"/2", "/3"} {
 		h.freeze(red)
 		h.stop()
-		heir, err := h.succession(red.State.Identity().Organization.String(), "a test of it", nil)
-		if err != nil || !strings.HasSuffix(string(heir.Origin), string(origin)) {
-			t.Fatalf("got %+v, %v", heir, err)
+		successor, err := h.succession(red.State.Identity().Organization.String(), "a test of it", nil)
+		if err != nil || !strings.HasSuffix(string(successor.Origin), string(origin)) {
+			t.Fatalf("got %+v, %v", successor, err)
 		}
 		h.fsck()
 		h.start()
@@ -296,14 +296,14 @@ func TestSucceedRefuses(t *testing.T) {
 	red.send(3)
 	foreign := string(h.state(blue.Tenant).Checkpoint())
 	h.stop()
-	refuse := func(name, organization, reason, note, says string) {
+	refuse := func(name, organization, reason, note, want string) {
 		t.Helper()
 		_, err := h.succession(organization, reason, []byte(note)[:len(note):len(note)])
 		if note == "" {
 			_, err = h.succession(organization, reason, nil)
 		}
-		if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, want it to say %q", name, err, says)
+		if !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want it to say %q", name, err, want)
 		}
 	}
 	refuse("healthy", "red", "x", "", "not frozen")
@@ -361,16 +361,16 @@ func TestSucceedFromANewerCheckpoint(t *testing.T) {
 			h.freeze(red) // as a witness does that has seen the newer one
 			before := h.state(red.Tenant).Shown()
 			h.stop()
-			heir, err := h.succession("red", "a test", note)
-			if err != nil || heir.LastSize != 7 {
-				t.Fatalf("got %+v, %v", heir, err)
+			successor, err := h.succession("red", "a test", note)
+			if err != nil || successor.LastSize != 7 {
+				t.Fatalf("got %+v, %v", successor, err)
 			}
 			h.start()
 			old := h.state(red.Tenant)
 			if got := old.Shown(); got != shown || old.Detached() != c.lost {
 				t.Errorf("got %+v, detached %v; want %+v; before it was of size %d", got, old.Detached(), shown, before.Size)
 			}
-			if next, err := h.ledgers.Successor(t.Context(), old); err != nil || next == nil || next.Identity().Origin != heir.Origin {
+			if next, err := h.ledgers.Successor(t.Context(), old); err != nil || next == nil || next.Identity().Origin != successor.Origin {
 				t.Errorf("successor: got %v, %v", next, err)
 			}
 			red.succeeded().works()

@@ -256,15 +256,15 @@ func (r *resident) works() {
 		if i%7 != 0 {
 			continue
 		}
-		asked := []log.Query{{Event: r.events[i].EventID, Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[i].Digest}}
+		queries := []log.Query{{Event: r.events[i].EventID, Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[i].Digest}}
 		if r.keys[i] != "" {
-			asked = append(asked, log.Query{Event: "new", Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[(i+1)%len(r.events)].Digest})
+			queries = append(queries, log.Query{Event: "new", Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[(i+1)%len(r.events)].Digest})
 		}
 		state, err := r.ledgers.State(ctx, r.Tenant)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		replays := r.ledgers.Replays(ctx, state, asked)
+		replays := r.ledgers.Replays(ctx, state, queries)
 		if !replays[0].Known || replays[0].Err != nil {
 			r.t.Fatalf("event %s: got %+v, want that it is known", r.events[i].EventID, replays[0])
 		}

@@ -105,7 +105,7 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 		set    func(*world, *witnesstest.Witness)
 		anchor bool
 		level  log.Level
-		asked  bool
+		called bool
 	}{
 		"the setting is off": {func(*world, *witnesstest.Witness) {}, false, log.ReadOnly, false},
 		"a smaller tree":     {func(w *world, x *witnesstest.Witness) { x.SetLatest(w.at(red, 1)) }, true, log.ReadOnly, true},
@@ -135,7 +135,7 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 				return w.idle() || name == "no size" && calls > before && w.ended()
 			})
 			w.eventually("its level", func() bool { return w.level(red) == row.level })
-			if calls, _ := x.CountCalls(); (calls > before) != row.asked {
+			if calls, _ := x.CountCalls(); (calls > before) != row.called {
 				t.Errorf("%d calls", calls-before)
 			}
 			if err := w.change(red, "no"); err == nil {
@@ -144,7 +144,7 @@ func TestWhatConfirmsNoHead(t *testing.T) {
 			if got := x.LatestCheckpoint(ledgertest.Origin(red)); got != known {
 				t.Errorf("the witness was brought from %+v to %+v", known, got)
 			}
-			if goesOn := w.change(blue, "goes on") == nil; goesOn != (row.asked && name != "no size") {
+			if goesOn := w.change(blue, "goes on") == nil; goesOn != (row.called && name != "no size") {
 				t.Errorf("blue goes on: %v", goesOn)
 			}
 		})
@@ -194,12 +194,12 @@ func TestFirstAskTellsOwnSize(t *testing.T) {
 	w.stop()
 	w.append(red) // no witness is asked about it
 	w.append(red)
-	var asked []string
+	var sizes []string
 	x.WrapHandler(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			first, _, _ := strings.Cut(string(body), "\n")
-			asked = append(asked, first)
+			sizes = append(sizes, first)
 			r.Body = io.NopCloser(strings.NewReader(string(body)))
 			next.ServeHTTP(rw, r)
 		})
@@ -210,7 +210,7 @@ func TestFirstAskTellsOwnSize(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := strings.Join(asked, ", "); got != "old 3, old 1, old 1" {
+	if got := strings.Join(sizes, ", "); got != "old 3, old 1, old 1" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -98,8 +98,8 @@ func BenchmarkIsDue(b *testing.B) {
 	w.eventually("cosigned", func() bool { return w.cosignedNow(red, c) })
 	b.ReportAllocs()
 	for b.Loop() {
-		asked := storage.SurveyQuestion{Wanted: func(t id.Tenant) bool { return t == red }, Kinds: []storage.Kind{org.Kind, kindWitnessed}}
-		for l := range storage.Survey(b.Context(), w.witnesses.Store, asked) {
+		question := storage.SurveyQuestion{Wanted: func(t id.Tenant) bool { return t == red }, Kinds: []storage.Kind{org.Kind, kindWitnessed}}
+		for l := range storage.Survey(b.Context(), w.witnesses.Store, question) {
 			if due, _, err := w.witnesses.isLedgerDue(b.Context(), l); due || err != nil {
 				b.Fatal(due, err)
 			}

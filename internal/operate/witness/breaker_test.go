@@ -78,7 +78,7 @@ func TestLane(t *testing.T) {
 }
 
 // asked is a completed request of a lane, about a log that the witness has cosigned before or not.
-func (l *breaker) asked(t *testing.T, log int, known bool, how outcome, now time.Time) healthChange {
+func (l *breaker) complete(t *testing.T, log int, known bool, how outcome, now time.Time) healthChange {
 	t.Helper()
 	l.slots <- struct{}{}
 	c, _ := l.lane.enter(t.Context())
@@ -108,7 +108,7 @@ func TestFailuresOfLogs(t *testing.T) {
 			if log == 0 {
 				answer = good
 			}
-			l.asked(t, log, row.known, answer, now)
+			l.complete(t, log, row.known, answer, now)
 		}
 		if got := l.isResting(now); got != row.rests {
 			t.Errorf("%s: rests: %v", name, got)
@@ -143,7 +143,7 @@ func TestNewsOfAWitness(t *testing.T) {
 		{time.Second, up, turnedWell},
 	} {
 		now = now.Add(row.after)
-		got := l.asked(t, 1, true, row.answer, now)
+		got := l.complete(t, 1, true, row.answer, now)
 		if got.turned != row.want || row.want == turnedUnwell && got.cause != down.cause {
 			t.Errorf("step %d: got %+v, want %v", i, got, row.want)
 		}

@@ -14,7 +14,7 @@ import (
 
 // failsAbout makes a witness answer 500 for one log, as some do for a log that they do not know, and follow the
 // protocol for the others. It returns how often the witness was asked about that log.
-func failsAbout(x *witnesstest.Witness, tenant id.Tenant) (asked func() int) {
+func failsAbout(x *witnesstest.Witness, tenant id.Tenant) (count func() int) {
 	calls := make(chan struct{}, 1<<12)
 	origin := string(ledgertest.Origin(tenant))
 	x.WrapHandler(func(next http.Handler) http.Handler {

@@ -72,7 +72,7 @@ func TestConflictSize(t *testing.T) {
 	for name, row := range map[string]struct {
 		media, body string
 		size        id.Index
-		told        bool
+		ok          bool
 	}{
 		"zero":               {media, "0\n", 0, true},
 		"a size":             {media, "20852163\n", 20852163, true},
@@ -98,8 +98,8 @@ func TestConflictSize(t *testing.T) {
 		"a broken parameter": {media + "; =", "7\n", 0, false},
 	} {
 		a := egress.Answer{Status: 409, Header: http.Header{"Content-Type": {row.media}}, Body: []byte(row.body)}
-		if size, told := conflictSize(a); size != row.size || told != row.told {
-			t.Errorf("%s: got %d, %v", name, size, told)
+		if size, ok := conflictSize(a); size != row.size || ok != row.ok {
+			t.Errorf("%s: got %d, %v", name, size, ok)
 		}
 	}
 }
@@ -153,8 +153,8 @@ func TestCosignatureInAnAnswer(t *testing.T) {
 func FuzzConflictSize(f *testing.F) {
 	f.Add("text/x.tlog.size", "7\n")
 	f.Fuzz(func(t *testing.T, media, body string) {
-		size, told := conflictSize(egress.Answer{Header: http.Header{"Content-Type": {media}}, Body: []byte(body)})
-		if told && (body != fmt.Sprintf("%d\n", size) || size > tlog.MaxSize) {
+		size, ok := conflictSize(egress.Answer{Header: http.Header{"Content-Type": {media}}, Body: []byte(body)})
+		if ok && (body != fmt.Sprintf("%d\n", size) || size > tlog.MaxSize) {
 			t.Errorf("%q is %d", body, size)
 		}
 	})

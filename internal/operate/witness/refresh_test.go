@@ -178,9 +178,9 @@ func TestRefreshesSpread(t *testing.T) {
 		}
 		minutes[min(int(after/time.Minute), 59)]++
 	}
-	for m, asked := range minutes[30:] {
-		if asked > 2*n/30 {
-			t.Errorf("minute %d: %d of %d ledgers", 30+m, asked, n)
+	for m, count := range minutes[30:] {
+		if count > 2*n/30 {
+			t.Errorf("minute %d: %d of %d ledgers", 30+m, count, n)
 		}
 	}
 }

@@ -45,24 +45,24 @@ func (l *lines) with(text string) (found []string) {
 // While the service's witness is unavailable, however many logs move and however often it is asked, one line is logged
 // with the class of the failure, and one when it is available again.
 func TestAwayWitnessIsToldOnce(t *testing.T) {
-	w, told := newWorld(t), new(lines)
+	w, logged := newWorld(t), new(lines)
 	x := w.witness("x.example")
 	x.AnswerWith(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(told, nil)) })
+	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
 	for n := 1; n <= 3; n++ {
 		w.append(red)
 		w.append(blue)
 		w.eventually("it is asked, and away", func() bool { return w.asks(unwell) >= n })
 		w.later(11 * time.Minute)
 	}
-	if got := told.with("witness"); len(got) != 1 || !strings.Contains(got[0], "level=WARN") || !strings.Contains(got[0], "witness=x.example class=connection") {
+	if got := logged.with("witness"); len(got) != 1 || !strings.Contains(got[0], "level=WARN") || !strings.Contains(got[0], "witness=x.example class=connection") {
 		t.Errorf("got %q", got)
 	}
 	x.AnswerWith(nil)
 	w.later(11 * time.Minute)
 	w.eventually("both are cosigned", func() bool { return w.by(red, x) == 1 && w.by(blue, x) == 1 })
-	if got := told.with("has recovered"); len(got) != 1 || len(told.with("witness")) != 2 {
-		t.Errorf("got %q", told.with("witness"))
+	if got := logged.with("has recovered"); len(got) != 1 || len(logged.with("witness")) != 2 {
+		t.Errorf("got %q", logged.with("witness"))
 	}
 	if got := w.metric("agentledger_witness_unanswered_total", "connection"); got < 3 {
 		t.Errorf("%d calls without an answer are counted", got)

@@ -63,7 +63,7 @@ func TestEnumeration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tell := func(context.Context, account.Reset) ([]storage.Change, error) {
+	notify := func(context.Context, account.Reset) ([]storage.Change, error) {
 		return []storage.Change{{Kind: "letter", Value: []byte("{}"), If: storage.AnyVersion}}, nil
 	}
 	for name, call := range map[string]func(email string) error{
@@ -74,7 +74,7 @@ func TestEnumeration(t *testing.T) {
 			}
 			return nil
 		},
-		"forgotten password": func(email string) error { return accounts.BeginReset(t.Context(), email, address("192.0.2.1"), tell) },
+		"forgotten password": func(email string) error { return accounts.BeginReset(t.Context(), email, address("192.0.2.1"), notify) },
 	} {
 		longer := 0
 		for i := range pairs {

@@ -49,7 +49,7 @@ type Reset struct {
 // for example those of a mail. An address without an account causes the same work and the same records, which have no
 // effect. It returns fault.RateLimited after too many resets for an address or from a network.
 func (a *Accounts) BeginReset(
-	ctx context.Context, typed string, from netip.Addr, tell func(context.Context, Reset) ([]storage.Change, error),
+	ctx context.Context, typed string, from netip.Addr, notify func(context.Context, Reset) ([]storage.Change, error),
 ) error {
 	typed = strings.ToLower(typed)
 	if _, err := a.resets.countAttempt(typed, from, Browser{}); err != nil {
@@ -60,11 +60,11 @@ func (a *Accounts) BeginReset(
 		return err
 	}
 	reset := a.newReset(who, typed, r.Email)
-	changes, err := tell(ctx, reset)
+	changes, err := notify(ctx, reset)
 	if fault.Is(err, fault.RateLimited) { // the earlier link remains valid: do the work of an unknown address
 		reset = a.newReset("", typed, "")
 		reset.Typed = ""
-		changes, err = tell(ctx, reset)
+		changes, err = notify(ctx, reset)
 	}
 	if err != nil {
 		return err

@@ -176,9 +176,9 @@ func TestChangePassword(t *testing.T) {
 	token, other, his := w.openSession(ann, red), w.openSession(ann, red), w.openSession(bob, red)
 	from := netip.MustParseAddr("192.0.2.1")
 	for name, c := range map[string]struct {
-		current, wished string
-		kind            fault.Kind
-		message         string
+		current, next string
+		kind          fault.Kind
+		message       string
 	}{
 		"wrong":  {"another password", "a stable for the battery", fault.Unauthorized, "Wrong password"},
 		"short":  {password, "short", fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes"},
@@ -186,7 +186,7 @@ func TestChangePassword(t *testing.T) {
 		"email":  {password, strings.ToUpper(email), fault.Invalid, "The password must not be the e-mail address or the part before its @"},
 		"name":   {password, "organization", fault.Invalid, "The password must not be the organization's name"},
 	} {
-		_, err := w.accounts.ChangePassword(t.Context(), w.session(token), c.current, c.wished, from, account.Visit{}, "Organization")
+		_, err := w.accounts.ChangePassword(t.Context(), w.session(token), c.current, c.next, from, account.Visit{}, "Organization")
 		refused(t, name, err, c.kind, c.message)
 		w.pass(time.Minute)
 	}

@@ -58,7 +58,7 @@ func TestBridgeKey(t *testing.T) {
 		t.Errorf("got agent %s, key %s, custody %s", made.Agent, made.Key.ID, made.Key.Custody)
 	}
 	public := did.Multikey(made.Private.Public().Bytes())
-	w.said(red,
+	w.wantStatements(red,
 		ledgertest.Statement{Kind: "ledger_agent_created", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","bridge":true,"display_name":"Workflow bridge"}`, made.Agent)},
 		ledgertest.Statement{Kind: "ledger_key_registered", Principal: "ik_1", Payload: fmt.Sprintf(`{"agent_id":"%s","custody":"server","key_id":"%s","public_key":"%s"}`, made.Agent, made.Key.ID, public)})
 	keys, err := w.agents.DIDKeys(t.Context(), red, made.Agent)
@@ -147,7 +147,7 @@ func TestBridged(t *testing.T) {
 		bridged(blue, bot, false)
 	}
 	payload := func(on string) string { return `{"agent_id":"` + string(bot) + `","bridge":` + on + `}` }
-	w.said(red, ledgertest.Statement{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("true")},
+	w.wantStatements(red, ledgertest.Statement{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("true")},
 		ledgertest.Statement{Kind: "ledger_agent_changed", Principal: ann, Payload: payload("false")})
 	_, err := w.agents.Change(t.Context(), blue, ann, bot, agent.Patch{Bridge: &yes})
 	refused(t, "the other organization's", err, fault.NotFound, "Not found")

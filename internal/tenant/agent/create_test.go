@@ -29,7 +29,7 @@ func multikey(p edkey.Public) string { return did.Multikey(p.Bytes()) }
 func TestNewAgentIsNotStated(t *testing.T) {
 	w := newWorld(t)
 	for _, tenant := range []id.Tenant{red, blue} {
-		w.said(tenant)
+		w.wantStatements(tenant)
 		c := w.first[tenant]
 		got, err := w.signingKey(tenant, c.Agent, c.Key)
 		want := agent.Key{
@@ -52,12 +52,12 @@ func TestCreateAgentIsStated(t *testing.T) {
 	if made != want || c.Agent != made.ID {
 		t.Errorf("got %+v and credentials of %s, want %+v", made, c.Agent, want)
 	}
-	w.said(red,
+	w.wantStatements(red,
 		ledgertest.Statement{Kind: "ledger_agent_created", Principal: ann, Payload: `{"agent_id":"billing-bot","display_name":"Billing"}`},
 		ledgertest.Statement{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
 			`{"agent_id":"billing-bot","custody":"server","key_id":"%s","public_key":"%s"}`, c.Key, multikey(c.Private.Public()))},
 	)
-	w.said(blue)
+	w.wantStatements(blue)
 	w.hasStatus(red, c.Agent, c.Key, agent.Active)
 	_, err = w.signingKey(blue, c.Agent, c.Key)
 	refused(t, "the key for another organization", err, fault.NotFound, "Not found")
@@ -138,9 +138,9 @@ func TestCreateAgentAtOnce(t *testing.T) {
 	if made[red]+made[blue] != 1 {
 		t.Fatalf("got %d agents, want 1", made[red]+made[blue])
 	}
-	said := append(w.Audit(t, red), w.Audit(t, blue)...)
-	if len(said) != 2 {
-		t.Errorf("got %d statements, want 2: %+v", len(said), said)
+	statements := append(w.Audit(t, red), w.Audit(t, blue)...)
+	if len(statements) != 2 {
+		t.Errorf("got %d statements, want 2: %+v", len(statements), statements)
 	}
 }
 

@@ -93,8 +93,8 @@ func TestEndOfAKeyIsStated(t *testing.T) {
 		{Kind: "ledger_key_revoked", Principal: "acc_bob", Payload: fmt.Sprintf(`{"agent_id":"%s","compromised_from":1,%s,"reason":"laptop lost"}`, bot, key("k2", two))},
 		{Kind: "ledger_key_revoked", Principal: ann, Payload: fmt.Sprintf(`{"agent_id":"%s","compromised_from":null,%s,"reason":""}`, bot, key("k1", one))},
 	}
-	said := w.Audit(t, red)
-	for i, got := range said[len(said)-3:] {
+	statements := w.Audit(t, red)
+	for i, got := range statements[len(statements)-3:] {
 		if got != want[i] {
 			t.Errorf("statement %d: got %+v, want %+v", i, got, want[i])
 		}

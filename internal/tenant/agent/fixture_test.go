@@ -83,8 +83,8 @@ func (w *world) hasStatus(tenant id.Tenant, name id.Agent, key id.Key, want agen
 	}
 }
 
-// said verifies a tenant's ledger and checks its statements.
-func (w *world) said(tenant id.Tenant, want ...ledgertest.Statement) {
+// wantStatements verifies a tenant's ledger and checks its statements.
+func (w *world) wantStatements(tenant id.Tenant, want ...ledgertest.Statement) {
 	w.t.Helper()
 	if got := w.Audit(w.t, tenant); !slices.Equal(got, want) {
 		w.t.Errorf("tenant %d: got %+v, want %+v", tenant, got, want)

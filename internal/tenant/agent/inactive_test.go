@@ -57,12 +57,12 @@ func TestSwitchedOffAgent(t *testing.T) {
 	no := false
 	_, err = w.agents.Change(t.Context(), blue, ann, bot.Agent, agent.Patch{Active: &no})
 	refused(t, "blue switches it off", err, fault.NotFound, "Not found")
-	said := w.Audit(t, red)
+	statements := w.Audit(t, red)
 	want := []ledgertest.Statement{
 		{Kind: "ledger_agent_changed", Principal: ann, Payload: `{"active":false,"agent_id":"` + string(bot.Agent) + `"}`},
 		{Kind: "ledger_agent_changed", Principal: ann, Payload: `{"active":true,"agent_id":"` + string(bot.Agent) + `"}`},
 	}
-	if got := said[len(said)-2:]; got[0] != want[0] || got[1] != want[1] {
+	if got := statements[len(statements)-2:]; got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

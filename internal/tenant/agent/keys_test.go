@@ -49,8 +49,8 @@ func TestRegisterKey(t *testing.T) {
 	if found, err := w.signingKey(red, "billing-bot", "host#1"); err != nil || found != want {
 		t.Errorf("got %+v, %v; want %+v", found, err, want)
 	}
-	said := w.Audit(t, red)
-	if last := said[len(said)-1]; last != (ledgertest.Statement{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
+	statements := w.Audit(t, red)
+	if last := statements[len(statements)-1]; last != (ledgertest.Statement{Kind: "ledger_key_registered", Principal: ann, Payload: fmt.Sprintf(
 		`{"agent_id":"billing-bot","custody":"agent","key_id":"host#1","public_key":"%s"}`, multikey(private.Public()))}) {
 		t.Errorf("got %+v", last)
 	}
@@ -184,8 +184,8 @@ func TestRegisterKeyAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	for _, tenant := range []id.Tenant{red, blue} {
-		if said := w.Audit(t, tenant); registered[tenant] != 1 || len(said) != 1 {
-			t.Errorf("tenant %d: got %d registrations and statements %+v, want 1", tenant, registered[tenant], said)
+		if statements := w.Audit(t, tenant); registered[tenant] != 1 || len(statements) != 1 {
+			t.Errorf("tenant %d: got %d registrations and statements %+v, want 1", tenant, registered[tenant], statements)
 		}
 	}
 }

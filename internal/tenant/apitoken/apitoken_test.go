@@ -214,8 +214,8 @@ func TestManyTokensAtOnce(t *testing.T) {
 	if made.Load() != apitoken.MaxTokens || refused.Load() != 10 {
 		t.Errorf("got %d made and %d refused", made.Load(), refused.Load())
 	}
-	for _, said := range w.Audit(t, red) {
-		if text := fmt.Sprint(said); strings.Contains(text, "alt_") || said.Kind != string(sysevent.TokenCreated) {
+	for _, statement := range w.Audit(t, red) {
+		if text := fmt.Sprint(statement); strings.Contains(text, "alt_") || statement.Kind != string(sysevent.TokenCreated) {
 			t.Errorf("got %s", text)
 		}
 	}

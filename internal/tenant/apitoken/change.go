@@ -188,7 +188,7 @@ func (k *Tokens) changeTokens(
 		if err != nil {
 			return sysevent.Change{}, err
 		}
-		said, err := change(ctx, &held.Value)
+		stated, err := change(ctx, &held.Value)
 		if err != nil {
 			return sysevent.Change{}, err
 		}
@@ -197,8 +197,8 @@ func (k *Tokens) changeTokens(
 			return sysevent.Change{}, err
 		}
 		return sysevent.Change{
-			Statements:        []sysevent.Statement{{Kind: said.kind, Payload: said.payload}},
-			Changes:           append(said.changes, put),
+			Statements:        []sysevent.Statement{{Kind: stated.kind, Payload: stated.payload}},
+			Changes:           append(stated.changes, put),
 			KeepConfigVersion: true,
 		}, nil
 	})

@@ -83,10 +83,10 @@ func TestSignInChangeIsStatedEverywhere(t *testing.T) {
 		}
 		nodes.Wait()
 		for _, tenant := range tenants {
-			said := w.signInEvents(tenant)
-			if len(said) != 1 || said[0].Principal != "operator" || !strings.Contains(said[0].Payload, `"change":"password_set"`) ||
-				!strings.Contains(said[0].Payload, string(w.account("ann"))) {
-				t.Fatalf("organization %d: got %v", tenant, said)
+			events := w.signInEvents(tenant)
+			if len(events) != 1 || events[0].Principal != "operator" || !strings.Contains(events[0].Payload, `"change":"password_set"`) ||
+				!strings.Contains(events[0].Payload, string(w.account("ann"))) {
+				t.Fatalf("organization %d: got %v", tenant, events)
 			}
 		}
 		left, err := w.Engine.Scan(t.Context(), id.Service, account.KindSignInDue, "", "\xff", 10)
@@ -116,8 +116,8 @@ func TestSignInChangeAfterACrash(t *testing.T) {
 	if err := w.members.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if said := w.signInEvents(red); len(said) != 0 {
-		t.Errorf("without a change: got %v", said)
+	if events := w.signInEvents(red); len(events) != 0 {
+		t.Errorf("without a change: got %v", events)
 	}
 	w.Pass(2 * time.Second)
 	if err := w.accounts.SetPassword(t.Context(), "bob@example.com", "the operator's choice"); err != nil {
@@ -127,11 +127,11 @@ func TestSignInChangeAfterACrash(t *testing.T) {
 	if err := again.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if said := w.signInEvents(red); len(said) != 1 {
-		t.Errorf("after the crash: got %v", said)
+	if events := w.signInEvents(red); len(events) != 1 {
+		t.Errorf("after the crash: got %v", events)
 	}
-	if said := w.signInEvents(blue); len(said) != 0 {
-		t.Errorf("an organization of others: got %v", said)
+	if events := w.signInEvents(blue); len(events) != 0 {
+		t.Errorf("an organization of others: got %v", events)
 	}
 	for i := range 40 { // more changes than an account stores
 		if err := w.accounts.SetPassword(t.Context(), "bob@example.com", fmt.Sprintf("the operator's choice %d", i)); err != nil {
@@ -141,8 +141,8 @@ func TestSignInChangeAfterACrash(t *testing.T) {
 	if err := again.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	said := w.signInEvents(red)
-	if last := said[len(said)-1].Payload; len(said) != 33 || !strings.Contains(last, `"number":41`) {
-		t.Errorf("many changes: got %d events, the last is %s", len(said), last)
+	events := w.signInEvents(red)
+	if last := events[len(events)-1].Payload; len(events) != 33 || !strings.Contains(last, `"number":41`) {
+		t.Errorf("many changes: got %d events, the last is %s", len(events), last)
 	}
 }

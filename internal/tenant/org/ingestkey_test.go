@@ -124,8 +124,8 @@ func TestCreateAndList(t *testing.T) {
 	}
 	want := ledgertest.Statement{Kind: "ledger_ingest_key_created", Principal: ann,
 		Payload: fmt.Sprintf(`{"key_id":%q,"name":"second","scopes":["evaluate"]}`, key.ID)}
-	if said := w.Audit(t, red); len(said) != 1 || said[0] != want {
-		t.Errorf("got %v, want %v", said, want)
+	if statements := w.Audit(t, red); len(statements) != 1 || statements[0] != want {
+		t.Errorf("got %v, want %v", statements, want)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestRevoke(t *testing.T) {
 	}
 	want := ledgertest.Statement{Kind: "ledger_ingest_key_revoked", Principal: ann,
 		Payload: fmt.Sprintf(`{"key_id":%q,"name":"first","scopes":["events","evaluate","approvals","workflows"]}`, w.keyID[red])}
-	if said := w.Audit(t, red); len(said) != 1 || said[0] != want {
-		t.Errorf("got %v, want %v", said, want)
+	if statements := w.Audit(t, red); len(statements) != 1 || statements[0] != want {
+		t.Errorf("got %v, want %v", statements, want)
 	}
 }
 

@@ -146,10 +146,10 @@ func TestChangeIngestKey(t *testing.T) {
 	if err != nil || !caller.Asks {
 		t.Errorf("got %+v, %v", caller, err)
 	}
-	said := w.Audit(t, red)
-	if want := `{"asks":true,"key_id":"` + w.keyID[red] + `","name":"Zapier"}`; len(said) != 1 ||
-		said[0].Kind != "ledger_ingest_key_changed" || said[0].Principal != ann || said[0].Payload != want {
-		t.Errorf("got %+v, want %s", said, want)
+	statements := w.Audit(t, red)
+	if want := `{"asks":true,"key_id":"` + w.keyID[red] + `","name":"Zapier"}`; len(statements) != 1 ||
+		statements[0].Kind != "ledger_ingest_key_changed" || statements[0].Principal != ann || statements[0].Payload != want {
+		t.Errorf("got %+v, want %s", statements, want)
 	}
 	key, _ := w.create(red, org.WantedKey{Name: "narrow", Scopes: 1 << org.ScopeEvaluate})
 	control := "a\x00"

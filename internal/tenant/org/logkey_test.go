@@ -60,7 +60,7 @@ func (r *rotating) holds(when string) []string {
 	keys := s.LogKeys()
 	var transitions []string
 	created, retired := 0, 0
-	for _, said := range r.Audit(r.t, red) {
+	for _, statement := range r.Audit(r.t, red) {
 		want := ""
 		switch {
 		case created == retired:
@@ -72,8 +72,8 @@ func (r *rotating) holds(when string) []string {
 			retired++
 			transitions = append(transitions, "retired")
 		}
-		if said.Kind != "ledger_log_key" || said.Principal != "operator" || said.Payload != want {
-			r.t.Errorf("%s: got %+v, want %s", when, said, want)
+		if statement.Kind != "ledger_log_key" || statement.Principal != "operator" || statement.Payload != want {
+			r.t.Errorf("%s: got %+v, want %s", when, statement, want)
 		}
 	}
 	if len(keys) != created+1 {
@@ -110,7 +110,7 @@ func TestRotateLogKey(t *testing.T) {
 		if _, err := r.orgs.RetireLogKey(t.Context(), red, sysevent.Operator); !fault.Is(err, fault.Conflict) {
 			t.Errorf("retired the only key: %v", err)
 		}
-		told, err := r.rotate(3)
+		answered, err := r.rotate(3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +119,8 @@ func TestRotateLogKey(t *testing.T) {
 		}
 		keys := r.State(t, red).LogKeys()
 		want := []log.LogKey{{Verifier: keys[1].Verifier, From: 1, To: log.NoEnd}, {Verifier: keys[0].Verifier, From: 0, To: 2}, {Verifier: keys[2].Verifier, From: 3, To: log.NoEnd}}
-		if !slices.Equal(told, want) {
-			t.Errorf("got %+v, want %+v", told, want)
+		if !slices.Equal(answered, want) {
+			t.Errorf("got %+v, want %+v", answered, want)
 		}
 		if got := r.holds("done"); !slices.Equal(got, []string{"created", "retired", "created"}) {
 			t.Errorf("got %v", got)
@@ -182,7 +182,7 @@ func dieInRotation(t *testing.T, engine storage.Engine, n int, after bool) bool 
 	r.Found(t, red)
 	r.Found(t, blue)
 	m.DieAt(n, after)
-	told, _ := r.rotate(4)
+	answered, _ := r.rotate(4)
 	died := m.Dead()
 	if err := r.Ledgers.Close(); err != nil {
 		t.Fatal(err)
@@ -190,12 +190,12 @@ func dieInRotation(t *testing.T, engine storage.Engine, n int, after bool) bool 
 	when := fmt.Sprintf("death at write %d, done %v", n, after)
 	r = newRotating(t, r.Again(t, engine))
 	stated := r.holds(when)
-	if len(stated) < len(told) || len(stated) > len(told)+1 {
-		t.Errorf("%s: %d steps were answered, and %v stated", when, len(told), stated)
+	if len(stated) < len(answered) || len(stated) > len(answered)+1 {
+		t.Errorf("%s: %d steps were answered, and %v stated", when, len(answered), stated)
 	}
-	for _, k := range told {
+	for _, k := range answered {
 		if !slices.ContainsFunc(r.State(t, red).LogKeys(), func(is log.LogKey) bool { return is.Verifier == k.Verifier }) {
-			t.Errorf("%s: the key %s was told and is not there", when, k.Verifier)
+			t.Errorf("%s: the key %s was answered and is missing", when, k.Verifier)
 		}
 	}
 	next := r.orgs.RotateLogKey

@@ -28,8 +28,8 @@ func TestFoundedOrganization(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for _, tenant := range []id.Tenant{red, blue} {
-		if said := w.Audit(t, tenant); len(said) != 0 {
-			t.Errorf("a new log has entries: %v", said)
+		if statements := w.Audit(t, tenant); len(statements) != 0 {
+			t.Errorf("a new log has entries: %v", statements)
 		}
 	}
 	bySlug, err := w.orgs.BySlug(t.Context(), "blue")
@@ -69,11 +69,11 @@ func TestChangeIsStated(t *testing.T) {
 	after := sum(`{"active":false,"disclosure":"full","events_per_month":7,"name":"Ré d","plan":"team","self_review":false}`)
 	want := ledgertest.Statement{Kind: "ledger_settings_changed", Principal: ann, Payload: fmt.Sprintf(
 		`{"after_digest":%q,"before_digest":%q,"names":["active","disclosure","events_per_month","name","plan"]}`, after, before)}
-	if said := w.Audit(t, red); len(said) != 1 || said[0] != want {
-		t.Errorf("got %v, want %v", said, want)
+	if statements := w.Audit(t, red); len(statements) != 1 || statements[0] != want {
+		t.Errorf("got %v, want %v", statements, want)
 	}
-	if said := w.Audit(t, blue); len(said) != 0 {
-		t.Errorf("stated in the other ledger: %v", said)
+	if statements := w.Audit(t, blue); len(statements) != 0 {
+		t.Errorf("stated in the other ledger: %v", statements)
 	}
 }
 
@@ -85,8 +85,8 @@ func TestUnchangedIsNotStated(t *testing.T) {
 	if got == nil || got.Name != "RED" {
 		t.Errorf("got %+v", got)
 	}
-	if said := w.Audit(t, red); len(said) != 0 {
-		t.Errorf("got %v, want no statement", said)
+	if statements := w.Audit(t, red); len(statements) != 0 {
+		t.Errorf("got %v, want no statement", statements)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestConcurrentChanges(t *testing.T) {
 	if got := w.settings(red); got.Name != name || got.Plan != plan {
 		t.Errorf("got %+v", got)
 	}
-	if said := w.Audit(t, red); len(said) != 2 {
-		t.Errorf("got %d statements, want 2", len(said))
+	if statements := w.Audit(t, red); len(statements) != 2 {
+		t.Errorf("got %d statements, want 2", len(statements))
 	}
 }
 

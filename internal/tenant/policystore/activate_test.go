@@ -165,12 +165,12 @@ func (w *world) oneActive(tenant id.Tenant) {
 		w.t.Fatalf("tenant %d: got active policies %+v, want one", tenant, active)
 	}
 	w.mustDecide(tenant, "acme.pay", fmt.Sprintf("%s/%d/r deny", active[0].PolicyID, active[0].Version))
-	said := w.Audit(w.t, tenant)
-	if last := said[len(said)-1]; last != statement("ledger_policy_activated", active[0]) {
+	statements := w.Audit(w.t, tenant)
+	if last := statements[len(statements)-1]; last != statement("ledger_policy_activated", active[0]) {
 		w.t.Errorf("tenant %d: got last statement %+v", tenant, last)
 	}
-	for i := 1; i < len(said); i += 2 { // a, then pairs of (archived a, activated b)
-		if said[i].Kind != "ledger_policy_archived" || said[i].Payload != said[i-1].Payload {
+	for i := 1; i < len(statements); i += 2 { // a, then pairs of (archived a, activated b)
+		if statements[i].Kind != "ledger_policy_archived" || statements[i].Payload != statements[i-1].Payload {
 			w.t.Errorf("tenant %d: statement %d does not archive the one before", tenant, i)
 		}
 	}

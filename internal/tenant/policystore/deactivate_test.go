@@ -98,11 +98,11 @@ func TestDeactivate(t *testing.T) {
 	if got := w.get(red, "payments", 0); got.State != policystore.Draft || got.Version != 2 {
 		t.Errorf("got %+v", got)
 	}
-	said := w.Audit(t, red)
+	statements := w.Audit(t, red)
 	want := statement("ledger_policy_archived", archived)
 	want.Principal = ben
-	if last := said[len(said)-1]; len(said) != 2 || last != want {
-		t.Errorf("got %+v, want last %+v", said, want)
+	if last := statements[len(statements)-1]; len(statements) != 2 || last != want {
+		t.Errorf("got %+v, want last %+v", statements, want)
 	}
 	w.activate(red, "payments")
 	w.mustDecide(red, "acme.pay", "payments/2/r deny")

@@ -18,12 +18,12 @@ func TestSocketIsFoundBothWays(t *testing.T) {
 	}
 	defer client.Close()
 	from, to := client.LocalAddr().(*net.TCPAddr), l.Addr().(*net.TCPAddr)
-	asked, err := askSocket(from, to)
-	if found := searchSocket(from); found == "" || err == nil && asked != found {
-		t.Errorf("got %q, %v by asking and %q by searching", asked, err, found)
+	inode, err := askSocket(from, to)
+	if found := searchSocket(from); found == "" || err == nil && inode != found {
+		t.Errorf("got %q, %v by asking and %q by searching", inode, err, found)
 	}
 	nobody := &net.TCPAddr{IP: to.IP, Port: 1}
-	if asked, err := askSocket(nobody, nobody); err == nil {
-		t.Errorf("a socket that is not there: got %q", asked)
+	if inode, err := askSocket(nobody, nobody); err == nil {
+		t.Errorf("a socket that is not there: got %q", inode)
 	}
 }

@@ -91,9 +91,9 @@ func clients(fault func(size int64) int64) error {
 				call.Append(nodestest.Created(number))
 				read := h.Begin("red", "")
 				mu.Lock()
-				told := fault(size)
+				shown := fault(size)
 				mu.Unlock()
-				read.Read(nodestest.Shown(told))
+				read.Read(nodestest.Shown(shown))
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func closeObjects(value any) {
 			closeObjects(member)
 		}
 		_, isSchema := v["properties"].(map[string]any)
-		if _, said := v["additionalProperties"]; isSchema && !said {
+		if _, ok := v["additionalProperties"]; isSchema && !ok {
 			v["additionalProperties"] = false
 		}
 	}

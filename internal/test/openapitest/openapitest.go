@@ -68,12 +68,12 @@ func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent bytes.Buffer
 		owners := &ownership{readSoFar: sent.Len}
-		asked := r.WithContext(withOwnership(r.Context(), owners))
+		req := r.WithContext(withOwnership(r.Context(), owners))
 		if r.Body != nil {
-			asked.Body = tee{io.TeeReader(r.Body, &sent), r.Body}
+			req.Body = tee{io.TeeReader(r.Body, &sent), r.Body}
 		}
 		a := &answer{ResponseWriter: w}
-		next.ServeHTTP(a, asked)
+		next.ServeHTTP(a, req)
 		x := exchange{request: r, sent: sent.Bytes(), status: a.status, header: a.header, body: a.body.Bytes()}
 		problems := append(f.checkExchange(d, x), f.checkOwnership(d, x, owners)...)
 		problems = append(problems, f.checkPassing(d, x, next)...)

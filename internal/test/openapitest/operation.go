@@ -106,8 +106,8 @@ func hasCredential(r *http.Request, scheme node) bool {
 	case "header":
 		return r.Header.Get(name) != ""
 	}
-	said, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return scheme.member("type").text() == "http" && strings.EqualFold(said, scheme.member("scheme").text())
+	given, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return scheme.member("type").text() == "http" && strings.EqualFold(given, scheme.member("scheme").text())
 }
 
 func (o *operation) checkRequestBody(x exchange) []string {

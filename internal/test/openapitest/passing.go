@@ -105,11 +105,11 @@ func (f *Traffic) checkOwnership(d *document, x exchange, is *ownership) (proble
 	}
 	got, limit := len(is.lookups), o.maxLookups(is.lookups)
 	if got > limit || got == 0 && o.namesOrganization() && x.status < 400 {
-		problems = append(problems, fmt.Sprintf("%s: got lookups of the owners of %v, want %d lookups",
+		problems = append(problems, fmt.Sprintf("%s looked up the owners %v, want %d lookups",
 			o.id, is.lookups, limit))
 	}
 	if is.late && o.template != byBody {
-		problems = append(problems, o.id+" asked for the owner after it had begun to read the body")
+		problems = append(problems, o.id+" looked up the owner after it had begun to read the body")
 	}
 	return problems
 }

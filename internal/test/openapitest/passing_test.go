@@ -49,13 +49,13 @@ func TestOwnership(t *testing.T) {
 			read(r)
 		}, []string{"postThing read the body although another node owns the organization"}},
 		"never": {"POST", "/v1/console/things", func(_ http.ResponseWriter, r *http.Request) { read(r) },
-			[]string{"postThing asked for the owners of [], want 1 questions", "postThing read the body although another node owns the organization"}},
+			[]string{"postThing looked up the owners [], want 1 lookups", "postThing read the body although another node owns the organization"}},
 		"twice": {"POST", "/v1/console/things", func(_ http.ResponseWriter, r *http.Request) { ask(r, 1, 1) },
-			[]string{"postThing asked for the owners of [1 1], want 1 questions", "postThing was passed 0 times: 200 "}},
+			[]string{"postThing looked up the owners [1 1], want 1 lookups", "postThing was passed 0 times: 200 "}},
 		"late": {"POST", "/v1/console/things", func(w http.ResponseWriter, r *http.Request) {
 			read(r)
 			passed(w, r)
-		}, []string{"postThing asked for the owner after it had begun to read the body", "postThing read the body although another node owns the organization"}},
+		}, []string{"postThing looked up the owner after it had begun to read the body", "postThing read the body although another node owns the organization"}},
 		"several holders": {"GET", "/v1/public/did/x", func(w http.ResponseWriter, r *http.Request) {
 			if !passed(w, r) {
 				ask(r, 2)
@@ -65,10 +65,10 @@ func TestOwnership(t *testing.T) {
 			if !passed(w, r) {
 				ask(r, 1)
 			}
-		}, []string{"getDid asked for the owners of [1 1], want 1 questions"}},
-		"nothing to ask": {"GET", "/health", func(http.ResponseWriter, *http.Request) {}, nil},
-		"asked for nothing": {"GET", "/health", func(_ http.ResponseWriter, r *http.Request) { ask(r, 1) },
-			[]string{"getHealth asked for the owners of [1], want 0 questions"}},
+		}, []string{"getDid looked up the owners [1 1], want 1 lookups"}},
+		"no lookup": {"GET", "/health", func(http.ResponseWriter, *http.Request) {}, nil},
+		"needless lookup": {"GET", "/health", func(_ http.ResponseWriter, r *http.Request) { ask(r, 1) },
+			[]string{"getHealth looked up the owners [1], want 0 lookups"}},
 	} {
 		d, err := parseDocument([]byte(owned))
 		if err != nil {
@@ -79,11 +79,11 @@ func TestOwnership(t *testing.T) {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader("text"))
 		var sent strings.Builder
 		is := &ownership{}
-		asked := r.WithContext(withOwnership(r.Context(), is))
-		asked.Body = tee{io.TeeReader(r.Body, &sent), r.Body}
+		req := r.WithContext(withOwnership(r.Context(), is))
+		req.Body = tee{io.TeeReader(r.Body, &sent), r.Body}
 		is.readSoFar = sent.Len
 		w := httptest.NewRecorder()
-		c.handle(w, asked)
+		c.handle(w, req)
 		x := exchange{request: r, status: w.Code}
 		got := append(f.checkOwnership(d, x, is), f.checkPassing(d, x, http.HandlerFunc(c.handle))...)
 		if !slices.Equal(got, c.want) {

@@ -60,11 +60,11 @@ func NewApprovalLog(t testing.TB) *Log {
 	for i, s := range []struct{ transition, vote, principal string }{
 		{"requested", "", "ik_1"}, {"voted", "approve", "acc_1/session"}, {"approved", "approve", "acc_2"},
 	} {
-		said := map[string]any{"approval_id": Approval, "transition": s.transition, "step": i + 1, "action_digest": digest}
+		payload := map[string]any{"approval_id": Approval, "transition": s.transition, "step": i + 1, "action_digest": digest}
 		if s.vote != "" {
-			said["vote"] = s.vote
+			payload["vote"] = s.vote
 		}
-		l.Append(EventSpec{Kind: "ledger_approval", Payload: said, Principal: s.principal})
+		l.Append(EventSpec{Kind: "ledger_approval", Payload: payload, Principal: s.principal})
 	}
 	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
 	l.Append(EventSpec{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": digest}})

@@ -25,7 +25,7 @@ type voteLog struct {
 	*Log
 	Phone, Key, Laptop *passkeytest.Voter
 	action             string // digest
-	asked              Selection
+	selection          Selection
 
 	// Changes to the vote of acc_1, which the security key signs. Each may be nil.
 	before   func()                         // before the approval is requested
@@ -134,7 +134,7 @@ func newVoteLog(t testing.TB, change func(*voteLog)) *voteLog {
 	l.approval = map[string]any{"action_digest": l.action, "agent_id": "agt_1", "tool_name": "acme.payments.refund",
 		"payload": string(action.Payload), "people": []any{map[string]any{"account_id": l.account, "email": "ann@example.com"}}}
 	size := id.Index(len(l.Events))
-	l.asked = Selection{Size: size, End: size, Request: pack.Request{Envelopes: true}}
+	l.selection = Selection{Size: size, End: size, Request: pack.Request{Envelopes: true}}
 	return l
 }
 
@@ -142,7 +142,7 @@ func newVoteLog(t testing.TB, change func(*voteLog)) *voteLog {
 func VotePack(t testing.TB) *Parts {
 	t.Helper()
 	l := newVoteLog(t, func(*voteLog) {})
-	return l.Pack(l.asked)
+	return l.Pack(l.selection)
 }
 
 // VotersPack returns a pack whose voters.ndjson has n lines, at least 4. It is otherwise valid: most lines are
@@ -153,7 +153,7 @@ func VotersPack(t testing.TB, lines int) *Parts {
 	for range lines - 4 {
 		l.Retire("acc_1", l.Key)
 	}
-	a, to := l.asked, strconv.Itoa(int(l.asked.End))
+	a, to := l.selection, strconv.Itoa(int(l.selection.End))
 	a.Size, a.Request.To = id.Index(len(l.Events)), &to
 	return l.Pack(a)
 }
@@ -182,7 +182,7 @@ func BentVotePack(t testing.TB, vote bool, bend func(payload []byte) []byte) *Pa
 		l.before = func() { l.Append(EventSpec{Kind: signedvote.KeyKind, Payload: bent(l.Events[2].Envelope.Payload)}) }
 	})
 	l.askForVote()
-	return l.Pack(l.asked)
+	return l.Pack(l.selection)
 }
 
 // voterName identifies a credential of an account.
@@ -276,7 +276,7 @@ func VoteSamples(t testing.TB) (all []Sample) {
 		if ask != nil {
 			ask(l)
 		}
-		shown, a := uint64(0), l.asked
+		shown, a := uint64(0), l.selection
 		for i := a.Begin; i < a.End; i++ {
 			if e := l.Events[i].Envelope; a.Request.Matches(e.AgentID, e.TraceID, e.Tool) {
 				shown++
@@ -288,12 +288,12 @@ func VoteSamples(t testing.TB) (all []Sample) {
 	agent := id.Agent("agt_1")
 	same := func(*voteLog) {}
 	add("signed votes", same, nil)
-	add("signed votes without envelopes", same, func(l *voteLog) { l.asked.Request.Envelopes = false })
+	add("signed votes without envelopes", same, func(l *voteLog) { l.selection.Request.Envelopes = false })
 	add("signed votes of a range after the registrations", same, func(l *voteLog) {
-		a := &l.asked
+		a := &l.selection
 		a.Begin, a.End, a.Request.From, a.Request.To = 4, 8, text("4"), text("8")
 	})
-	add("signed votes among the events of an agent", same, func(l *voteLog) { l.asked.Request.AgentID = &agent })
+	add("signed votes among the events of an agent", same, func(l *voteLog) { l.selection.Request.AgentID = &agent })
 	add("one signed vote", same, (*voteLog).askForVote)
 	add("a signed vote by a passkey that was retired and registered again", func(l *voteLog) {
 		l.before = func() { l.Retire("acc_1", l.Key); l.Register("acc_1", l.Key, l.Phone, nil) }

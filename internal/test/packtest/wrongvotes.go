@@ -21,11 +21,11 @@ func WrongVotes(t testing.TB) (all []Wrong) {
 	for _, c := range append(voteAttacks(t), keyAttacks(t)...) {
 		l := newVoteLog(t, c.change)
 		l.askForVote()
-		all = append(all, Wrong{Name: "signed votes: " + c.name, Bytes: l.Pack(l.asked).Bytes(t)})
+		all = append(all, Wrong{Name: "signed votes: " + c.name, Bytes: l.Pack(l.selection).Bytes(t)})
 	}
 	for _, c := range voterFileChanges(t) {
 		l := newVoteLog(t, c.change)
-		p := l.Pack(l.asked)
+		p := l.Pack(l.selection)
 		l.bend(p)
 		all = append(all, Wrong{Name: "signed votes: " + c.name, Bytes: p.Bytes(t)})
 	}
@@ -39,7 +39,7 @@ func (l *voteLog) askForVote() {
 			e.Envelope.ActionKind == "ledger_approval"
 	}))
 	from, to := strconv.Itoa(int(at)), strconv.Itoa(int(at)+1)
-	l.asked.Begin, l.asked.End, l.asked.Request = at, at+1, pack.Request{From: &from, To: &to}
+	l.selection.Begin, l.selection.End, l.selection.Request = at, at+1, pack.Request{From: &from, To: &to}
 }
 
 type voteAttack struct {
@@ -281,7 +281,7 @@ func voterFileChanges(t testing.TB) []voteAttack {
 	plain := func(edit func([]string) []string) func(*voteLog) {
 		return lines(func(_ *voteLog, l []string) []string { return edit(l) })
 	}
-	more := func(l *voteLog, at id.Index) string { return strings.TrimSuffix(l.proven(at, l.asked.Size), "\n") }
+	more := func(l *voteLog, at id.Index) string { return strings.TrimSuffix(l.proven(at, l.selection.Size), "\n") }
 	retired := func(change func(l *voteLog, p *Parts)) func(*voteLog) {
 		return func(l *voteLog) {
 			// The passkey is retired before the vote, but the pack does not contain that event.
@@ -353,7 +353,7 @@ func voterFileChanges(t testing.TB) []voteAttack {
 			l.bend = func(p *Parts) {
 				p.Manifest.Counts.VoterKeys = 1
 				at := len(p.Files) - 1
-				p.Files = slices.Insert(p.Files, at, File{pack.FileVoters, l.proven(1, l.asked.Size)})
+				p.Files = slices.Insert(p.Files, at, File{pack.FileVoters, l.proven(1, l.selection.Size)})
 			}
 		}},
 		{"an empty voters.ndjson without a signed vote", func(l *voteLog) {

@@ -52,12 +52,12 @@ func TestVotersAreBounded(t *testing.T) {
 			c.Dir = filepath.Join(root, "clients/python")
 			c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, "clients/python/src"))
 			out, err := c.CombinedOutput()
-			said := string(out)
+			output := string(out)
 			if lines == pack.MaxVoterKeys && err != nil {
-				t.Errorf("%s, %d lines: %v\n%s", name, lines, err, said)
+				t.Errorf("%s, %d lines: %v\n%s", name, lines, err, output)
 			}
-			if lines > pack.MaxVoterKeys && (err == nil || !strings.Contains(said, refusals[name])) {
-				t.Errorf("%s, %d lines: %v\n%s", name, lines, err, said)
+			if lines > pack.MaxVoterKeys && (err == nil || !strings.Contains(output, refusals[name])) {
+				t.Errorf("%s, %d lines: %v\n%s", name, lines, err, output)
 			}
 		}
 	}

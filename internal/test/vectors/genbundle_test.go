@@ -12,18 +12,18 @@ import (
 // verdictsOf reads six signs as the verdicts inclusion, checkpoint, chain, record, signature, envelope, and an optional
 // seventh as directory; 0 is null.
 func verdictsOf(signs string) map[string]any {
-	said := map[string]any{}
+	verdicts := map[string]any{}
 	for i, name := range []string{"inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok", "directory_ok"}[:len(signs)] {
 		switch signs[i] {
 		case '+':
-			said[name] = true
+			verdicts[name] = true
 		case '-':
-			said[name] = false
+			verdicts[name] = false
 		default:
-			said[name] = nil
+			verdicts[name] = nil
 		}
 	}
-	return said
+	return verdicts
 }
 
 // bundle adds a vector. Signs without a minus are those of a valid bundle.
@@ -127,10 +127,10 @@ func (m *maker) honest(l *ledger, bundleIn func(*verify.Bundle) in) {
 	at := start + 1000
 	erased.Envelope, erased.ErasedAt = nil, &at
 	m.bundle("envelope erased", bundleIn(erased), "+++++0")
-	told := l.bundle(4, 7, id.DiscloseFull)
+	stated := l.bundle(4, 7, id.DiscloseFull)
 	fault := "suspect"
-	told.OperatorStatement = &verify.OperatorStatement{ReverifiedTo: 3, Fault: &fault, KeyClaim: verify.KeyCompromised}
-	m.bundle("operator's statement", bundleIn(told), "++++++")
+	stated.OperatorStatement = &verify.OperatorStatement{ReverifiedTo: 3, Fault: &fault, KeyClaim: verify.KeyCompromised}
+	m.bundle("operator's statement", bundleIn(stated), "++++++")
 	cosigned := l.bundle(4, 7, id.DiscloseFull)
 	cosigned.Checkpoint += lineOfSignature(m.witness("w.example").Cosign(cosigned.Checkpoint[:strings.Index(cosigned.Checkpoint, "\n\n")+1], start)) + lineOf("stranger.example", 7, make([]byte, 9))
 	m.bundle("cosigned, and a stranger's line", bundleIn(cosigned), "++++++")

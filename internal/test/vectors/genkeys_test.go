@@ -202,8 +202,8 @@ func witnessKeys(m *maker) {
 
 func (m *maker) verifierKeys(alg byte, make func(name string) (string, map[string]any)) {
 	for _, name := range []string{logName, "w", "größe.example/ü", strings.Repeat("n", tlog.MaxName)} {
-		text, said := make(name)
-		m.accept(fmt.Sprintf("a name of %d bytes", len(name)), in{"vkey": text}, said)
+		text, expect := make(name)
+		m.accept(fmt.Sprintf("a name of %d bytes", len(name)), in{"vkey": text}, expect)
 	}
 	good, _ := make(logName)
 	parts := strings.SplitN(good, "+", 3)

@@ -99,12 +99,12 @@ func mldsaCosignatures(m *maker) {
 	noteIn := func(lines ...string) in {
 		return in{"note": signed + strings.Join(lines, ""), "witness": w.Key().String()}
 	}
-	said := func(seconds uint64) map[string]any { return map[string]any{"time": fmt.Sprint(seconds)} }
+	expect := func(seconds uint64) map[string]any { return map[string]any{"time": fmt.Sprint(seconds)} }
 	good := lineOfSignature(w.Cosign(text, at))
-	m.accept("cosigned", noteIn(good), said(seconds))
-	m.accept("beside others", noteIn(lineOfSignature(other.Cosign(text, at)), lineOfSignature(m.witness("w.example").Cosign(text, at)), good), said(seconds))
-	m.accept("in the first second", noteIn(lineOfSignature(w.Cosign(text, 1000))), said(1))
-	m.accept("in the last second of 9999", noteIn(lineOfSignature(w.Cosign(text, 253402300799_000))), said(253402300799))
+	m.accept("cosigned", noteIn(good), expect(seconds))
+	m.accept("beside others", noteIn(lineOfSignature(other.Cosign(text, at)), lineOfSignature(m.witness("w.example").Cosign(text, at)), good), expect(seconds))
+	m.accept("in the first second", noteIn(lineOfSignature(w.Cosign(text, 1000))), expect(1))
+	m.accept("in the last second of 9999", noteIn(lineOfSignature(w.Cosign(text, 253402300799_000))), expect(253402300799))
 	var root id.Hash
 	c, err := tlog.ReadCheckpoint([]byte(signed))
 	if err != nil {
@@ -112,7 +112,7 @@ func mldsaCosignatures(m *maker) {
 	}
 	root = c.Root
 	right := mldsaSigned{label: "subtree/v1\n\x00", name: "w.example", origin: logName, time: seconds, carried: seconds, end: 257, root: root}
-	m.accept("made by hand", noteIn(m.mldsaLine(right)), said(seconds))
+	m.accept("made by hand", noteIn(m.mldsaLine(right)), expect(seconds))
 	for name, change := range ordered(map[string]func(*mldsaSigned){
 		"no time, which says nothing of the newest tree": func(s *mldsaSigned) { s.time, s.carried = 0, 0 },
 		"another time than was signed":                   func(s *mldsaSigned) { s.carried++ },

@@ -123,17 +123,17 @@ const aRoot = "Uug07CfHVS4j/OngI3zEhxzm9S/r+qrGKL4/uCpFTNE="
 
 func checkpoints(m *maker) {
 	const good = logName + "\n257\n" + aRoot + "\n"
-	said := func(size, root string) map[string]any {
+	expect := func(size, root string) map[string]any {
 		return map[string]any{"origin": logName, "size": size, "root": root}
 	}
 	const rootHex = "52e834ec27c7552e23fce9e0237cc4871ce6f52febfaaac628be3fb82a454cd1"
-	m.accept("signed", m.checkpointIn(good), said("257", rootHex))
+	m.accept("signed", m.checkpointIn(good), expect("257", rootHex))
 	empty := logName + "\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"
-	m.accept("empty tree", m.checkpointIn(empty), said("0", tlog.EmptyRoot().String()))
-	m.accept("the largest tree", m.checkpointIn(strings.Replace(good, "257", "9223372036854775807", 1)), said("9223372036854775807", rootHex))
+	m.accept("empty tree", m.checkpointIn(empty), expect("0", tlog.EmptyRoot().String()))
+	m.accept("the largest tree", m.checkpointIn(strings.Replace(good, "257", "9223372036854775807", 1)), expect("9223372036854775807", rootHex))
 	cosigned := m.checkpointIn(good)
 	cosigned["note"] = cosigned["note"].(string) + lineOfSignature(m.witness("w.example").Cosign(good, 1_795_204_800_000))
-	m.accept("cosigned", cosigned, said("257", rootHex))
+	m.accept("cosigned", cosigned, expect("257", rootHex))
 	for name, c := range ordered(map[string][2]string{
 		"extension line":                  {"", good + "extension\n"},
 		"extension line before the size":  {"\n257\n", "\nextension\n257\n"},
@@ -210,13 +210,13 @@ func cosignatures(m *maker) {
 	noteIn := func(lines ...string) in {
 		return in{"note": signed + strings.Join(lines, ""), "witness": w.Key().String()}
 	}
-	said := func(seconds uint64) map[string]any { return map[string]any{"time": fmt.Sprint(seconds)} }
+	expect := func(seconds uint64) map[string]any { return map[string]any{"time": fmt.Sprint(seconds)} }
 	good := lineOfSignature(w.Cosign(text, at))
-	m.accept("cosigned", noteIn(good), said(1795204800))
-	m.accept("at the beginning of the epoch", noteIn(m.cosign("w.example", text, "0", 0, 4)), said(0))
-	m.accept("beside others", noteIn(lineOfSignature(other.Cosign(text, at)), good), said(1795204800))
-	m.accept("in the last second of 9999", noteIn(m.cosign("w.example", text, "253402300799", 253402300799, 4)), said(253402300799))
-	m.accept("another key of the same name beside it", noteIn(lineOf("w.example", 7, make([]byte, 72)), good), said(1795204800))
+	m.accept("cosigned", noteIn(good), expect(1795204800))
+	m.accept("at the beginning of the epoch", noteIn(m.cosign("w.example", text, "0", 0, 4)), expect(0))
+	m.accept("beside others", noteIn(lineOfSignature(other.Cosign(text, at)), good), expect(1795204800))
+	m.accept("in the last second of 9999", noteIn(m.cosign("w.example", text, "253402300799", 253402300799, 4)), expect(253402300799))
+	m.accept("another key of the same name beside it", noteIn(lineOf("w.example", 7, make([]byte, 72)), good), expect(1795204800))
 	m.refuse("no line of the witness", noteIn())
 	m.refuse("of another witness", noteIn(lineOfSignature(other.Cosign(text, at))))
 	m.refuse("of another witness under the name", noteIn(strings.Replace(lineOfSignature(other.Cosign(text, at)), "other.", "w.", 1)))

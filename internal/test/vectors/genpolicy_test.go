@@ -137,18 +137,18 @@ func quorums(m *maker) {
 		}
 		return in{"policy": policy, "note": note}
 	}
-	said := func(by ...string) map[string]any {
+	expect := func(by ...string) map[string]any {
 		list := []any{}
 		for _, name := range by {
 			list = append(list, name)
 		}
 		return map[string]any{"witnessed_by": list}
 	}
-	m.accept("just enough", noteIn("X1", "X3", "Y2"), said("X1", "X3", "Y2"))
-	m.accept("all", noteIn("X1", "X2", "X3", "Y1", "Y2"), said("X1", "X2", "X3", "Y1", "Y2"))
-	m.accept("in another order, and a stranger", noteIn("Y1", "Z", "X2", "X1"), said("X1", "X2", "Y1"))
-	m.accept("none asked for", in{"policy": m.logLine(logName) + "quorum none\n", "note": noteIn()["note"]}, said())
-	m.accept("the second log of two", in{"policy": m.logLine("log.example/o/other") + m.logLine(logName) + "quorum none\n", "note": noteIn()["note"]}, said())
+	m.accept("just enough", noteIn("X1", "X3", "Y2"), expect("X1", "X3", "Y2"))
+	m.accept("all", noteIn("X1", "X2", "X3", "Y1", "Y2"), expect("X1", "X2", "X3", "Y1", "Y2"))
+	m.accept("in another order, and a stranger", noteIn("Y1", "Z", "X2", "X1"), expect("X1", "X2", "Y1"))
+	m.accept("none asked for", in{"policy": m.logLine(logName) + "quorum none\n", "note": noteIn()["note"]}, expect())
+	m.accept("the second log of two", in{"policy": m.logLine("log.example/o/other") + m.logLine(logName) + "quorum none\n", "note": noteIn()["note"]}, expect())
 	m.refuse("nobody", noteIn())
 	m.refuse("one group alone", noteIn("X1", "X2", "X3"))
 	m.refuse("one too few in a group", noteIn("X1", "Y1", "Y2"))
@@ -180,22 +180,22 @@ func quorumTimes(m *maker) {
 		}
 		return in{"policy": witnesses + quorum + "\n", "note": note, "now": fmt.Sprint(now)}
 	}
-	said := func(by, since int, ahead ...any) map[string]any {
+	expect := func(by, since int, ahead ...any) map[string]any {
 		return map[string]any{"by": fmt.Sprint(now + 60*by), "since": fmt.Sprint(now + 60*since), "in_future": append([]any{}, ahead...)}
 	}
 	const all, any, two = "group g all A B C\nquorum g", "group g any A B C\nquorum g", "group g 2 A B C\nquorum g"
-	m.accept("one witness", made("quorum A", -3), said(-3, -3))
-	m.accept("one witness, and another that is not asked for", made("quorum A", -3, -1), said(-3, -3))
-	m.accept("any of three", made(any, -7, -5, -6), said(-7, -5))
-	m.accept("two of three", made(two, -7, -5, -6), said(-6, -6))
-	m.accept("all of three", made(all, -7, -5, -6), said(-5, -7))
-	m.accept("two of three, one of whom is not there", made(two, -300, -1), said(-1, -300))
-	m.accept("one clock in the past", made(two, -50*60*24*365, -2, -1), said(-2, -2))
-	m.accept("one clock in the future", made(two, century, -120, -121), said(-120, -121, "A"))
-	m.accept("any of three, one clock in the future", made(any, -120, century), said(-120, -120, "B"))
-	m.accept("five minutes ahead", made("quorum A", 5), said(5, 5))
-	m.accept("of one minute", made(all, -1, -1, -1), said(-1, -1))
-	m.accept("groups in a group", made("group h 2 A B\ngroup g any h C\nquorum g", -9, -2, -5), said(-5, -5))
+	m.accept("one witness", made("quorum A", -3), expect(-3, -3))
+	m.accept("one witness, and another that is not asked for", made("quorum A", -3, -1), expect(-3, -3))
+	m.accept("any of three", made(any, -7, -5, -6), expect(-7, -5))
+	m.accept("two of three", made(two, -7, -5, -6), expect(-6, -6))
+	m.accept("all of three", made(all, -7, -5, -6), expect(-5, -7))
+	m.accept("two of three, one of whom is not there", made(two, -300, -1), expect(-1, -300))
+	m.accept("one clock in the past", made(two, -50*60*24*365, -2, -1), expect(-2, -2))
+	m.accept("one clock in the future", made(two, century, -120, -121), expect(-120, -121, "A"))
+	m.accept("any of three, one clock in the future", made(any, -120, century), expect(-120, -120, "B"))
+	m.accept("five minutes ahead", made("quorum A", 5), expect(5, 5))
+	m.accept("of one minute", made(all, -1, -1, -1), expect(-1, -1))
+	m.accept("groups in a group", made("group h 2 A B\ngroup g any h C\nquorum g", -9, -2, -5), expect(-5, -5))
 	m.refuse("six minutes ahead", made("quorum A", 6))
 	m.refuse("a clock in the future that the quorum needs", made(two, century, -1))
 	m.refuse("all in the future", made(all, century, century, century))
@@ -208,9 +208,9 @@ func quorumTimes(m *maker) {
 func keyLists(m *maker) {
 	one, two := m.signer(logName).Verifier().String(), vkeyOf(m, logName, "rotated")
 	good := `{"keys":[{"from_size":0,"to_size":1000,"use":"log","vkey":"` + one + `"},{"from_size":0,"to_size":null,"use":"grant","vkey":"x"},{"from_size":990,"to_size":null,"use":"log","vkey":"` + two + `"}]}`
-	said := func(keys ...any) map[string]any { return map[string]any{"log_keys": keys} }
-	m.accept("two keys, and one of another use", in{"keys": good}, said(one, two))
-	m.accept("spread over lines, members of another time", in{"keys": "{\n \"keys\": [ {\"vkey\": \"" + one + "\", \"use\": \"log\", \"to_size\": null, \"from_size\": 0, \"later\": [] } ], \"later\": 1\n}\n"}, said(one))
+	expect := func(keys ...any) map[string]any { return map[string]any{"log_keys": keys} }
+	m.accept("two keys, and one of another use", in{"keys": good}, expect(one, two))
+	m.accept("spread over lines, members of another time", in{"keys": "{\n \"keys\": [ {\"vkey\": \"" + one + "\", \"use\": \"log\", \"to_size\": null, \"from_size\": 0, \"later\": [] } ], \"later\": 1\n}\n"}, expect(one))
 	m.changes(in{}, "keys", good, []change{
 		{"use missing", `"use":"log",`, ``},
 		{"from_size missing", `"from_size":0,`, ``},
@@ -232,7 +232,7 @@ func keyLists(m *maker) {
 		{"use null", `"use":"log"`, `"use":null`},
 		{"use as a number", `"use":"log"`, `"use":1`},
 	})
-	m.accept("an empty use and one in upper case", in{"keys": strings.Replace(strings.Replace(good, `"grant"`, `""`, 1), `"use":"log"`, `"use":"LOG"`, 1)}, said(two))
+	m.accept("an empty use and one in upper case", in{"keys": strings.Replace(strings.Replace(good, `"grant"`, `""`, 1), `"use":"log"`, `"use":"LOG"`, 1)}, expect(two))
 	m.refuse("no list", in{"keys": `{}`})
 	m.refuse("empty list", in{"keys": `{"keys":[]}`})
 	m.refuse("no key of a log", in{"keys": `{"keys":[{"from_size":0,"to_size":null,"use":"grant","vkey":"x"}]}`})

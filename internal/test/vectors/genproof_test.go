@@ -201,17 +201,17 @@ func tlogProofs(m *maker) {
 		return string(tlog.Proof{Extra: []byte(extra), Index: id.Index(index), Hashes: treePath(index, leaves[:size]), Checkpoint: []byte(note)}.Text())
 	}
 	proofIn := func(text string, index int) in { return in{"proof": text, "entry": entries[index], "key": vkey} }
-	said := func(index, size int) map[string]any {
+	expect := func(index, size int) map[string]any {
 		return map[string]any{"index": fmt.Sprint(index), "size": fmt.Sprint(size)}
 	}
 	for _, c := range [][2]int{{0, 1}, {0, 2}, {3, 7}, {6, 7}} {
-		m.accept(fmt.Sprintf("entry %d of %d", c[0], c[1]), proofIn(make(c[0], c[1], ""), c[0]), said(c[0], c[1]))
+		m.accept(fmt.Sprintf("entry %d of %d", c[0], c[1]), proofIn(make(c[0], c[1], ""), c[0]), expect(c[0], c[1]))
 	}
-	m.accept("with extra data", proofIn(make(3, 7, "extra"), 3), said(3, 7))
+	m.accept("with extra data", proofIn(make(3, 7, "extra"), 3), expect(3, 7))
 	w := m.witness("w.example")
 	cosigned := make(3, 7, "")
 	body := cosigned[strings.Index(cosigned, "\n\n")+2:]
-	m.accept("cosigned", proofIn(cosigned+lineOfSignature(w.Cosign(body[:strings.Index(body, "\n\n")+1], 1_795_204_800_000)), 3), said(3, 7))
+	m.accept("cosigned", proofIn(cosigned+lineOfSignature(w.Cosign(body[:strings.Index(body, "\n\n")+1], 1_795_204_800_000)), 3), expect(3, 7))
 	good := proofIn(make(3, 7, "extra"), 3)
 	text := good["proof"].(string)
 	first := strings.Split(text, "\n")[3]

@@ -95,9 +95,9 @@ func (s second) right() {
 	older := whole.log.bundle(4, 6, id.DiscloseRecord)
 	ahead.Inclusion, ahead.PreviousInclusion, ahead.Checkpoint = older.Inclusion, older.PreviousInclusion, older.Checkpoint
 	s.proof("listed with a larger tree than the checkpoint's", whole.input(ahead), "+")
-	told := s.bundle(5)
-	told.Directory.Bundle.OperatorStatement = &verify.OperatorStatement{ReverifiedTo: 3}
-	s.proof("operator's statement in the directory's bundle", s.input(told), "+")
+	stated := s.bundle(5)
+	stated.Directory.Bundle.OperatorStatement = &verify.OperatorStatement{ReverifiedTo: 3}
+	s.proof("operator's statement in the directory's bundle", s.input(stated), "+")
 	later := strings.Replace(good["bundle"].(string), `"bundle":{`, `"bundle":{"later":{"a":[1]},`, 1)
 	s.proof("member of another time in the directory's bundle", good.with("bundle", later), "+")
 	hidden := s.bundle(5)

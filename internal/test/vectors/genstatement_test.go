@@ -68,16 +68,16 @@ func keyStatements(m *maker) {
 	}
 	known := keyList(m, knownKey(first, 0, 0))
 	statement := func(b *verify.Bundle) in { return in{"bundle": m.text(b), "keys": known} }
-	says := func(vkey, by string) map[string]any { return map[string]any{"vkey": vkey, "by": by, "from_size": "6"} }
+	states := func(vkey, by string) map[string]any { return map[string]any{"vkey": vkey, "by": by, "from_size": "6"} }
 
-	m.accept("a statement", statement(good()), says(newer, first))
-	m.accept("the known key signs from this size on", statement(good()).with("keys", keyList(m, knownKey(first, 6, 0))), says(newer, first))
+	m.accept("a statement", statement(good()), states(newer, first))
+	m.accept("the known key signs from this size on", statement(good()).with("keys", keyList(m, knownKey(first, 6, 0))), states(newer, first))
 	m.accept("another key is known too, which has an end", statement(good()).with("keys", keyList(m, knownKey(third, 0, 3), knownKey(first, 3, 0))),
-		says(newer, first))
+		states(newer, first))
 	m.accept("the payload has another member",
 		statement(signedBy(newLog(stating(map[string]any{"transition": "log_key_created", "vkey": newer, "more": 1}), 0), id.DiscloseFull, "", "rotated")),
-		says(newer, first))
-	m.accept("a third key signs too", statement(signedBy(newLog(stating(created(newer)), 0), id.DiscloseFull, "", "rotated", "third")), says(newer, first))
+		states(newer, first))
+	m.accept("a third key signs too", statement(signedBy(newLog(stating(created(newer)), 0), id.DiscloseFull, "", "rotated", "third")), states(newer, first))
 
 	m.refuse("the known key has an end behind this size", statement(good()).with("keys", keyList(m, knownKey(first, 0, 9))))
 	m.refuse("the known key ended at this size", statement(good()).with("keys", keyList(m, knownKey(first, 0, 6))))

@@ -33,12 +33,12 @@ func TestOurs(t *testing.T) {
 		for _, v := range published.Vectors {
 			verdicts[v.Verdict]++
 			r := reader{v: v}
-			said, err := r.check(f.Kind)
+			got, err := r.check(f.Kind)
 			if r.err != nil {
 				t.Fatalf("%s: %v", f.Kind, r.err)
 			}
-			if !r.right(said, err) {
-				t.Errorf("%s: %s: got %v %v, want %s %v", f.Kind, v.Name, err, said, v.Verdict, v.Expect)
+			if !r.right(got, err) {
+				t.Errorf("%s: %s: got %v %v, want %s %v", f.Kind, v.Name, err, got, v.Verdict, v.Expect)
 			}
 		}
 		if verdicts[Accept] == 0 || verdicts[Refuse] == 0 {
@@ -54,8 +54,8 @@ type reader struct {
 }
 
 // right reports whether the vector says so.
-func (r *reader) right(said map[string]any, err error) bool {
-	return (err == nil) == (r.v.Verdict == Accept) && (r.v.Expect == nil || reflect.DeepEqual(said, r.v.Expect))
+func (r *reader) right(got map[string]any, err error) bool {
+	return (err == nil) == (r.v.Verdict == Accept) && (r.v.Expect == nil || reflect.DeepEqual(got, r.v.Expect))
 }
 
 func (r *reader) text(name string) string {
@@ -145,11 +145,11 @@ func (r *reader) check(kind string) (map[string]any, error) {
 		return r.trusted(kind)
 	case "keys":
 		keys, err := verify.ParseKeys([]byte(r.text("keys")))
-		said := []any{}
+		got := []any{}
 		for _, k := range keys {
-			said = append(said, k.Key.String())
+			got = append(got, k.Key.String())
 		}
-		return map[string]any{"log_keys": said}, err
+		return map[string]any{"log_keys": got}, err
 	case "key-statement":
 		known, err := verify.ParseKeys([]byte(r.text("keys")))
 		r.err = errors.Join(r.err, err)
@@ -287,13 +287,13 @@ func (r *reader) bundle(kind string) (map[string]any, error) {
 	if !report.OK || r.has("directory_key") && b.Directory == nil {
 		err = errRefused
 	}
-	said := map[string]any{"inclusion_ok": report.InclusionOK, "checkpoint_ok": report.CheckpointOK, "chain_ok": report.ChainOK}
+	got := map[string]any{"inclusion_ok": report.InclusionOK, "checkpoint_ok": report.CheckpointOK, "chain_ok": report.ChainOK}
 	for name, ok := range map[string]*bool{"record_ok": report.RecordOK, "signature_ok": report.SignatureOK, "envelope_ok": report.EnvelopeOK, "directory_ok": report.DirectoryOK} {
 		switch {
 		case ok != nil:
-			said[name] = *ok
+			got[name] = *ok
 		case name != "directory_ok" || kind == "second-proof":
-			said[name] = nil
+			got[name] = nil
 		}
 	}
 	if keys := verify.UnknownKeys(b, o); len(keys) > 0 {
@@ -301,12 +301,12 @@ func (r *reader) bundle(kind string) (map[string]any, error) {
 		for _, k := range keys {
 			signers = append(signers, verify.Signer(k.Name(), k.Hash()))
 		}
-		said["unknown_keys"] = anys(signers)
+		got["unknown_keys"] = anys(signers)
 	}
 	if !r.has("directory_policy") {
-		return said, err
+		return got, err
 	}
-	return r.directoryQuorum(b, said, err)
+	return r.directoryQuorum(b, got, err)
 }
 
 func (r *reader) has(name string) bool { _, there := r.v.Input[name]; return there }
@@ -325,7 +325,7 @@ func (r *reader) options(key, keys string) (o verify.Options) {
 }
 
 // directoryQuorum adds who cosigned the directory's checkpoint, which must be enough.
-func (r *reader) directoryQuorum(b *verify.Bundle, said map[string]any, err error) (map[string]any, error) {
+func (r *reader) directoryQuorum(b *verify.Bundle, got map[string]any, err error) (map[string]any, error) {
 	p, fault := trust.Parse([]byte(r.text("directory_policy")))
 	r.err = errors.Join(r.err, fault)
 	if r.err != nil || b.Directory == nil {
@@ -339,10 +339,10 @@ func (r *reader) directoryQuorum(b *verify.Bundle, said map[string]any, err erro
 	for _, c := range all {
 		by = append(by, c.Witness.Name)
 	}
-	if said["directory_witnessed_by"] = by; !p.Reached(all) {
+	if got["directory_witnessed_by"] = by; !p.Reached(all) {
 		err = errors.Join(err, errRefused)
 	}
-	return said, err
+	return got, err
 }
 
 // signedVote checks a vote under the registration of its passkey.

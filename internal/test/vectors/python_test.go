@@ -39,8 +39,8 @@ func TestWrongVectorsFail(t *testing.T) {
 		}
 		for _, v := range bent.Vectors {
 			r := reader{v: v}
-			if said, err := r.check(f.Kind); r.right(said, err) {
-				t.Errorf("%s: %s: ours says what is not so", f.Kind, v.Name)
+			if got, err := r.check(f.Kind); r.right(got, err) {
+				t.Errorf("%s: %s: ours accepts a wrong expectation", f.Kind, v.Name)
 			}
 		}
 		wrong += len(bent.Vectors)
@@ -69,11 +69,11 @@ func TestPythonOnRandomChanges(t *testing.T) {
 		for len(changed.Vectors) < 150 {
 			v := changedAt(random, good[random.IntN(len(good))])
 			r := reader{v: v}
-			said, err := r.check(f.Kind)
+			got, err := r.check(f.Kind)
 			if r.err != nil {
 				continue // the key or policy of the input is malformed, which is not compared here
 			}
-			v.Verdict, v.Expect, v.AcceptedBy = Accept, said, nil
+			v.Verdict, v.Expect, v.AcceptedBy = Accept, got, nil
 			if err != nil {
 				v.Verdict, v.Expect = Refuse, nil
 				refused++
