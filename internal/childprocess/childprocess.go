@@ -26,6 +26,9 @@ type Command struct {
 	Env    map[string]string // added to this program's environment
 	Dir    string            // working directory; "": this program's
 	Stderr io.Writer         // receives the standard error of the program
+	// User is the user that the program runs as; "": this program's. Another user needs the privilege to change users,
+	// which root has. The program gets the groups of the user, and HOME, USER and LOGNAME unless Env has them.
+	User string
 	// Patience is how long Close waits after closing the input, and again after SIGTERM. 0: 5 s.
 	Patience time.Duration
 }
@@ -49,6 +52,11 @@ func (c Command) Start() (*Process, error) {
 	command.Dir, command.Stderr = c.Dir, c.Stderr
 	command.Env = environment(os.Environ(), c.Env)
 	separateGroup(command)
+	if c.User != "" {
+		if err := c.changeUser(command); err != nil {
+			return nil, fmt.Errorf("start program as user %.64q: %w", c.User, err)
+		}
+	}
 	command.WaitDelay = time.Second // a descendant that is still running can hold the outputs open
 	input, err := command.StdinPipe()
 	if err != nil {

@@ -8,6 +8,7 @@
 //     only if the process is in that group.
 //   - A settings file that every user can change is rejected, except on Windows.
 //   - No error contains a secret.
+//   - A descriptor that is named as /dev/fd/N is closed after it was read.
 package secret
 
 import (
@@ -61,7 +62,7 @@ func CheckLine(line string) error {
 
 // ReadFile returns the content of a small private file.
 func ReadFile(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,7 @@ func CheckSettings(info fs.FileInfo) error {
 
 // OpenSettings opens a settings file that passes CheckSettings.
 func OpenSettings(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -23,19 +23,35 @@ const (
 	endTime    = 5 * time.Second
 )
 
+// tokens are the bearer tokens of clients by HTTP.
+type tokens struct {
+	common  string            // of every client, "" for none
+	callers map[string]string // principals by token
+}
+
+func (t tokens) none() bool { return t.common == "" && len(t.callers) == 0 }
+
+// readTokens reads the tokens, from files and from the environment.
+func readTokens(s Settings) (t tokens, err error) {
+	t.common = secret.Getenv(tokenVariable)
+	if t.callers, err = s.tokens(); err == nil && t.common != "" && len(t.callers) > 0 {
+		err = errors.New("two kinds of tokens: set either callers or " + tokenVariable)
+	}
+	return t, err
+}
+
 // serveHTTP serves clients until ctx ends.
-func (c *serveCommand) serveHTTP(ctx context.Context, g *gateway.Gateway, s Settings) error {
-	token := secret.Getenv(tokenVariable)
+func (c *serveCommand) serveHTTP(ctx context.Context, g *gateway.Gateway, s Settings, t tokens) error {
 	socket, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
-	if at, ok := socket.Addr().(*net.TCPAddr); token == "" && !(ok && at.IP.IsLoopback()) {
-		return errors.New("--listen: other machines reach this address: put a bearer token into " + tokenVariable)
+	if at, ok := socket.Addr().(*net.TCPAddr); t.none() && !(ok && at.IP.IsLoopback()) {
+		return errors.New("--listen: other machines reach this address: put a bearer token into " + tokenVariable + ", or set callers")
 	}
 	handler := listen.New(ctx, listen.Options{
-		Token: token, Origins: s.origins(), Principal: s.Principal.Header, MaxBytes: s.MaxMessageBytes,
+		Token: t.common, Callers: t.callers, Origins: s.origins(), Principal: s.Principal.Header, MaxBytes: s.MaxMessageBytes,
 		Serve: func(ctx context.Context, caller gateway.Caller, origin string) error {
 			err := g.Serve(ctx, caller, origin)
 			if err != nil {

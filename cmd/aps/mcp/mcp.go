@@ -3,8 +3,8 @@
 // Invariants:
 //
 //   - Standard output has MCP messages only; everything else goes to standard error.
-//   - The agent's key and the ingest key reach no server and no message. A server can't read the ingest key from
-//     this process either (secret.ProtectProcess).
+//   - The agent's key, the ingest key and the tokens of clients and of other servers reach no server and no message. On
+//     Linux a server can't read them from this process either (secret.ProtectProcess).
 //   - Without a decision of the service no tool runs.
 package mcp
 
@@ -41,7 +41,9 @@ type Command struct {
 // agentFlags name the service, the agent and its key. The service is not --url, because that is an MCP server's.
 type agentFlags struct {
 	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
-	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Refused as a flag, which the servers could read: set APS_TOKEN."`
+	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Refused as a flag, which the servers could read: set APS_TOKEN or --token-file."`
+	// TokenFile can name a descriptor, /dev/fd/N.
+	TokenFile string `env:"APS_TOKEN_FILE" placeholder:"FILE" help:"File with the ingest key, for example /dev/fd/3."`
 	flags.Signer
 }
 
@@ -67,22 +69,33 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 	if err != nil {
 		return err
 	}
+	tokens, err := readTokens(settings)
+	if err != nil {
+		return err
+	}
+	service, err := c.newClient() // before a program starts, because the key can be in a descriptor
+	if err != nil {
+		return err
+	}
 	signer, closeSigner, err := c.OpenSigner()
 	if err != nil {
 		return err
 	}
 	defer closeSigner()
-	g, closeState, err := c.openGateway(settings, signer)
+	g, closeState, err := c.openGateway(settings, service, signer)
 	if err != nil {
 		return err
 	}
 	defer closeState()
+	if err := settings.dropSecrets(); err != nil {
+		return err
+	}
 	if err := g.RecordInterrupted(ctx); err != nil {
 		return err
 	}
 	stop := startSending(ctx, g)
 	if c.Listen != "" {
-		err = c.serveHTTP(ctx, g, settings)
+		err = c.serveHTTP(ctx, g, settings, tokens)
 	} else {
 		err = g.Serve(ctx, message.NewLines(t.In, t.Out, settings.MaxMessageBytes), "")
 	}
@@ -114,12 +127,8 @@ func (c *serveCommand) loadSettings() (Settings, error) {
 }
 
 func (c *serveCommand) openGateway(
-	s Settings, signer *client.Signer,
+	s Settings, service *client.Client, signer *client.Signer,
 ) (g *gateway.Gateway, closeState func(), err error) {
-	service, err := c.newClient()
-	if err != nil {
-		return nil, nil, err
-	}
 	folder, journal, err := openState(c.stateFolder(s))
 	if err != nil {
 		return nil, nil, err
@@ -139,6 +148,7 @@ func (c *serveCommand) openGateway(
 	}
 	config.Client, config.Signer, config.Journal, config.Questions = service, signer, journal, questions
 	config.OnError = printTrouble
+	config.SharedByCallers = c.Listen != ""
 	g, err = gateway.New(config)
 	return g, func() { _ = journal.Close() }, err
 }
@@ -151,7 +161,17 @@ func (f agentFlags) newClient() (*client.Client, error) {
 	if f.Service == "" {
 		return nil, errors.New("no service: set --service or APS_URL")
 	}
-	return flags.Service{URL: f.Service, Token: f.Token}.NewRetryingClient(client.Retry{})
+	token := f.Token
+	if f.TokenFile != "" {
+		if token != "" {
+			return nil, errors.New("two ingest keys: set either APS_TOKEN or --token-file")
+		}
+		var err error
+		if token, err = secret.ReadLine(f.TokenFile); err != nil {
+			return nil, fmt.Errorf("token file: %w", err)
+		}
+	}
+	return flags.Service{URL: f.Service, Token: token}.NewRetryingClient(client.Retry{})
 }
 
 func (c *serveCommand) stateFolder(s Settings) string {
@@ -203,7 +223,7 @@ func flushResults(g *gateway.Gateway) error {
 // connectTo returns the connection with one server.
 func connectTo(s ServerSettings, maxBytes int) (func(context.Context) (upstream.Conn, error), error) {
 	if s.URL == "" {
-		program := childprocess.Command{Args: s.Command, Env: s.Env, Dir: s.Dir, Stderr: os.Stderr}
+		program := childprocess.Command{Args: s.Command, Env: s.Env, Dir: s.Dir, User: s.User, Stderr: os.Stderr}
 		return upstream.Command{Command: program, MaxBytes: maxBytes}.Start, nil
 	}
 	headers := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ type Settings struct {
 	HideDenied bool                      `json:"hide_denied"`
 	Principal  PrincipalSettings         `json:"principal"`
 
+	// Callers are the clients by HTTP, by principal. If there are any, each request needs the token of one.
+	Callers map[string]CallerSettings `json:"callers"`
+
 	AllowedOrigins  []string `json:"allowed_origins"`   // of web pages that see servers without their own list
 	Wait            string   `json:"wait"`              // duration, for example "50s"
 	MaxMessageBytes int      `json:"max_message_bytes"` // default 16 MiB
@@ -36,6 +40,7 @@ type ServerSettings struct {
 	Command []string          `json:"command"`
 	Env     map[string]string `json:"env"` // added to the gateway's environment without APS_…
 	Dir     string            `json:"dir"`
+	User    string            `json:"user"` // that the program runs as; the gateway must be root
 	URL     string            `json:"url"`
 	// Headers are sent with each request to URL. HeadersEnv names variables that hold such values.
 	Headers    map[string]string `json:"headers"`
@@ -50,6 +55,64 @@ type RecordSettings struct {
 	Digest bool     `json:"digest"` // the SHA-256 of the arguments instead of the arguments
 	Seen   []string `json:"seen"`   // with digest: members that are recorded all the same
 	Output bool     `json:"output"` // the result too, and not its SHA-256 alone
+}
+
+// CallerSettings say where the bearer token of a client is: in a file or in a variable.
+type CallerSettings struct {
+	TokenFile string `json:"token_file"`
+	TokenEnv  string `json:"token_env"`
+}
+
+// token returns the client's token.
+func (c CallerSettings) token() (string, error) {
+	if (c.TokenFile == "") == (c.TokenEnv == "") {
+		return "", errors.New("either token_file or token_env")
+	}
+	token, err := secret.Getenv(c.TokenEnv), error(nil)
+	if c.TokenFile != "" {
+		token, err = secret.ReadLine(c.TokenFile)
+	}
+	if err == nil && token == "" {
+		err = errors.New("the token is empty")
+	}
+	return token, err
+}
+
+// tokens returns the clients by their token.
+func (s Settings) tokens() (map[string]string, error) {
+	all := map[string]string{}
+	for name, caller := range s.Callers {
+		token, err := caller.token()
+		if err != nil {
+			return nil, fmt.Errorf("callers: %.256q: %w", name, err)
+		}
+		if all[token] != "" || name == "" {
+			return nil, fmt.Errorf("callers: %.256q: has no name, or the token of another caller", name)
+		}
+		all[token] = name
+	}
+	return all, nil
+}
+
+// dropSecrets removes the variables that hold secrets from the environment, after these were read, so that no server
+// inherits a credential of another one.
+func (s Settings) dropSecrets() error {
+	names := []string{"APS_TOKEN", tokenVariable}
+	for _, caller := range s.Callers {
+		names = append(names, caller.TokenEnv)
+	}
+	for _, server := range s.Servers {
+		names = slices.AppendSeq(names, maps.Values(server.HeadersEnv))
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if err := os.Unsetenv(name); err != nil {
+			return fmt.Errorf("drop %.64q from the environment: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // PrincipalSettings say for whom calls are made. The first that is there counts.
@@ -88,6 +151,8 @@ func (s Settings) check() error {
 			return fmt.Errorf("servers: %.64q: a name has letters, digits and - only", name)
 		case (len(server.Command) == 0) == (server.URL == ""):
 			return fmt.Errorf("servers: %s: either command or url", name)
+		case server.URL != "" && server.User != "":
+			return fmt.Errorf("servers: %s: user is for a command", name)
 		}
 		if err := checkOrigins(server.AllowedOrigins); err != nil {
 			return fmt.Errorf("servers: %s: %w", name, err)

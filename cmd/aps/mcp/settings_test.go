@@ -53,6 +53,7 @@ func TestSettingsRefused(t *testing.T) {
 		`{"servers": {"a": {}}}`:             "either command or url",
 		`{"servers": {"a": {"uri": "x"}}}`:   "unknown object member name",
 		`{"servers": {"a": {"url": "x"}}, "wait": "0s"}`:                                "wait: must be a duration above 0",
+		`{"servers": {"a": {"url": "x", "user": "mcp"}}}`:                               "user is for a command",
 		`{"servers": {"a": {"url": "x", "allowed_origins": ["https://app.example/"]}}}`: "servers: a: allowed_origins",
 	} {
 		if _, err := loadText(t, text); err == nil || !strings.Contains(err.Error(), want) {
@@ -68,6 +69,52 @@ func TestSettingsRefused(t *testing.T) {
 	for _, origin := range []string{"https://app.example", "http://localhost:5173", "http://[::1]:8080", "https://app.example:80", "vscode-webview://x1"} {
 		if err := checkOrigins([]string{origin}); err != nil {
 			t.Errorf("%q: %v", origin, err)
+		}
+	}
+}
+
+// Each caller has a token of its own, from a file or a variable. Variables with secrets are gone before servers start.
+func TestTokensOfCallers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("token-a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"TOKEN_B": "token-b", "TOKEN_A": "token-a", "EMPTY": "", "UPSTREAM": "credential", "APS_TOKEN": "key"} {
+		t.Setenv(name, value)
+	}
+	const server = `{"servers": {"a": {"url": "http://x", "headers_env": {"Authorization": "UPSTREAM"}}}, "callers": `
+	for callers, want := range map[string]string{
+		`{"ana": {"token_file": "` + file + `"}, "ben": {"token_env": "TOKEN_A"}}`: "the token of another caller",
+		`{"ana": {"token_env": "EMPTY"}}`:                                          "the token is empty",
+		`{"ana": {}}`:                                                              "either token_file or token_env",
+		`{"": {"token_env": "TOKEN_B"}}`:                                           "has no name",
+	} {
+		s, err := loadText(t, server+callers+"}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readTokens(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", callers, err)
+		}
+	}
+	s, err := loadText(t, server+`{"ana": {"token_file": "`+file+`"}, "ben": {"token_env": "TOKEN_B"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readTokens(s)
+	if err != nil || len(got.callers) != 2 || got.callers["token-a"] != "ana" || got.callers["token-b"] != "ben" {
+		t.Errorf("got %v, %v", got.callers, err)
+	}
+	t.Setenv(tokenVariable, "common")
+	if _, err := readTokens(s); err == nil {
+		t.Error("two kinds of tokens are accepted")
+	}
+	if err := s.dropSecrets(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"TOKEN_B", "UPSTREAM", "APS_TOKEN", tokenVariable} {
+		if value, ok := os.LookupEnv(name); ok {
+			t.Errorf("%s is still there: %q", name, value)
 		}
 	}
 }

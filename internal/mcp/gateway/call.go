@@ -120,6 +120,9 @@ func (s *session) readCall(m message.Message) (*call, error) {
 }
 
 func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value) (string, error) {
+	if m.Caller != "" {
+		return m.Caller, nil
+	}
 	var named string
 	if g.Principal.Meta != "" {
 		if text := meta[g.Principal.Meta]; text != nil && json.Unmarshal(text, &named) != nil {
@@ -140,7 +143,11 @@ func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value)
 
 // identify gives the call the key of the open question that an equal call has asked, or a new one.
 func (c *call) identify() {
-	c.question = questionName(c.principal, c.tool, c.arguments)
+	owner := c.principal
+	if g := c.session.gate; g.SharedByCallers && c.request.Caller == "" && (owner == "" || owner == g.Principal.Fixed) {
+		owner += "\x00" + string(c.session.trace)
+	}
+	c.question = questionName(owner, c.tool, c.arguments)
 	if open, ok := c.session.gate.Questions.find(c.question); ok {
 		c.key, c.trace, c.approval = open.Key, open.Trace, open.Approval
 		return

@@ -40,7 +40,8 @@ type Server struct {
 	Origins []string // of the web pages that see the server
 }
 
-// Principal says for whom a call is made. The first of the three that is there counts.
+// Principal says for whom a call is made. A caller that has authenticated itself counts first, then the first of the
+// three that is there.
 type Principal struct {
 	Meta   string // member of the call's _meta that names the principal, "" for none
 	Header bool   // the transport names the principal
@@ -66,12 +67,15 @@ type Config struct {
 	Hide       []string // patterns of tools that tools/list leaves out
 	HideDenied bool     // tools/list leaves out tools that the policy denies without arguments
 	Principal  Principal
-	Wait       time.Duration // how long a call waits for people; default 50 s
-	Decide     time.Duration // how long a call waits for the service's decision; default 50 s
-	Progress   time.Duration // between two notifications of a waiting call; default 5 s
-	Grace      time.Duration // how long running calls may take after the client has gone; default 5 s
-	Bounds     Bounds
-	OnError    func(error) // receives errors that no answer tells; nil drops them
+	// SharedByCallers indicates that the sessions can be those of different callers. An approval then belongs to a caller
+	// that the transport or the call names, or else to its session.
+	SharedByCallers bool
+	Wait            time.Duration // how long a call waits for people; default 50 s
+	Decide          time.Duration // how long a call waits for the service's decision; default 50 s
+	Progress        time.Duration // between two notifications of a waiting call; default 5 s
+	Grace           time.Duration // how long running calls may take after the client has gone; default 5 s
+	Bounds          Bounds
+	OnError         func(error) // receives errors that no answer tells; nil drops them
 }
 
 // Gateway serves sessions. It is made by New.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -109,12 +110,26 @@ type rawCaller struct {
 	out *message.Lines
 }
 
-func connectRaw(t *testing.T, g *Gateway) *rawCaller {
+// ownedLines are the messages of an authenticated caller.
+type ownedLines struct {
+	*message.Lines
+	caller string
+}
+
+func (o ownedLines) Read() (message.Message, error) {
+	m, err := o.Lines.Read()
+	m.Caller = o.caller
+	return m, err
+}
+
+func connectRaw(t *testing.T, g *Gateway) *rawCaller { return connectRawAs(t, g, "") }
+
+func connectRawAs(t *testing.T, g *Gateway, caller string) *rawCaller {
 	fromCaller, toGateway := io.Pipe()
 	fromGateway, toCaller := io.Pipe()
 	ended := make(chan struct{})
 	go func() {
-		_ = g.Serve(context.Background(), message.NewLines(fromCaller, toCaller, 0), "")
+		_ = g.Serve(context.Background(), ownedLines{message.NewLines(fromCaller, toCaller, 0), caller}, "")
 		toCaller.Close()
 		close(ended)
 	}()
@@ -478,5 +493,39 @@ func TestProgressBelongsToARequest(t *testing.T) {
 	c.next()
 	if got := strings.Count(reported(), "progress token"); got != 3 {
 		t.Errorf("%d reports: %s", got, reported())
+	}
+}
+
+// An approval belongs to its caller: to the principal that a token or the call names, or else to the session.
+func TestApprovalBelongsToCaller(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shared    bool
+		principal Principal
+		caller    [2]string // that the transport has authenticated, by session
+		same      bool
+	}{
+		"one caller":               {false, Principal{}, [2]string{}, true},
+		"sessions":                 {true, Principal{}, [2]string{}, false},
+		"a fixed principal":        {true, Principal{Fixed: "team"}, [2]string{}, false},
+		"tokens of two callers":    {true, Principal{Fixed: "team"}, [2]string{"ana", "ben"}, false},
+		"two sessions of a caller": {true, Principal{Fixed: "team"}, [2]string{"ana", "ana"}, true},
+		"principal in _meta":       {true, Principal{Meta: "who"}, [2]string{}, true},
+	} {
+		o := newOffice(t)
+		o.decisions["mcp.files.pay"] = "allow_with_obligation"
+		g, _ := startRaw(t, o, map[string]*rawServer{"files": newRawServer()}, func(c *Config) {
+			c.SharedByCallers, c.Principal, c.Wait = tc.shared, tc.principal, time.Millisecond
+		})
+		for i, caller := range tc.caller {
+			c := connectRawAs(t, g, caller)
+			c.handshake(revision2025November)
+			want := "apr_1"
+			if i == 1 && !tc.same {
+				want = "apr_2"
+			}
+			if got := c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","_meta":{"who":"eve"}}}`); !strings.Contains(got, want) {
+				t.Errorf("%s: session %d: got %s", name, i, got)
+			}
+		}
 	}
 }

@@ -59,9 +59,9 @@ func OpenQuestions(path string, max int) (*Questions, error) {
 	return q, nil
 }
 
-// questionName is the same for equal calls: principal, tool and arguments.
-func questionName(principal string, tool id.Tool, a arguments) id.Hash {
-	who := sha256.Sum256([]byte(principal))
+// questionName is the same for equal calls: owner, tool and arguments. The owner is a principal, or a session.
+func questionName(owner string, tool id.Tool, a arguments) id.Hash {
+	who := sha256.Sum256([]byte(owner))
 	return sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%s", who, tool, a.text))
 }
 

@@ -7,7 +7,8 @@
 //   - A request with an Origin that is not allowed is refused, and so is one for a host that is neither
 //     allowed nor this machine. A web page can't reach the gateway by a name that it controls.
 //   - A session belongs to the origin that has opened it. A page of another origin can't use it.
-//   - Where a token is set, a request without it is refused before its body is read.
+//   - Where tokens are set, a request without one is refused before its body is read. A session belongs to the caller
+//     whose token has opened it.
 //   - Sessions, the bytes of a message and the messages that wait for a stream are bounded.
 package listen
 
@@ -35,12 +36,13 @@ import (
 type Options struct {
 	// Serve serves one session. origin is that of the web page that has opened it, "" for another client.
 	Serve     func(ctx context.Context, caller gateway.Caller, origin string) error
-	Token     string        // bearer token of clients, "" for none
-	Origins   []string      // allowed origins and hosts of web pages
-	Principal string        // header with the principal, "" for none
-	MaxBytes  int           // of a message; default message.DefaultMaxBytes
-	Sessions  int           // at once; default 64
-	Idle      time.Duration // life of a session without a request; default 30 min
+	Token     string            // bearer token of clients, "" for none
+	Callers   map[string]string // principals by their bearer token, in the place of Token
+	Origins   []string          // allowed origins and hosts of web pages
+	Principal string            // header with the principal, "" for none
+	MaxBytes  int               // of a message; default message.DefaultMaxBytes
+	Sessions  int               // at once; default 64
+	Idle      time.Duration     // life of a session without a request; default 30 min
 }
 
 // Path is the path that clients call.
@@ -86,17 +88,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.answerPage(w, r) {
 		return
 	}
-	if !h.hasToken(r) {
+	caller, ok := h.authenticate(r)
+	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodPost {
-		h.servePost(w, r)
+		h.servePost(w, r, caller)
 		return
 	}
-	s := h.findSession(w, r)
+	s := h.findSession(w, r, caller)
 	switch {
 	case s == nil:
 	case r.Method == http.MethodGet:
@@ -119,7 +122,7 @@ func (h *Handler) allowsOrigin(r *http.Request) bool {
 		host = strings.Trim(r.Host, "[]")
 	}
 	ip := net.ParseIP(host)
-	if host == "localhost" || ip != nil && (ip.IsLoopback() || h.Token != "") {
+	if host == "localhost" || ip != nil && (ip.IsLoopback() || h.Token != "" || len(h.Callers) > 0) {
 		return true
 	}
 	return slices.ContainsFunc(h.Origins, func(origin string) bool {
@@ -128,17 +131,27 @@ func (h *Handler) allowsOrigin(r *http.Request) bool {
 	})
 }
 
-// hasToken compares digests, so that the time tells nothing about the token.
-func (h *Handler) hasToken(r *http.Request) bool {
-	if h.Token == "" {
-		return true
+// authenticate returns the caller whose token a request has, "" for the common token. It compares digests, so that the
+// time tells nothing about a token.
+func (h *Handler) authenticate(r *http.Request) (caller string, ok bool) {
+	if h.Token == "" && len(h.Callers) == 0 {
+		return "", true
 	}
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	want, got := sha256.Sum256([]byte(h.Token)), sha256.Sum256([]byte(given))
-	return ok && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+	given, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	got := sha256.Sum256([]byte(given))
+	same := func(token string) bool {
+		want := sha256.Sum256([]byte(token))
+		return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+	}
+	for token, name := range h.Callers {
+		if same(token) {
+			caller, ok = name, true
+		}
+	}
+	return caller, found && (ok || same(h.Token))
 }
 
-func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, caller string) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.MaxBytes)))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		http.Error(w, "the message is too long", http.StatusRequestEntityTooLarge)
@@ -149,16 +162,17 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not one JSON-RPC message", http.StatusBadRequest)
 		return
 	}
+	m.Caller = caller
 	if h.Principal != "" {
 		m.Principal = r.Header.Get(h.Principal)
 	}
 	var s *session
 	if m.Method == "initialize" && r.Header.Get(sessionHeader) == "" {
-		if s = h.openSession(r.Header.Get("Origin")); s == nil {
+		if s = h.openSession(r.Header.Get("Origin"), caller); s == nil {
 			http.Error(w, "too many sessions", http.StatusServiceUnavailable)
 			return
 		}
-	} else if s = h.findSession(w, r); s == nil {
+	} else if s = h.findSession(w, r, caller); s == nil {
 		return
 	}
 	w.Header().Set(sessionHeader, s.name)
@@ -176,7 +190,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 const sessionHeader = "Mcp-Session-Id"
 
 // findSession answers a request without a session.
-func (h *Handler) findSession(w http.ResponseWriter, r *http.Request) *session {
+func (h *Handler) findSession(w http.ResponseWriter, r *http.Request, caller string) *session {
 	name := r.Header.Get(sessionHeader)
 	if name == "" {
 		http.Error(w, sessionHeader+" is missing: send initialize first", http.StatusBadRequest)
@@ -185,7 +199,7 @@ func (h *Handler) findSession(w http.ResponseWriter, r *http.Request) *session {
 	h.mu.Lock()
 	s := h.sessions[name]
 	h.mu.Unlock()
-	if s == nil {
+	if s == nil || s.owner != caller {
 		http.Error(w, "no such session", http.StatusNotFound)
 		return nil
 	}
@@ -197,11 +211,11 @@ func (h *Handler) findSession(w http.ResponseWriter, r *http.Request) *session {
 }
 
 // openSession begins a session, nil when there are too many.
-func (h *Handler) openSession(origin string) *session {
+func (h *Handler) openSession(origin, caller string) *session {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
 	ctx, end := context.WithCancel(h.ctx)
-	s := newSession(hex.EncodeToString(name[:]), origin, ctx, end)
+	s := newSession(hex.EncodeToString(name[:]), caller, origin, ctx, end)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sessions) >= h.Sessions || h.ctx.Err() != nil {

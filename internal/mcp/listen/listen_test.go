@@ -176,3 +176,52 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("the neighbour: got %d", got)
 	}
 }
+
+// Each caller has a token, and a session belongs to the caller that has opened it.
+func TestCallersHaveTokens(t *testing.T) {
+	seen := make(chan string, 10)
+	server := start(t, listen.Options{Callers: map[string]string{"token-a": "ana", "token-b": "ben"},
+		Serve: func(ctx context.Context, caller gateway.Caller, _ string) error {
+			for {
+				m, err := caller.Read()
+				if err != nil {
+					return nil
+				}
+				seen <- m.Caller
+				_ = caller.Write(message.Message{ID: m.ID, Result: []byte("{}")})
+			}
+		}})
+	post := func(token, session, method string) (int, string) {
+		r, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode, answer.Header.Get("Mcp-Session-Id")
+	}
+	for _, token := range []string{"", "token-c", "ana"} {
+		if status, _ := post(token, "", "initialize"); status != http.StatusUnauthorized {
+			t.Errorf("token %q: status %d", token, status)
+		}
+	}
+	status, session := post("token-a", "", "initialize")
+	if status != http.StatusOK || <-seen != "ana" {
+		t.Fatalf("status %d", status)
+	}
+	if status, _ := post("token-b", session, "ping"); status != http.StatusNotFound {
+		t.Errorf("the session of another caller: status %d", status)
+	}
+	if status, _ := post("token-a", session, "ping"); status != http.StatusOK || <-seen != "ana" {
+		t.Errorf("the own session: status %d", status)
+	}
+}

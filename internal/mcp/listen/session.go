@@ -29,6 +29,7 @@ type stream struct {
 // session is the connection of one client. It implements gateway.Caller.
 type session struct {
 	name     string
+	owner    string // the caller whose token has opened it, "" for none
 	origin   string // of the web page that has opened it, "" for another client
 	ctx      context.Context
 	end      context.CancelFunc
@@ -42,8 +43,8 @@ type session struct {
 	used       time.Time
 }
 
-func newSession(name, origin string, ctx context.Context, end context.CancelFunc) *session {
-	return &session{name: name, origin: origin, ctx: ctx, end: end, incoming: make(chan message.Message),
+func newSession(name, owner, origin string, ctx context.Context, end context.CancelFunc) *session {
+	return &session{name: name, owner: owner, origin: origin, ctx: ctx, end: end, incoming: make(chan message.Message),
 		streams: map[string]*stream{}, tokens: map[string]string{}, used: time.Now()}
 }
 

@@ -38,6 +38,8 @@ type Message struct {
 	Params  jsontext.Value `json:"params,omitzero"`
 	Result  jsontext.Value `json:"result,omitzero"`
 	Error   jsontext.Value `json:"error,omitzero"`
+	// Caller is the principal whose token came with the message, "" for none.
+	Caller string `json:"-"`
 	// Principal is the person or system that the transport names, "" for none.
 	Principal string `json:"-"`
 	// Local says that a response was made in the place of a server.
