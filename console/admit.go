@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -18,7 +17,7 @@ import (
 // admitCaller returns for whom a request is made, and the public name of its token, if the role has a
 // permission. A request with a token needs no look at the site that it comes from, because no browser
 // adds a token by itself.
-func (s *surface) admitCaller(r *http.Request, right account.Permission) (*account.Session, apitoken.ID, error) {
+func (s *surface) admitCaller(r *http.Request, right account.Permission) (*Caller, apitoken.ID, error) {
 	if token := bearerToken(r); token != "" {
 		return s.admitToken(r, token, right)
 	}
@@ -27,7 +26,7 @@ func (s *surface) admitCaller(r *http.Request, right account.Permission) (*accou
 }
 
 // admitPerson returns the session of a request if its role has a permission.
-func (s *surface) admitPerson(r *http.Request, right account.Permission) (*account.Session, error) {
+func (s *surface) admitPerson(r *http.Request, right account.Permission) (*Caller, error) {
 	if err := s.crossOrigin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
 	}
@@ -35,19 +34,8 @@ func (s *surface) admitPerson(r *http.Request, right account.Permission) (*accou
 	if err != nil {
 		return nil, err
 	}
-	if who.Tenant == id.Service || !who.Role.May(right) {
-		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
-	}
-	if err := s.Edge.CheckOwner(r.Context(), who.Tenant); err != nil {
-		return nil, err
-	}
-	if err := s.checkSignedIn(r, who); err != nil {
-		return nil, s.Edge.CheckLost(err, who.Tenant, nil)
-	}
-	if right.NeedsFactor() {
-		return who, who.CheckFactor()
-	}
-	return who, nil
+	c := NewCaller(who)
+	return c, s.admit(r.Context(), c, right)
 }
 
 // findSession returns the session of a request. Every wrong cookie has the same answer.
@@ -65,8 +53,8 @@ func (s *surface) findSession(r *http.Request) (*account.Session, error) {
 
 // checkSignedIn returns fault.Forbidden for a session that was not signed in as its organization
 // requires.
-func (s *surface) checkSignedIn(r *http.Request, who *account.Session) error {
-	required, err := s.Organizations.SignIn(r.Context(), who.Tenant)
+func (s *surface) checkSignedIn(ctx context.Context, who *account.Session) error {
+	required, err := s.Organizations.SignIn(ctx, who.Tenant)
 	if err != nil {
 		return err
 	}
@@ -89,7 +77,7 @@ func bearerToken(r *http.Request) string {
 // admitToken returns for whom a token acts if its role and its kind have a permission.
 func (s *surface) admitToken(
 	r *http.Request, token string, right account.Permission,
-) (*account.Session, apitoken.ID, error) {
+) (*Caller, apitoken.ID, error) {
 	who, name, err := s.Tokens.Authenticate(r.Context(), token)
 	if err != nil {
 		return nil, "", err
@@ -100,7 +88,7 @@ func (s *surface) admitToken(
 	if !who.Role.May(right) {
 		return nil, "", fault.New(fault.Forbidden, "The token's role does not allow this")
 	}
-	return who, name, s.Edge.CheckOwner(r.Context(), who.Tenant)
+	return &Caller{Who: who, ByToken: true, right: right}, name, s.Edge.CheckOwner(r.Context(), who.Tenant)
 }
 
 // exchange is one request of a person and its answer.
@@ -116,10 +104,9 @@ type exchange struct {
 
 // Identify implements admission.Call.
 func (e *exchange) Identify() (t admission.Tenant, err error) {
-	if e.Who, e.token, err = e.surface.admitCaller(e.request.Request, e.right); err != nil {
+	if e.Caller, e.token, err = e.surface.admitCaller(e.request.Request, e.right); err != nil {
 		return t, err
 	}
-	e.ByToken = e.token != ""
 	return admission.TenantOf(e.Who.Tenant), nil
 }
 

@@ -1,11 +1,14 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -24,22 +27,38 @@ func describeAgentKey(k agent.Key) wire.AgentKey {
 }
 
 func (s *Server) listAgents(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
-	}
-	found, err := s.Agents.ListAgents(r.Context(), r.Who.Tenant, id.Agent(p.After), p.Limit+1)
-	if err != nil {
-		return answer{}, err
-	}
+	return okAnswer(s.ListAgents(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListAgents returns a page of the agents.
+func (s *Server) ListAgents(ctx context.Context, c *Caller, query url.Values) (wire.Agents, error) {
 	var body wire.Agents
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
+	}
+	p, err := edge.ParsePage(query)
+	if err != nil {
+		return body, err
+	}
+	found, err := s.Agents.ListAgents(ctx, c.Who.Tenant, id.Agent(p.After), p.Limit+1)
+	if err != nil {
+		return body, err
+	}
 	body.Agents, body.Next = edge.CutPage(p, found, func(a agent.Agent) string { return string(a.ID) }, describeAgent)
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 func (s *Server) answerAgent(r *request) (answer, error) {
-	found, err := s.Agents.Agent(r.Context(), r.Who.Tenant, agentOfPath(r))
-	return jsonAnswer(http.StatusOK, describeAgent(found)), err
+	return okAnswer(s.ShowAgent(r.Context(), r.Caller, r.PathParameter("agent")))
+}
+
+// ShowAgent returns an agent.
+func (s *Server) ShowAgent(ctx context.Context, c *Caller, name string) (wire.Agent, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Agent{}, err
+	}
+	found, err := s.Agents.Agent(ctx, c.Who.Tenant, id.Agent(name))
+	return describeAgent(found), err
 }
 
 func (s *Server) createAgent(r *request) (answer, error) {
@@ -101,17 +120,25 @@ func (s *Server) patchAgent(r *request) (answer, error) {
 }
 
 func (s *Server) listAgentKeys(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
-	}
-	found, err := s.Agents.ListKeys(r.Context(), r.Who.Tenant, agentOfPath(r), id.Key(p.After), p.Limit+1)
-	if err != nil {
-		return answer{}, err
-	}
+	return okAnswer(s.ListAgentKeys(r.Context(), r.Caller, r.PathParameter("agent"), r.URL.Query()))
+}
+
+// ListAgentKeys returns a page of the keys of an agent.
+func (s *Server) ListAgentKeys(ctx context.Context, c *Caller, name string, query url.Values) (wire.AgentKeys, error) {
 	var body wire.AgentKeys
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
+	}
+	p, err := edge.ParsePage(query)
+	if err != nil {
+		return body, err
+	}
+	found, err := s.Agents.ListKeys(ctx, c.Who.Tenant, id.Agent(name), id.Key(p.After), p.Limit+1)
+	if err != nil {
+		return body, err
+	}
 	body.Keys, body.Next = edge.CutPage(p, found, func(k agent.Key) string { return string(k.ID) }, describeAgentKey)
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 func (s *Server) registerKey(r *request) (answer, error) {

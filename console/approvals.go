@@ -1,12 +1,14 @@
 package console
 
 import (
-	"net/http"
+	"context"
+	"net/url"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify/signedvote"
@@ -20,12 +22,12 @@ const obstacleInactive approval.Obstacle = "organization_inactive"
 const obstacleToken approval.Obstacle = "token"
 
 // describeApprovals tells about approvals, and whether the caller may vote on them.
-func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]wire.Approval, error) {
-	active, err := s.Orgs.Active(r.Context(), r.Who.Tenant)
+func (s *Server) describeApprovals(ctx context.Context, c *Caller, list ...approval.Approval) ([]wire.Approval, error) {
+	active, err := s.Orgs.Active(ctx, c.Who.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	obstacles, err := s.Approvals.Obstacles(r.Context(), r.Who.Tenant, r.Who.Account, list)
+	obstacles, err := s.Approvals.Obstacles(ctx, c.Who.Tenant, c.Who.Account, list)
 	if err != nil {
 		return nil, err
 	}
@@ -34,23 +36,27 @@ func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]wir
 		if obstacles[i] == "" && !active {
 			obstacles[i] = obstacleInactive
 		}
-		if obstacles[i] == "" && r.ByToken {
+		if obstacles[i] == "" && c.ByToken {
 			obstacles[i] = obstacleToken
 		}
-		views[i] = describeApproval(list[i], r.Who.Role)
+		views[i] = describeApproval(list[i], c.Who.Role)
 		views[i].MayVote, views[i].WhyNot = obstacles[i] == "", wire.Text(obstacles[i])
 	}
 	return views, nil
 }
 
 func (s *Server) answerWithApproval(r *request, a approval.Approval) (answer, error) {
-	views, err := s.describeApprovals(r, a)
+	return okAnswer(s.describeDetail(r.Context(), r.Caller, a))
+}
+
+func (s *Server) describeDetail(ctx context.Context, c *Caller, a approval.Approval) (wire.ApprovalDetail, error) {
+	views, err := s.describeApprovals(ctx, c, a)
 	if err != nil {
-		return answer{}, err
+		return wire.ApprovalDetail{}, err
 	}
 	body := wire.ApprovalDetail{Approval: views[0]}
-	body.SignIns, err = s.signInsChanged(r)
-	return jsonAnswer(http.StatusOK, body), err
+	body.SignIns, err = s.signInsChanged(ctx, c)
+	return body, err
 }
 
 func describeApproval(a approval.Approval, role account.Role) wire.Approval {
@@ -81,8 +87,8 @@ func describeApproval(a approval.Approval, role account.Role) wire.Approval {
 // signInsShown is for how long such a change is shown with approvals.
 const signInsShown = 30 * 24 * time.Hour
 
-func (s *Server) signInsChanged(r *request) ([]wire.SignInChange, error) {
-	found, err := s.Members.SignInsChanged(r.Context(), r.Who.Tenant, signInsShown)
+func (s *Server) signInsChanged(ctx context.Context, c *Caller) ([]wire.SignInChange, error) {
+	found, err := s.Members.SignInsChanged(ctx, c.Who.Tenant, signInsShown)
 	views := make([]wire.SignInChange, len(found))
 	for i, f := range found {
 		views[i] = wire.SignInChange{AccountID: string(f.Account), Email: f.Email, Change: string(f.Kind), By: string(f.By),
@@ -92,8 +98,9 @@ func (s *Server) signInsChanged(r *request) ([]wire.SignInChange, error) {
 }
 
 // parseApprovalFilter reads which approvals are wanted. none says that the caller votes on nothing.
-func (s *Server) parseApprovalFilter(r *request) (wanted approval.Filter, none bool, err error) {
-	query := r.URL.Query()
+func (s *Server) parseApprovalFilter(ctx context.Context, c *Caller, query url.Values) (
+	wanted approval.Filter, none bool, err error,
+) {
 	wanted = approval.Filter{Status: approval.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id")),
 		Tool: query.Get("tool")}
 	if wanted.Status != "" && !wanted.Status.Valid() {
@@ -109,44 +116,65 @@ func (s *Server) parseApprovalFilter(r *request) (wanted approval.Filter, none b
 	if wanted.Status != "" && wanted.Status != approval.Pending {
 		return wanted, false, fault.New(fault.Invalid, "may_vote=true goes with status=pending alone")
 	}
-	wanted.Status, wanted.Voter = approval.Pending, r.Who.Account
-	active, err := s.Orgs.Active(r.Context(), r.Who.Tenant)
-	return wanted, r.ByToken || !active, err
+	wanted.Status, wanted.Voter = approval.Pending, c.Who.Account
+	active, err := s.Orgs.Active(ctx, c.Who.Tenant)
+	return wanted, c.ByToken || !active, err
 }
 
 func (s *Server) listApprovals(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListApprovals(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListApprovals returns a page of the approvals that the parameters select.
+func (s *Server) ListApprovals(ctx context.Context, c *Caller, query url.Values) (wire.Approvals, error) {
+	var body wire.Approvals
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
 	}
-	wanted, none, err := s.parseApprovalFilter(r)
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
+	}
+	wanted, none, err := s.parseApprovalFilter(ctx, c, query)
+	if err != nil {
+		return body, err
 	}
 	found := approval.Page{Count: -1, Complete: true}
 	if !none {
-		found, err = s.Approvals.List(r.Context(), r.Who.Tenant, wanted, approval.ID(p.After), p.Limit)
+		found, err = s.Approvals.List(ctx, c.Who.Tenant, wanted, approval.ID(p.After), p.Limit)
 		if err != nil {
-			return answer{}, err
+			return body, err
 		}
 	}
-	body := wire.Approvals{Next: wire.Text(found.Next)}
+	body = wire.Approvals{Next: wire.Text(found.Next)}
 	if found.Count >= 0 {
 		body.Count = &wire.Count{Matching: found.Count, Complete: found.Complete}
 	}
-	if body.SignIns, err = s.signInsChanged(r); err != nil {
-		return answer{}, err
+	if body.SignIns, err = s.signInsChanged(ctx, c); err != nil {
+		return body, err
 	}
-	body.Approvals, err = s.describeApprovals(r, found.Approvals...)
-	return jsonAnswer(http.StatusOK, body), err
+	body.Approvals, err = s.describeApprovals(ctx, c, found.Approvals...)
+	return body, err
 }
 
 func (s *Server) answerApproval(r *request) (answer, error) {
-	found, err := s.Approvals.Find(r.Context(), r.Who.Tenant, approval.ID(r.PathParameter("approval")))
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.showApproval(r.Context(), r.Caller, r.PathParameter("approval")))
+}
+
+// ShowApproval returns an approval.
+func (s *Server) ShowApproval(ctx context.Context, c *Caller, name string) (wire.ApprovalDetail, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.ApprovalDetail{}, err
 	}
-	return s.answerWithApproval(r, found)
+	return s.showApproval(ctx, c, name)
+}
+
+func (s *Server) showApproval(ctx context.Context, c *Caller, name string) (wire.ApprovalDetail, error) {
+	found, err := s.Approvals.Find(ctx, c.Who.Tenant, approval.ID(name))
+	if err != nil {
+		return wire.ApprovalDetail{}, err
+	}
+	return s.describeDetail(ctx, c, found)
 }
 
 // ballotBody is a vote as it is sent.

@@ -124,16 +124,21 @@ func (s *surface) Mount(r *edge.Router, table routes) {
 // the operator has made inactive.
 func (s *surface) WhileActive(h handler) handler {
 	return func(r *request) (answer, error) {
-		active, err := s.Organizations.Active(r.Context(), r.Who.Tenant)
-		if err != nil {
+		if err := s.checkActive(r.Context(), r.Who.Tenant); err != nil {
 			return answer{}, err
-		}
-		if !active {
-			return answer{}, fault.New(fault.Forbidden,
-				"The organization is inactive: its console is read-only, but for revoking keys")
 		}
 		return h(r)
 	}
+}
+
+// checkActive refuses a change in an organization that the operator has made inactive.
+func (s *surface) checkActive(ctx context.Context, t id.Tenant) error {
+	active, err := s.Organizations.Active(ctx, t)
+	if err == nil && !active {
+		err = fault.New(fault.Forbidden,
+			"The organization is inactive: its console is read-only, but for revoking keys")
+	}
+	return err
 }
 
 // serveRoute takes the requests of a route through the load control.

@@ -97,6 +97,7 @@ type Options struct {
 type Server struct {
 	Options
 	surface *surface
+	audit   *auditlist.Reader
 }
 
 // New returns a server.
@@ -110,7 +111,9 @@ func New(o Options) (*Server, error) {
 		MaxInFlightOrganization: cmp.Or(o.MaxInFlightOrganization, 256),
 		MaxPolls:                cmp.Or(o.MaxPolls, 1024), MaxPollsOrganization: cmp.Or(o.MaxPollsOrganization, 64),
 	})
-	return &Server{Options: o, surface: surface}, err
+	audit := &auditlist.Reader{Index: o.Events.Index, Ledgers: o.Events.Ledgers, Sources: o.Sources, People: o.People,
+		Organizations: o.Orgs}
+	return &Server{Options: o, surface: surface, audit: audit}, err
 }
 
 // Routes adds the routes of the surface to r.
@@ -184,11 +187,9 @@ func (s *Server) Routes(r *edge.Router) {
 	s.surface.Mount(r, table)
 }
 
-// addCalls adds the routes of the packages below this one.
+// addCalls adds the routes of events, erasures and evidence.
 func (s *Server) addCalls(table *routes) {
-	audit := &auditlist.Reader{Index: s.Events.Index, Ledgers: s.Events.Ledgers, Sources: s.Sources, People: s.People,
-		Organizations: s.Orgs}
-	(&readingCalls{Events: s.Events, Audit: audit}).AddRoutes(table)
-	(&erasureCalls{Erasures: s.Erasures}).AddRoutes(table)
+	s.addReadingRoutes(table)
+	s.addErasureRoutes(table)
 	newEvidenceCalls(s.Evidence).AddRoutes(table)
 }

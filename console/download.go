@@ -38,7 +38,7 @@ func pageOf(asked eventlist.Asked, after string, limit int) eventlist.Asked {
 	return asked
 }
 
-func (c *readingCalls) streamEvents(asked eventlist.Asked, f Format) answer {
+func (s *Server) streamEvents(asked eventlist.Asked, f Format) answer {
 	return streamOf("events", asked, f, List[wire.Event]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "agent_id", "tool_name", "action_kind",
 			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal"},
@@ -49,13 +49,13 @@ func (c *readingCalls) streamEvents(asked eventlist.Asked, f Format) answer {
 				TextCell(e.Principal)}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Event, wire.Text, error) {
-			page, err := c.Events.List(ctx, pageOf(asked, after, limit))
+			page, err := s.Events.List(ctx, pageOf(asked, after, limit))
 			return page.Events, page.Next, err
 		},
 	})
 }
 
-func (c *readingCalls) streamTraces(asked eventlist.Asked, f Format) answer {
+func (s *Server) streamTraces(asked eventlist.Asked, f Format) answer {
 	return streamOf("traces", asked, f, List[wire.Trace]{
 		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "at_least",
 			"complete", "allow", "deny", "allow_with_obligation", "agents"},
@@ -72,20 +72,20 @@ func (c *readingCalls) streamTraces(asked eventlist.Asked, f Format) answer {
 				TextCell(strings.Join(agents, " "))}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Trace, wire.Text, error) {
-			page, err := c.Events.ListTraces(ctx, pageOf(asked, after, limit))
+			page, err := s.Events.ListTraces(ctx, pageOf(asked, after, limit))
 			return page.Traces, page.Next, err
 		},
 	})
 }
 
-func (c *readingCalls) streamAudit(asked eventlist.Asked, f Format) answer {
+func (s *Server) streamAudit(asked eventlist.Asked, f Format) answer {
 	return streamOf("audit", asked, f, List[wire.Act]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "kind", "sentence", "actor_type",
 			"actor_id", "actor_name", "actor_email", "actor_token", "credential", "credential_id", "address",
 			"payload", "proof"},
 		Cells: auditCells,
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
-			page, err := c.Audit.List(ctx, pageOf(asked, after, limit))
+			page, err := s.audit.List(ctx, pageOf(asked, after, limit))
 			return page.Acts, page.Next, err
 		},
 	})

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
@@ -13,31 +15,28 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// erasureCalls are the calls about erasures. The field is required.
-type erasureCalls struct{ Erasures *erasure.Erasures }
-
-// AddRoutes adds the routes of the calls.
-func (c *erasureCalls) AddRoutes(table *routes) {
+// addErasureRoutes adds the routes of the calls about erasures.
+func (s *Server) addErasureRoutes(table *routes) {
 	owns, reads := permit(account.Own), permit(account.ReadAudit)
 	none, some := edge.Body{}, edge.JSONBody(maxBody)
-	table.Add("POST", "/v1/console/events/{event}/erase", owns, some, c.eraseEvent)
-	table.Add("POST", "/v1/console/erasures", owns, some, c.eraseMany)
-	table.Add("GET", "/v1/console/erasures", reads, none, c.listErasures).TakesPage()
-	table.Add("GET", "/v1/console/erasures/{erasure}", reads, none, c.answerErasure)
+	table.Add("POST", "/v1/console/events/{event}/erase", owns, some, s.eraseEvent)
+	table.Add("POST", "/v1/console/erasures", owns, some, s.eraseMany)
+	table.Add("GET", "/v1/console/erasures", reads, none, s.listErasures).TakesPage()
+	table.Add("GET", "/v1/console/erasures/{erasure}", reads, none, s.answerErasure)
 }
 
-func (c *erasureCalls) eraseEvent(r *request) (answer, error) {
+func (s *Server) eraseEvent(r *request) (answer, error) {
 	var body struct {
 		Reason erasure.Reason `json:"reason"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
 		return answer{}, err
 	}
-	return accepted(c.Erasures.AskForEvent(r.Context(), r.Who.Tenant, string(r.Who.Account),
+	return accepted(s.Erasures.AskForEvent(r.Context(), r.Who.Tenant, string(r.Who.Account),
 		r.PathParameter("event"), body.Reason))
 }
 
-func (c *erasureCalls) eraseMany(r *request) (answer, error) {
+func (s *Server) eraseMany(r *request) (answer, error) {
 	var body struct {
 		Agent     id.Agent       `json:"agent_id"`
 		Trace     id.Trace       `json:"trace_id"`
@@ -57,7 +56,7 @@ func (c *erasureCalls) eraseMany(r *request) (answer, error) {
 	if wanted.To, err = eventlist.ParseBound("to", body.To); err != nil {
 		return answer{}, err
 	}
-	return accepted(c.Erasures.Ask(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted))
+	return accepted(s.Erasures.Ask(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted))
 }
 
 // accepted answers that an erasure has begun.
@@ -99,23 +98,39 @@ func describeBound(b index.Bound) wire.Text {
 	return wire.Text(strconv.FormatUint(uint64(b.Index), 10))
 }
 
-func (c *erasureCalls) listErasures(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
-	}
-	found, err := c.Erasures.List(r.Context(), r.Who.Tenant, erasure.ID(p.After), p.Limit+1)
-	if err != nil {
-		return answer{}, err
-	}
-	var body wire.Erasures
-	body.Erasures, body.Next = edge.CutPage(p, found, func(e erasure.Erasure) string { return string(e.ID) }, describe)
-	return jsonAnswer(http.StatusOK, body), nil
+func (s *Server) listErasures(r *request) (answer, error) {
+	return okAnswer(s.ListErasures(r.Context(), r.Caller, r.URL.Query()))
 }
 
-func (c *erasureCalls) answerErasure(r *request) (answer, error) {
-	found, err := c.Erasures.Find(r.Context(), r.Who.Tenant, erasure.ID(r.PathParameter("erasure")))
-	one := describe(found)
-	one.Remains = describeRemains()
-	return okAnswer(one, err)
+// ListErasures returns a page of the erasures.
+func (s *Server) ListErasures(ctx context.Context, c *Caller, query url.Values) (wire.Erasures, error) {
+	var body wire.Erasures
+	if err := s.surface.check(ctx, c, account.ReadAudit); err != nil {
+		return body, err
+	}
+	p, err := edge.ParsePage(query)
+	if err != nil {
+		return body, err
+	}
+	found, err := s.Erasures.List(ctx, c.Who.Tenant, erasure.ID(p.After), p.Limit+1)
+	if err != nil {
+		return body, err
+	}
+	body.Erasures, body.Next = edge.CutPage(p, found, func(e erasure.Erasure) string { return string(e.ID) }, describe)
+	return body, nil
+}
+
+func (s *Server) answerErasure(r *request) (answer, error) {
+	return okAnswer(s.ShowErasure(r.Context(), r.Caller, r.PathParameter("erasure")))
+}
+
+// ShowErasure returns an erasure with what it does not remove.
+func (s *Server) ShowErasure(ctx context.Context, c *Caller, name string) (wire.Erasure, error) {
+	if err := s.surface.check(ctx, c, account.ReadAudit); err != nil {
+		return wire.Erasure{}, err
+	}
+	found, err := s.Erasures.Find(ctx, c.Who.Tenant, erasure.ID(name))
+	shown := describe(found)
+	shown.Remains = describeRemains()
+	return shown, err
 }

@@ -1,13 +1,16 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -21,28 +24,43 @@ func describeIngestKey(k org.IngestKey) wire.IngestKey {
 	}
 }
 
-// listIngestKeys lists them oldest first.
 func (s *Server) listIngestKeys(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListIngestKeys(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListIngestKeys returns a page of the ingest keys, oldest first.
+func (s *Server) ListIngestKeys(ctx context.Context, c *Caller, query url.Values) (wire.IngestKeys, error) {
+	var body wire.IngestKeys
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
 	}
-	all, err := s.Orgs.ListIngestKeys(r.Context(), r.Who.Tenant)
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
+	}
+	all, err := s.Orgs.ListIngestKeys(ctx, c.Who.Tenant)
+	if err != nil {
+		return body, err
 	}
 	begin := 1 + slices.IndexFunc(all, func(k org.IngestKey) bool { return k.ID == p.After })
 	if begin == 0 && p.After != "" {
-		return answer{}, fault.New(fault.Invalid, "after is not an ingest key of the organization")
+		return body, fault.New(fault.Invalid, "after is not an ingest key of the organization")
 	}
-	var body wire.IngestKeys
 	body.Keys, body.Next = edge.CutPage(p, all[begin:], func(k org.IngestKey) string { return k.ID }, describeIngestKey)
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 func (s *Server) answerIngestKey(r *request) (answer, error) {
-	key, err := s.Orgs.ShowIngestKey(r.Context(), r.Who.Tenant, r.PathParameter("key"))
-	return jsonAnswer(http.StatusOK, describeIngestKey(key)), err
+	return okAnswer(s.ShowIngestKey(r.Context(), r.Caller, r.PathParameter("key")))
+}
+
+// ShowIngestKey returns an ingest key.
+func (s *Server) ShowIngestKey(ctx context.Context, c *Caller, name string) (wire.IngestKey, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.IngestKey{}, err
+	}
+	key, err := s.Orgs.ShowIngestKey(ctx, c.Who.Tenant, name)
+	return describeIngestKey(key), err
 }
 
 func (s *Server) createIngestKey(r *request) (answer, error) {

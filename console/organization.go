@@ -1,7 +1,7 @@
 package console
 
 import (
-	"net/http"
+	"context"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -10,12 +10,12 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// answerOrganization shows settings beside the fault of their ledger.
-func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
+// describeSettings describes settings with the fault of their ledger.
+func (s *Server) describeSettings(ctx context.Context, settings *org.Settings) (wire.Organization, error) {
 	view := describeOrganization(settings)
-	level, err := s.Orgs.Fault(r.Context(), settings.Tenant)
+	level, err := s.Orgs.Fault(ctx, settings.Tenant)
 	view.Fault = string(level)
-	return jsonAnswer(http.StatusOK, view), err
+	return view, err
 }
 
 func describeOrganization(s *org.Settings) wire.Organization {
@@ -73,11 +73,19 @@ func (s *Server) checkVoteRules(r *request, hold *int, signed *bool) error {
 }
 
 func (s *Server) getOrganization(r *request) (answer, error) {
-	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ShowOrganization(r.Context(), r.Caller))
+}
+
+// ShowOrganization returns the settings of the organization.
+func (s *Server) ShowOrganization(ctx context.Context, c *Caller) (wire.Organization, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Organization{}, err
 	}
-	return s.answerOrganization(r, settings)
+	settings, err := s.Orgs.CurrentSettings(ctx, c.Who.Tenant)
+	if err != nil {
+		return wire.Organization{}, err
+	}
+	return s.describeSettings(ctx, settings)
 }
 
 // patchOrganization changes the settings that belong to the organization. Plan, limits
@@ -125,7 +133,7 @@ func (s *Server) patchOrganization(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return s.answerOrganization(r, settings)
+	return okAnswer(s.describeSettings(r.Context(), settings))
 }
 
 // checkOwner refuses a caller who is no owner with a factor that was proved lately.

@@ -1,8 +1,9 @@
 package console
 
 import (
-	"net/http"
+	"context"
 
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -16,16 +17,24 @@ func limitInUse(n, limit uint64) wire.PlanLimit {
 func limitForEach(limit uint64) wire.PlanLimit { return wire.PlanLimit{Limit: wire.Number(limit)} }
 
 func (s *Server) answerPlanUsage(r *request) (answer, error) {
-	u, err := s.Orgs.PlanUsage(r.Context(), r.Who.Tenant)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ShowPlanUsage(r.Context(), r.Caller))
+}
+
+// ShowPlanUsage returns how much of its plan the organization uses.
+func (s *Server) ShowPlanUsage(ctx context.Context, c *Caller) (wire.PlanUsage, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.PlanUsage{}, err
 	}
-	agents, err := s.Agents.Count(r.Context(), r.Who.Tenant)
+	u, err := s.Orgs.PlanUsage(ctx, c.Who.Tenant)
 	if err != nil {
-		return answer{}, err
+		return wire.PlanUsage{}, err
 	}
-	policies, err := s.Policies.Count(r.Context(), r.Who.Tenant)
-	return jsonAnswer(http.StatusOK, describePlanUsage(u, agents, policies)), err
+	agents, err := s.Agents.Count(ctx, c.Who.Tenant)
+	if err != nil {
+		return wire.PlanUsage{}, err
+	}
+	policies, err := s.Policies.Count(ctx, c.Who.Tenant)
+	return describePlanUsage(u, agents, policies), err
 }
 
 func describePlanUsage(u org.Usage, agents, policies uint64) wire.PlanUsage {

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -9,20 +11,27 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// policyAnswer shows a version, if there was no error.
-func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
+// describePolicy describes a version, if there was no error.
+func describePolicy(v policystore.Version, err error) (wire.Policy, error) {
 	if err != nil {
-		return answer{}, err
+		return wire.Policy{}, err
 	}
 	view := wire.Policy{
 		State: string(v.State), Digest: v.Digest, WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy,
 		ActivatedAt: wire.Time(v.ActivatedAt), ArchivedAt: wire.Time(v.ArchivedAt),
 	}
 	err = json.Unmarshal(v.Document, &view)
+	return view, err
+}
+
+// policyAnswer answers with a version, if there was no error.
+func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
+	view, err := describePolicy(v, err)
 	return jsonAnswer(status, view), err
 }
 
@@ -32,49 +41,65 @@ func describeListedPolicy(l policystore.Listed) wire.ListedPolicy {
 }
 
 func (s *Server) listPolicies(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
-	}
-	found, err := s.Policies.List(r.Context(), r.Who.Tenant, p.After, p.Limit+1)
-	if err != nil {
-		return answer{}, err
-	}
-	var body wire.Policies
-	body.Policies, body.Next = edge.CutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
-		describeListedPolicy)
-	return jsonAnswer(http.StatusOK, body), nil
+	return okAnswer(s.ListPolicies(r.Context(), r.Caller, r.URL.Query()))
 }
 
-// listPolicyVersions lists the versions of a policy, the newest first. A page of large documents is short.
-func (s *Server) listPolicyVersions(r *request) (answer, error) {
-	p, err := r.ParsePage()
+// ListPolicies returns a page of the policies.
+func (s *Server) ListPolicies(ctx context.Context, c *Caller, query url.Values) (wire.Policies, error) {
+	var body wire.Policies
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
+	}
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
+	}
+	found, err := s.Policies.List(ctx, c.Who.Tenant, p.After, p.Limit+1)
+	if err != nil {
+		return body, err
+	}
+	body.Policies, body.Next = edge.CutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
+		describeListedPolicy)
+	return body, nil
+}
+
+func (s *Server) listPolicyVersions(r *request) (answer, error) {
+	return okAnswer(s.ListPolicyVersions(r.Context(), r.Caller, r.PathParameter("policy"), r.URL.Query()))
+}
+
+// ListPolicyVersions returns a page of the versions of a policy, latest first. A page of large documents is short.
+func (s *Server) ListPolicyVersions(ctx context.Context, c *Caller, policy string, query url.Values) (wire.PolicyVersions, error) {
+	var body wire.PolicyVersions
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
+	}
+	p, err := edge.ParsePage(query)
+	if err != nil {
+		return body, err
 	}
 	below := uint64(0)
 	if p.After != "" {
 		if below, err = parseVersion("after", p.After); err != nil {
-			return answer{}, err
+			return body, err
 		}
 	}
-	found, err := s.Policies.Versions(r.Context(), r.Who.Tenant, r.PathParameter("policy"), below, p.Limit)
+	found, err := s.Policies.Versions(ctx, c.Who.Tenant, policy, below, p.Limit)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
-	body := wire.PolicyVersions{Versions: make([]wire.PolicyVersion, len(found))}
+	body = wire.PolicyVersions{Versions: make([]wire.PolicyVersion, len(found))}
 	for i, v := range found {
 		body.Versions[i] = wire.PolicyVersion{Version: v.Version, State: string(v.State), Digest: v.Digest,
 			WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: wire.Time(v.ActivatedAt),
 			ArchivedAt: wire.Time(v.ArchivedAt)}
 		if err := json.Unmarshal(v.Document, &body.Versions[i]); err != nil {
-			return answer{}, err
+			return body, err
 		}
 		if i == len(found)-1 && v.Version > 1 {
 			body.Next = wire.Text(strconv.FormatUint(v.Version, 10))
 		}
 	}
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 // parseVersion reads the number of a version that a parameter names.
@@ -86,17 +111,23 @@ func parseVersion(parameter, value string) (uint64, error) {
 	return n, nil
 }
 
-// answerPolicy shows the newest version, or the one that ?version= names.
 func (s *Server) answerPolicy(r *request) (answer, error) {
+	return okAnswer(s.ShowPolicy(r.Context(), r.Caller, r.PathParameter("policy"), r.URL.Query()))
+}
+
+// ShowPolicy returns the latest version of a policy, or the one that the parameter version names.
+func (s *Server) ShowPolicy(ctx context.Context, c *Caller, policy string, query url.Values) (wire.Policy, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Policy{}, err
+	}
 	var version uint64
-	if query := r.URL.Query(); query.Has("version") {
+	if query.Has("version") {
 		var err error
 		if version, err = parseVersion("version", query.Get("version")); err != nil {
-			return answer{}, err
+			return wire.Policy{}, err
 		}
 	}
-	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)
-	return policyAnswer(http.StatusOK, v, err)
+	return describePolicy(s.Policies.Get(ctx, c.Who.Tenant, policy, version))
 }
 
 func (s *Server) createPolicy(r *request) (answer, error) {

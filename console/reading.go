@@ -1,94 +1,139 @@
 package console
 
 import (
+	"context"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/read/auditlist"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
+	"net/url"
 )
 
-// readingCalls are the calls of readers. All fields are required.
-type readingCalls struct {
-	Events *eventlist.Reader
-	Audit  *auditlist.Reader
-}
-
-// AddRoutes adds the routes of the calls.
-func (c *readingCalls) AddRoutes(table *routes) {
+// addReadingRoutes adds the routes of the calls that read events.
+func (s *Server) addReadingRoutes(table *routes) {
 	reads, none := permit(account.Read), edge.Body{}
 	filters := []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "signer",
 		"from", "to", "format", "after", "limit", "log"}
-	table.Add("GET", "/v1/console/events", reads, none, c.listEvents, edge.LongPoll).
+	table.Add("GET", "/v1/console/events", reads, none, s.listEvents, edge.LongPoll).
 		Takes(append([]string{"q", "order", "wait"}, filters...)...)
-	table.Add("GET", "/v1/console/events/{event}", reads, none, c.answerEvent).Takes("log")
-	table.Add("GET", "/v1/console/traces", reads, none, c.listTraces).Takes(filters...)
-	table.Add("GET", "/v1/console/traces/{trace}", reads, none, c.answerTrace).Takes("after", "limit", "log")
-	table.Add("GET", "/v1/console/stats", reads, none, c.answerStats).Takes("from", "to", "by", "log")
-	table.Add("GET", "/v1/console/audit", permit(account.ReadAudit), none, c.listAudit).
+	table.Add("GET", "/v1/console/events/{event}", reads, none, s.answerEvent).Takes("log")
+	table.Add("GET", "/v1/console/traces", reads, none, s.listTraces).Takes(filters...)
+	table.Add("GET", "/v1/console/traces/{trace}", reads, none, s.answerTrace).Takes("after", "limit", "log")
+	table.Add("GET", "/v1/console/stats", reads, none, s.answerStats).Takes("from", "to", "by", "log")
+	table.Add("GET", "/v1/console/audit", permit(account.ReadAudit), none, s.listAudit).
 		Takes("actor", "kind", "from", "to", "order", "format", "after", "limit")
 }
 
-// parseAsked reads a question about events.
-func parseAsked(r *request) (eventlist.Asked, error) {
-	p, err := r.ParsePage()
-	return eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role, Values: r.URL.Query(), After: p.After,
-		Limit: p.Limit}, err
+// ask returns a question of a caller about events, with a page of its answer.
+func ask(c *Caller, query url.Values) (eventlist.Asked, error) {
+	p, err := edge.ParsePage(query)
+	return eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query, After: p.After, Limit: p.Limit}, err
 }
 
-func (c *readingCalls) listEvents(r *request) (answer, error) {
+func (s *Server) listEvents(r *request) (answer, error) {
 	asked, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return c.streamEvents(asked, format), err
+		return s.streamEvents(asked, format), err
 	}
-	asked, err = parseAsked(r)
-	if err == nil {
+	if asked, err = ask(r.Caller, r.URL.Query()); err == nil {
 		asked.Wait, err = edge.ParseWait(r.Request)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return okAnswer(c.Events.List(r.Context(), asked))
+	return okAnswer(s.Events.List(r.Context(), asked))
 }
 
-func (c *readingCalls) answerEvent(r *request) (answer, error) {
-	asked := eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role, Values: r.URL.Query()}
-	return okAnswer(c.Events.Find(r.Context(), asked, r.PathParameter("event")))
+// ListEvents returns a page of the events that the parameters select.
+func (s *Server) ListEvents(ctx context.Context, c *Caller, query url.Values) (wire.Events, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Events{}, err
+	}
+	asked, err := ask(c, query)
+	if err != nil {
+		return wire.Events{}, err
+	}
+	return s.Events.List(ctx, asked)
 }
 
-func (c *readingCalls) listTraces(r *request) (answer, error) {
+func (s *Server) answerEvent(r *request) (answer, error) {
+	return okAnswer(s.ShowEvent(r.Context(), r.Caller, r.PathParameter("event"), r.URL.Query()))
+}
+
+// ShowEvent returns an event with its documents. name is its ID, log index or hash.
+func (s *Server) ShowEvent(ctx context.Context, c *Caller, name string, query url.Values) (wire.EventDetail, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.EventDetail{}, err
+	}
+	asked := eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query}
+	return s.Events.Find(ctx, asked, name)
+}
+
+func (s *Server) listTraces(r *request) (answer, error) {
 	asked, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return c.streamTraces(asked, format), err
+		return s.streamTraces(asked, format), err
 	}
-	asked, err = parseAsked(r)
-	if err != nil {
-		return answer{}, err
-	}
-	return okAnswer(c.Events.ListTraces(r.Context(), asked))
+	return okAnswer(s.ListTraces(r.Context(), r.Caller, r.URL.Query()))
 }
 
-func (c *readingCalls) answerTrace(r *request) (answer, error) {
-	asked, err := parseAsked(r)
-	if err != nil {
-		return answer{}, err
+// ListTraces returns a page of the traces of the events that the parameters select.
+func (s *Server) ListTraces(ctx context.Context, c *Caller, query url.Values) (wire.Traces, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Traces{}, err
 	}
-	return okAnswer(c.Events.Trace(r.Context(), asked, id.Trace(r.PathParameter("trace"))))
+	asked, err := ask(c, query)
+	if err != nil {
+		return wire.Traces{}, err
+	}
+	return s.Events.ListTraces(ctx, asked)
 }
 
-func (c *readingCalls) listAudit(r *request) (answer, error) {
+func (s *Server) answerTrace(r *request) (answer, error) {
+	return okAnswer(s.ShowTrace(r.Context(), r.Caller, r.PathParameter("trace"), r.URL.Query()))
+}
+
+// ShowTrace returns a page of the events of a trace.
+func (s *Server) ShowTrace(ctx context.Context, c *Caller, trace string, query url.Values) (wire.Tree, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Tree{}, err
+	}
+	asked, err := ask(c, query)
+	if err != nil {
+		return wire.Tree{}, err
+	}
+	return s.Events.Trace(ctx, asked, id.Trace(trace))
+}
+
+func (s *Server) listAudit(r *request) (answer, error) {
 	asked, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return c.streamAudit(asked, format), err
+		return s.streamAudit(asked, format), err
 	}
-	asked, err = parseAsked(r)
-	if err != nil {
-		return answer{}, err
-	}
-	return okAnswer(c.Audit.List(r.Context(), asked))
+	return okAnswer(s.ListActs(r.Context(), r.Caller, r.URL.Query()))
 }
 
-func (c *readingCalls) answerStats(r *request) (answer, error) {
-	asked := eventlist.Asked{Tenant: r.Who.Tenant, Values: r.URL.Query()}
-	return okAnswer(c.Events.Count(r.Context(), asked))
+// ListActs returns a page of the audit list.
+func (s *Server) ListActs(ctx context.Context, c *Caller, query url.Values) (wire.Acts, error) {
+	if err := s.surface.check(ctx, c, account.ReadAudit); err != nil {
+		return wire.Acts{}, err
+	}
+	asked, err := ask(c, query)
+	if err != nil {
+		return wire.Acts{}, err
+	}
+	return s.audit.List(ctx, asked)
+}
+
+func (s *Server) answerStats(r *request) (answer, error) {
+	return okAnswer(s.CountEvents(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// CountEvents returns counts of the events that the parameters select.
+func (s *Server) CountEvents(ctx context.Context, c *Caller, query url.Values) (wire.Stats, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Stats{}, err
+	}
+	return s.Events.Count(ctx, eventlist.Asked{Tenant: c.Who.Tenant, Values: query})
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 // maxBody is the largest body, in bytes, of all calls but those with a policy.
@@ -13,9 +12,7 @@ const maxBody = 64 << 10
 // request is a call of a person with the right to it.
 type request struct {
 	*http.Request
-	Who     *account.Session
-	ByToken bool // a program asks, with a console token
-
+	*Caller
 	body edge.Body // bounds of the body
 }
 
@@ -42,9 +39,6 @@ func (r *request) DecodeOptionalBody(v any) error {
 
 // PathParameter returns a parameter of the path, decoded.
 func (r *request) PathParameter(name string) string { return edge.PathParameter(r.Request, name) }
-
-// ParsePage reads ?after= and ?limit=.
-func (r *request) ParsePage() (edge.Page, error) { return edge.ParsePage(r.Request) }
 
 // answer is the result of a call: a value that is sent as JSON, nothing, or a stream.
 type answer struct {

@@ -1,12 +1,15 @@
 package console
 
 import (
-	"net/http"
+	"context"
+	"net/url"
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
@@ -36,45 +39,62 @@ func describeRunEvent(e workflow.Event) wire.RunEvent {
 }
 
 func (s *Server) listWorkflowRuns(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListRuns(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListRuns returns a page of the runs that the parameters select.
+func (s *Server) ListRuns(ctx context.Context, c *Caller, query url.Values) (wire.Runs, error) {
+	var body wire.Runs
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
 	}
-	query := r.URL.Query()
+	p, err := edge.ParsePage(query)
+	if err != nil {
+		return body, err
+	}
 	wanted := workflow.Filter{Status: workflow.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id"))}
 	if wanted.Status != "" && !wanted.Status.Valid() {
-		return answer{}, fault.New(fault.Invalid, "status must be one of a run's")
+		return body, fault.New(fault.Invalid, "status must be one of a run's")
 	}
-	found, next, err := s.Workflows.List(r.Context(), r.Who.Tenant, wanted, workflow.ID(p.After), p.Limit)
+	found, next, err := s.Workflows.List(ctx, c.Who.Tenant, wanted, workflow.ID(p.After), p.Limit)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
-	body := wire.Runs{Runs: make([]wire.Run, len(found)), Next: wire.Text(next)}
+	body = wire.Runs{Runs: make([]wire.Run, len(found)), Next: wire.Text(next)}
 	for i := range found {
 		body.Runs[i] = describeRun(&found[i])
 	}
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 func (s *Server) answerRun(r *request) (answer, error) {
-	p, err := r.ParsePage()
+	return okAnswer(s.ShowRun(r.Context(), r.Caller, r.PathParameter("run"), r.URL.Query()))
+}
+
+// ShowRun returns a run with a page of its events.
+func (s *Server) ShowRun(ctx context.Context, c *Caller, name string, query url.Values) (wire.RunDetail, error) {
+	var body wire.RunDetail
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
+	}
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
 	after := 0
 	if p.After != "" {
 		if after, err = strconv.Atoi(p.After); err != nil || after < 0 || after > 1<<31-1 {
-			return answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
+			return body, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
 		}
 	}
-	run, events, next, err := s.Workflows.Find(r.Context(), r.Who.Tenant, workflow.ID(r.PathParameter("run")),
+	run, events, next, err := s.Workflows.Find(ctx, c.Who.Tenant, workflow.ID(name),
 		after, p.Limit)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
-	body := wire.RunDetail{Run: describeRun(&run), Events: make([]wire.RunEvent, len(events)), Next: wire.Number(next)}
+	body = wire.RunDetail{Run: describeRun(&run), Events: make([]wire.RunEvent, len(events)), Next: wire.Number(next)}
 	for i := range events {
 		body.Events[i] = describeRunEvent(events[i])
 	}
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -59,15 +60,27 @@ func stateOfExport(e *streamexport.Export) string {
 }
 
 func (s *Server) answerStreamExport(r *request) (answer, error) {
-	organization, err := s.organizationOf(r)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.showStreamExport(r.Context(), r.Caller))
+}
+
+// ShowStreamExport returns the export of events.
+func (s *Server) ShowStreamExport(ctx context.Context, c *Caller) (wire.StreamExport, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.StreamExport{}, err
 	}
-	e, err := s.StreamExports.Export(r.Context(), r.Who.Tenant, organization)
+	return s.showStreamExport(ctx, c)
+}
+
+func (s *Server) showStreamExport(ctx context.Context, c *Caller) (wire.StreamExport, error) {
+	organization, err := s.organizationOf(ctx, c)
 	if err != nil {
-		return answer{}, err
+		return wire.StreamExport{}, err
 	}
-	return jsonAnswer(http.StatusOK, s.describeStreamExport(e, r.Who.Role)), nil
+	e, err := s.StreamExports.Export(ctx, c.Who.Tenant, organization)
+	if err != nil {
+		return wire.StreamExport{}, err
+	}
+	return s.describeStreamExport(e, c.Who.Role), nil
 }
 
 // streamExportBody is the whole export as it is to be.

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -18,24 +20,31 @@ func describeToken(k apitoken.Token) wire.Token {
 		ExpiresAt: k.ExpiresAt}
 }
 
-// listTokens lists the caller's own, oldest first.
 func (s *Server) listTokens(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListTokens(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListTokens returns a page of the caller's tokens, oldest first.
+func (s *Server) ListTokens(ctx context.Context, c *Caller, query url.Values) (wire.Tokens, error) {
+	var body wire.Tokens
+	if err := s.surface.check(ctx, c, account.UseTokens); err != nil {
+		return body, err
 	}
-	all, err := s.Tokens.List(r.Context(), r.Who.Tenant, r.Who.Account)
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
+	}
+	all, err := s.Tokens.List(ctx, c.Who.Tenant, c.Who.Account)
+	if err != nil {
+		return body, err
 	}
 	begin := 1 + slices.IndexFunc(all, func(k apitoken.Token) bool { return string(k.ID) == p.After })
 	if begin == 0 && p.After != "" {
-		return answer{}, fault.New(fault.Invalid, "after is not a token of yours")
+		return body, fault.New(fault.Invalid, "after is not a token of yours")
 	}
-	var body wire.Tokens
 	body.Tokens, body.Next = edge.CutPage(p, all[begin:], func(k apitoken.Token) string { return string(k.ID) },
 		describeToken)
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 func (s *Server) createToken(r *request) (answer, error) {

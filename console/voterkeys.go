@@ -1,11 +1,14 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -81,8 +84,8 @@ func (s *Server) beginVote(r *request) (answer, error) {
 	}{signedvote.Bucket(now), string(text), newRequestOptions(text, keys[0].RPID, credentials...)}), nil
 }
 
-func (s *Server) describeVoterKey(r *request, k voterkey.Key) (wire.VoterKey, error) {
-	who, err := s.VoterKeys.Accounts.ByID(r.Context(), k.Account)
+func (s *Server) describeVoterKey(ctx context.Context, k voterkey.Key) (wire.VoterKey, error) {
+	who, err := s.VoterKeys.Accounts.ByID(ctx, k.Account)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return wire.VoterKey{}, err
 	}
@@ -92,22 +95,30 @@ func (s *Server) describeVoterKey(r *request, k voterkey.Key) (wire.VoterKey, er
 }
 
 func (s *Server) listVoterKeys(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListVoterKeys(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListVoterKeys returns a page of the voter keys of the account that the parameter account_id names, or of all.
+func (s *Server) ListVoterKeys(ctx context.Context, c *Caller, query url.Values) (wire.VoterKeys, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.VoterKeys{}, err
 	}
-	who := account.ID(r.URL.Query().Get("account_id"))
-	keys, next, err := s.VoterKeys.List(r.Context(), r.Who.Tenant, who, p.After, p.Limit)
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return wire.VoterKeys{}, err
 	}
-	views := make([]wire.VoterKey, len(keys))
+	who := account.ID(query.Get("account_id"))
+	keys, next, err := s.VoterKeys.List(ctx, c.Who.Tenant, who, p.After, p.Limit)
+	if err != nil {
+		return wire.VoterKeys{}, err
+	}
+	body := wire.VoterKeys{Keys: make([]wire.VoterKey, len(keys)), Next: wire.Text(next)}
 	for i := range keys {
-		if views[i], err = s.describeVoterKey(r, keys[i]); err != nil {
-			return answer{}, err
+		if body.Keys[i], err = s.describeVoterKey(ctx, keys[i]); err != nil {
+			return wire.VoterKeys{}, err
 		}
 	}
-	return jsonAnswer(http.StatusOK, wire.VoterKeys{Keys: views, Next: wire.Text(next)}), nil
+	return body, nil
 }
 
 func (s *Server) beginVoterKey(r *request) (answer, error) {
@@ -151,7 +162,7 @@ func (s *Server) registerVoterKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view, err := s.describeVoterKey(r, made)
+	view, err := s.describeVoterKey(r.Context(), made)
 	return jsonAnswer(http.StatusCreated, view), err
 }
 

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -40,37 +42,45 @@ func describeFormerKeys(keys []webhook.FormerKey) []wire.FormerKey {
 }
 
 // organizationOf returns the id of the caller's organization.
-func (s *Server) organizationOf(r *request) (id.Organization, error) {
-	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
+func (s *Server) organizationOf(ctx context.Context, c *Caller) (id.Organization, error) {
+	settings, err := s.Orgs.CurrentSettings(ctx, c.Who.Tenant)
 	if err != nil {
 		return id.Organization{}, err
 	}
 	return settings.ID, nil
 }
 
-func (s *Server) endpointViews(r *request) ([]wire.Endpoint, error) {
-	organization, err := s.organizationOf(r)
+func (s *Server) endpointViews(ctx context.Context, c *Caller) ([]wire.Endpoint, error) {
+	organization, err := s.organizationOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.Webhooks.Endpoints(r.Context(), r.Who.Tenant, organization)
+	all, err := s.Webhooks.Endpoints(ctx, c.Who.Tenant, organization)
 	views := make([]wire.Endpoint, len(all))
 	for i := range all {
-		views[i] = describeEndpoint(all[i], r.Who.Role)
+		views[i] = describeEndpoint(all[i], c.Who.Role)
 	}
 	return views, err
 }
 
 func (s *Server) answerEndpoint(r *request) (answer, error) {
-	organization, err := s.organizationOf(r)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ShowEndpoint(r.Context(), r.Caller, r.PathParameter("webhook")))
+}
+
+// ShowEndpoint returns a webhook endpoint.
+func (s *Server) ShowEndpoint(ctx context.Context, c *Caller, name string) (wire.Endpoint, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Endpoint{}, err
 	}
-	e, err := s.Webhooks.Endpoint(r.Context(), r.Who.Tenant, organization, endpointID(r))
+	organization, err := s.organizationOf(ctx, c)
 	if err != nil {
-		return answer{}, err
+		return wire.Endpoint{}, err
 	}
-	return jsonAnswer(http.StatusOK, describeEndpoint(e, r.Who.Role)), nil
+	e, err := s.Webhooks.Endpoint(ctx, c.Who.Tenant, organization, webhook.EndpointID(name))
+	if err != nil {
+		return wire.Endpoint{}, err
+	}
+	return describeEndpoint(e, c.Who.Role), nil
 }
 
 func endpointID(r *request) webhook.EndpointID {
@@ -159,7 +169,7 @@ func (s *Server) testEndpoint(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	organization, err := s.organizationOf(r)
+	organization, err := s.organizationOf(r.Context(), r.Caller)
 	if err != nil {
 		return answer{}, err
 	}
@@ -183,24 +193,31 @@ func describeAttempt(a webhook.Attempt) wire.Attempt {
 
 func attemptCursor(a webhook.Attempt) string { return strconv.FormatUint(a.Number, 10) }
 
-// listAttempts lists the newest tries of an endpoint, newest first.
 func (s *Server) listAttempts(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListAttempts(r.Context(), r.Caller, r.PathParameter("webhook"), r.URL.Query()))
+}
+
+// ListAttempts returns a page of the latest attempts of an endpoint, latest first.
+func (s *Server) ListAttempts(ctx context.Context, c *Caller, name string, query url.Values) (wire.Attempts, error) {
+	var body wire.Attempts
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
 	}
-	if _, err := s.answerEndpoint(r); err != nil {
-		return answer{}, err
-	}
-	all, err := s.Webhooks.Attempts(r.Context(), r.Who.Tenant, endpointID(r))
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
+	}
+	if _, err := s.ShowEndpoint(ctx, c, name); err != nil {
+		return body, err
+	}
+	all, err := s.Webhooks.Attempts(ctx, c.Who.Tenant, webhook.EndpointID(name))
+	if err != nil {
+		return body, err
 	}
 	begin := 1 + slices.IndexFunc(all, func(a webhook.Attempt) bool { return attemptCursor(a) == p.After })
 	if begin == 0 && p.After != "" {
-		return answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
+		return body, fault.New(fault.Invalid, "after is not a delivery in the list")
 	}
-	var body wire.Attempts
 	body.Deliveries, body.Next = edge.CutPage(p, all[begin:], attemptCursor, describeAttempt)
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }

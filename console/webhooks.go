@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -18,31 +20,38 @@ func describeDeadLetter(d webhook.DeadLetter, role account.Role) wire.DeadLetter
 	return v
 }
 
-// listWebhooks shows the endpoints, the key with which receivers of callbacks check deliveries, and
-// the dead letters.
 func (s *Server) listWebhooks(r *request) (answer, error) {
-	p, err := r.ParsePage()
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.ListWebhooks(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListWebhooks returns the endpoints, the key with which receivers verify callbacks, and a page of the dead letters.
+func (s *Server) ListWebhooks(ctx context.Context, c *Caller, query url.Values) (wire.Webhooks, error) {
+	var body wire.Webhooks
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return body, err
 	}
-	key, err := s.Webhooks.CallbackKey(r.Context(), r.Who.Tenant)
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
-	found, err := s.Webhooks.DeadLetters(r.Context(), r.Who.Tenant, webhook.ID(p.After), p.Limit+1)
+	key, err := s.Webhooks.CallbackKey(ctx, c.Who.Tenant)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
-	endpoints, err := s.endpointViews(r)
+	found, err := s.Webhooks.DeadLetters(ctx, c.Who.Tenant, webhook.ID(p.After), p.Limit+1)
 	if err != nil {
-		return answer{}, err
+		return body, err
 	}
-	body := wire.Webhooks{CallbackKey: describeCallbackKey(key), Endpoints: endpoints}
+	endpoints, err := s.endpointViews(ctx, c)
+	if err != nil {
+		return body, err
+	}
+	body = wire.Webhooks{CallbackKey: describeCallbackKey(key), Endpoints: endpoints}
 	body.DeadLetters, body.Next = edge.CutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
 		func(d webhook.DeadLetter) wire.DeadLetter {
-			return describeDeadLetter(d, r.Who.Role)
+			return describeDeadLetter(d, c.Who.Role)
 		})
-	return jsonAnswer(http.StatusOK, body), nil
+	return body, nil
 }
 
 func describeCallbackKey(k webhook.CallbackKey) wire.CallbackKey {

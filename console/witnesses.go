@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -24,24 +25,34 @@ func failureModeName(closed bool) string {
 	return failOpen
 }
 
-// answerWitnesses shows the witnesses of the organization's log and their newest
-// cosignatures.
 func (s *Server) answerWitnesses(r *request) (answer, error) {
-	own, err := s.Orgs.Witnessing(r.Context(), r.Who.Tenant)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.showWitnesses(r.Context(), r.Caller))
+}
+
+// ShowWitnesses returns the witnesses of the organization's log and their latest cosignatures.
+func (s *Server) ShowWitnesses(ctx context.Context, c *Caller) (wire.WitnessReport, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.WitnessReport{}, err
 	}
-	standing, err := s.Witnesses.Status(r.Context(), r.Who.Tenant)
+	return s.showWitnesses(ctx, c)
+}
+
+func (s *Server) showWitnesses(ctx context.Context, c *Caller) (wire.WitnessReport, error) {
+	own, err := s.Orgs.Witnessing(ctx, c.Who.Tenant)
 	if err != nil {
-		return answer{}, err
+		return wire.WitnessReport{}, err
+	}
+	standing, err := s.Witnesses.Status(ctx, c.Who.Tenant)
+	if err != nil {
+		return wire.WitnessReport{}, err
 	}
 	v := wire.WitnessReport{
 		Fail: failureModeName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
 		Newest: describeCosigned(standing.Newest), Quorum: describeCosigned(standing.Quorum),
 		Witnesses: []wire.Witness{},
 	}
-	if v.Policy, err = shownPolicy(own.Policy, r.Who.Role); err != nil {
-		return answer{}, err
+	if v.Policy, err = shownPolicy(own.Policy, c.Who.Role); err != nil {
+		return wire.WitnessReport{}, err
 	}
 	for _, w := range standing.Witnesses {
 		v.Witnesses = append(v.Witnesses, wire.Witness{
@@ -49,7 +60,7 @@ func (s *Server) answerWitnesses(r *request) (answer, error) {
 			NotAskedBefore: wire.Time(w.NotBefore), LastResult: wire.Text(w.Last), LastAskedAt: wire.Time(w.At),
 		})
 	}
-	return jsonAnswer(http.StatusOK, v), nil
+	return v, nil
 }
 
 // shownPolicy returns the organization's own policy, "" if it has none. It hides the URLs from roles that may not change

@@ -100,7 +100,7 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	if body.Passkey == nil { // the challenge of a passkey can be used only once, so a passkey's request is not repeated
 		r.moves = found.Tenant
 	}
-	if err := s.checkActive(r.Request, found.Tenant); err != nil {
+	if err := s.checkActive(r.Context(), found.Tenant); err != nil {
 		return err
 	}
 	if body.Password != "" && body.Passkey != nil {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -15,7 +16,7 @@ import (
 
 // currentSession returns the session of a request.
 func (s *Server) currentSession(r *request) (*account.Session, error) {
-	return s.Accounts.Session(r.Context(), s.sessionToken(r.Request))
+	return s.FindSession(r.Request)
 }
 
 // stepUp confirms the identity of the session's person again. The session continues under a new token.
@@ -96,31 +97,40 @@ func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Accounts.Sessions(r.Context(), session.Account)
+	sessions, err := s.ListSessions(r.Context(), session)
 	if err != nil {
 		return err
 	}
-	named, err := s.nameOrganizations(r, session.Account)
+	return edge.WriteJSON(w, http.StatusOK, sessions)
+}
+
+// ListSessions returns the sessions of an account.
+func (s *Server) ListSessions(ctx context.Context, session *account.Session) (wire.Sessions, error) {
+	found, err := s.Accounts.Sessions(ctx, session.Account)
 	if err != nil {
-		return err
+		return wire.Sessions{}, err
+	}
+	named, err := s.nameOrganizations(ctx, session.Account)
+	if err != nil {
+		return wire.Sessions{}, err
 	}
 	shown := make([]wire.Session, len(found))
 	for i, f := range found {
 		shown[i] = wire.Session{ID: f.ID, Current: f.ID == session.ID, Organization: named[f.Tenant],
 			OpenedAt: f.OpenedAt, SeenAt: f.SeenAt, ExpiresAt: f.ExpiresAt, Address: f.Address, Program: f.Program}
 	}
-	return edge.WriteJSON(w, http.StatusOK, wire.Sessions{Sessions: shown})
+	return wire.Sessions{Sessions: shown}, nil
 }
 
 // nameOrganizations returns the organizations of an account, by tenant.
-func (s *Server) nameOrganizations(r *request, who account.ID) (map[id.Tenant]*wire.NamedOrganization, error) {
-	places, err := s.Accounts.Places(r.Context(), who)
+func (s *Server) nameOrganizations(ctx context.Context, who account.ID) (map[id.Tenant]*wire.NamedOrganization, error) {
+	places, err := s.Accounts.Places(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	named := make(map[id.Tenant]*wire.NamedOrganization, len(places))
 	for _, m := range places {
-		summary, err := s.Orgs.Summary(r.Context(), m.Tenant)
+		summary, err := s.Orgs.Summary(ctx, m.Tenant)
 		if err != nil {
 			return nil, err
 		}
@@ -166,13 +176,19 @@ func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Accounts.LoginEvents(r.Context(), session.Account)
+	events, err := s.ListLoginEvents(r.Context(), session)
 	if err != nil {
 		return err
 	}
+	return edge.WriteJSON(w, http.StatusOK, events)
+}
+
+// ListLoginEvents returns the login events of an account.
+func (s *Server) ListLoginEvents(ctx context.Context, session *account.Session) (wire.LoginEvents, error) {
+	found, err := s.Accounts.LoginEvents(ctx, session.Account)
 	shown := make([]wire.LoginEvent, len(found))
 	for i, f := range found {
 		shown[i] = wire.LoginEvent{At: f.At, Kind: string(f.Kind), Address: f.Address, Program: f.Program}
 	}
-	return edge.WriteJSON(w, http.StatusOK, wire.LoginEvents{Events: shown})
+	return wire.LoginEvents{Events: shown}, err
 }

@@ -235,12 +235,22 @@ func (s *Server) signOut(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
-	session, err := s.Accounts.Session(r.Context(), s.sessionToken(r.Request))
+	session, err := s.FindSession(r.Request)
 	if err != nil {
 		return err
 	}
-	answer, err := s.describeSession(r.Context(), session)
+	answer, err := s.ShowSession(r.Context(), session)
 	return writeSignedIn(w, answer, err)
+}
+
+// FindSession returns the session of a request's cookie; fault.Unauthorized if there is none.
+func (s *Server) FindSession(r *http.Request) (*account.Session, error) {
+	return s.Accounts.Session(r.Context(), s.sessionToken(r))
+}
+
+// ShowSession returns the account of a session and the organizations that it can enter.
+func (s *Server) ShowSession(ctx context.Context, session *account.Session) (*wire.SignedIn, error) {
+	return s.describeSession(ctx, session)
 }
 
 // sessionToken returns the session token of a request, or "" if it has none.

@@ -1,7 +1,9 @@
 package identity
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/go-chi/chi/v5"
 
@@ -59,29 +61,34 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 	if tenant != who.Tenant {
 		return nil, fault.New(fault.NotFound, "Not found")
 	}
-	if err := s.Edge.CheckOwner(r.Context(), tenant); err != nil {
-		return nil, err
+	return who, s.checkMember(r.Context(), who, p)
+}
+
+// checkMember returns an error unless the role of a session has a permission in the organization of the session.
+func (s *Server) checkMember(ctx context.Context, who *account.Session, p account.Permission) error {
+	if err := s.Edge.CheckOwner(ctx, who.Tenant); err != nil {
+		return err
 	}
-	if err := s.checkMethod(r.Context(), tenant, who.SignIn); err != nil {
-		return nil, s.Edge.CheckLost(err, tenant, nil)
+	if err := s.checkMethod(ctx, who.Tenant, who.SignIn); err != nil {
+		return s.Edge.CheckLost(err, who.Tenant, nil)
 	}
 	if !who.Role.May(p) {
-		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
+		return fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	if p.NeedsFactor() {
 		if err := who.CheckFactor(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if p.NeedsActive() {
-		return who, s.Edge.CheckLost(s.checkActive(r, tenant), tenant, nil)
+		return s.Edge.CheckLost(s.checkActive(ctx, who.Tenant), who.Tenant, nil)
 	}
-	return who, nil
+	return nil
 }
 
 // checkActive returns an error if the operator has deactivated the organization, which then cannot gain people.
-func (s *Server) checkActive(r *http.Request, t id.Tenant) error {
-	active, err := s.Orgs.Active(r.Context(), t)
+func (s *Server) checkActive(ctx context.Context, t id.Tenant) error {
+	active, err := s.Orgs.Active(ctx, t)
 	if err == nil && !active {
 		err = fault.New(fault.Forbidden, "The organization is inactive: nobody can be invited")
 	}
@@ -95,17 +102,33 @@ func describeMember(m member.Listed) wire.Member {
 }
 
 func (s *Server) listMembers(w http.ResponseWriter, r *request) error {
-	p, err := edge.ParsePage(r.Request)
+	found, err := s.readMembers(r.Context(), r.who, r.URL.Query())
 	if err != nil {
 		return err
 	}
-	found, err := s.Members.List(r.Context(), r.who.Tenant, p.After, p.Limit+1)
+	return edge.WriteJSON(w, http.StatusOK, found)
+}
+
+// ListMembers returns a page of the members of the session's organization.
+func (s *Server) ListMembers(ctx context.Context, who *account.Session, query url.Values) (wire.Members, error) {
+	if err := s.checkMember(ctx, who, account.Read); err != nil {
+		return wire.Members{}, err
+	}
+	return s.readMembers(ctx, who, query)
+}
+
+func (s *Server) readMembers(ctx context.Context, who *account.Session, query url.Values) (wire.Members, error) {
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return err
+		return wire.Members{}, err
+	}
+	found, err := s.Members.List(ctx, who.Tenant, p.After, p.Limit+1)
+	if err != nil {
+		return wire.Members{}, err
 	}
 	var body wire.Members
 	body.Members, body.Next = edge.CutPage(p, found, func(m member.Listed) string { return m.ID }, describeMember)
-	return edge.WriteJSON(w, http.StatusOK, body)
+	return body, nil
 }
 
 func (s *Server) changeMember(w http.ResponseWriter, r *request) error {
@@ -140,18 +163,34 @@ func describeInvitation(i member.Invitation) wire.Invitation {
 }
 
 func (s *Server) listInvitations(w http.ResponseWriter, r *request) error {
-	p, err := edge.ParsePage(r.Request)
+	found, err := s.readInvitations(r.Context(), r.who, r.URL.Query())
 	if err != nil {
 		return err
 	}
-	found, err := s.Members.ListInvitations(r.Context(), r.who.Tenant, p.After, p.Limit+1)
+	return edge.WriteJSON(w, http.StatusOK, found)
+}
+
+// ListInvitations returns a page of the open invitations of the session's organization.
+func (s *Server) ListInvitations(ctx context.Context, who *account.Session, query url.Values) (wire.Invitations, error) {
+	if err := s.checkMember(ctx, who, account.ChangeMembers); err != nil {
+		return wire.Invitations{}, err
+	}
+	return s.readInvitations(ctx, who, query)
+}
+
+func (s *Server) readInvitations(ctx context.Context, who *account.Session, query url.Values) (wire.Invitations, error) {
+	p, err := edge.ParsePage(query)
 	if err != nil {
-		return err
+		return wire.Invitations{}, err
+	}
+	found, err := s.Members.ListInvitations(ctx, who.Tenant, p.After, p.Limit+1)
+	if err != nil {
+		return wire.Invitations{}, err
 	}
 	var body wire.Invitations
 	body.Invitations, body.Next = edge.CutPage(p, found, func(i member.Invitation) string { return i.ID },
 		describeInvitation)
-	return edge.WriteJSON(w, http.StatusOK, body)
+	return body, nil
 }
 
 func (s *Server) describeSent(i member.Sent) wire.SentInvitation {

@@ -63,8 +63,13 @@ func CallbackOf(publicURL string) func(provider string) string {
 	return func(provider string) string { return publicURL + openIDPath + "/" + provider + "/callback" }
 }
 
-// listProviders answers with the configured sign-in providers.
+// listProviders answers with the OpenID providers of the service.
 func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
+	return edge.WriteJSON(w, http.StatusOK, s.ListProviders())
+}
+
+// ListProviders returns the OpenID providers of the service.
+func (s *Server) ListProviders() wire.Providers {
 	var shown wire.Providers
 	if s.OpenID != nil {
 		for _, name := range s.OpenID.Names() {
@@ -72,7 +77,7 @@ func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
 				wire.Provider{Name: name, Start: openIDPath + "/" + name + "/start"})
 		}
 	}
-	return edge.WriteJSON(w, http.StatusOK, shown)
+	return shown
 }
 
 // startOpenID sends a browser to a provider. The query parameter return is the path to continue at after the sign-in.

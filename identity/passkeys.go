@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -190,15 +191,21 @@ func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Factors.Summary(r.Context(), session.Account)
+	passkeys, err := s.ListPasskeys(r.Context(), session)
 	if err != nil {
 		return err
 	}
+	return edge.WriteJSON(w, http.StatusOK, passkeys)
+}
+
+// ListPasskeys returns the passkeys of an account and the number of its unused recovery codes.
+func (s *Server) ListPasskeys(ctx context.Context, session *account.Session) (wire.Passkeys, error) {
+	found, err := s.Factors.Summary(ctx, session.Account)
 	shown := make([]wire.Passkey, len(found.Passkeys))
 	for i, k := range found.Passkeys {
 		shown[i] = describePasskey(k)
 	}
-	return edge.WriteJSON(w, http.StatusOK, wire.Passkeys{Passkeys: shown, CodesLeft: found.CodesLeft})
+	return wire.Passkeys{Passkeys: shown, CodesLeft: found.CodesLeft}, err
 }
 
 // recentSession returns the session of a request if the person has recently proved a factor.

@@ -45,7 +45,7 @@ func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edg
 
 // listOrganizations lists all organizations of the service by slug.
 func (c *Calls) listOrganizations(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	p, err := edge.ParsePage(r)
+	p, err := edge.ParsePage(r.URL.Query())
 	if err != nil {
 		return err
 	}

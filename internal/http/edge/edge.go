@@ -139,10 +139,24 @@ func (e *Edge) currentTime() time.Time {
 	return e.Clock()
 }
 
+// Answered is the error of a handler that has written its answer itself, such as a page. The edge logs and counts the
+// cause as it does for any other answer.
+type Answered struct{ Cause error }
+
+// Error implements error.
+func (a *Answered) Error() string { return a.Cause.Error() }
+
+// Unwrap returns the cause.
+func (a *Answered) Unwrap() error { return a.Cause }
+
 // answerError responds with an error, or closes the connection if the response has begun.
 func (e *Edge) answerError(a *answer, r *http.Request, err error) {
 	f := requestFault(r.Context(), err)
 	a.failure, a.cause = f, err
+	if answered := (*Answered)(nil); errors.As(err, &answered) {
+		a.cause = answered.Cause
+		return
+	}
 	if a.status != 0 {
 		a.aborted = true
 		return

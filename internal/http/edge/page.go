@@ -1,7 +1,7 @@
 package edge
 
 import (
-	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
@@ -20,9 +20,8 @@ type Page struct {
 	Limit int
 }
 
-// ParsePage reads ?after= and ?limit=.
-func ParsePage(r *http.Request) (Page, error) {
-	query := r.URL.Query()
+// ParsePage reads the parameters after and limit.
+func ParsePage(query url.Values) (Page, error) {
 	p := Page{After: query.Get("after"), Limit: defaultLimit}
 	if !query.Has("limit") {
 		return p, nil

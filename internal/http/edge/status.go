@@ -104,8 +104,8 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 	if status >= 500 {
 		body.RequestID = a.id[0]
 	}
-	if status == http.StatusServiceUnavailable || f.Kind == fault.RateLimited {
-		h.Set("Retry-After", retryAfterSeconds(f.RetryAfter))
+	if after := RetryAfter(f); after != "" {
+		h.Set("Retry-After", after)
 	}
 	if status == http.StatusUnauthorized && e.Challenge != "" {
 		h.Set("WWW-Authenticate", e.Challenge)
@@ -114,6 +114,15 @@ func (e *Edge) writeError(a *answer, f *fault.Error) {
 		h.Del(name) // set for a response that was not written
 	}
 	_ = WriteJSON(a, status, body) // an ErrorBody always marshals
+}
+
+// RetryAfter returns the Retry-After of the answer to an error, "" if it has none.
+func RetryAfter(err error) string {
+	f := fault.Of(err)
+	if statusOfKind(f.Kind) != http.StatusServiceUnavailable && f.Kind != fault.RateLimited {
+		return ""
+	}
+	return retryAfterSeconds(f.RetryAfter)
 }
 
 // retryAfterSeconds rounds up, because a client that retries too early is rejected again.

@@ -1,0 +1,83 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// Caller is who makes a call: a member by a session, or a program by a console token. One goroutine uses it at a time.
+type Caller struct {
+	Who     *account.Session
+	ByToken bool
+
+	right account.Permission // the caller may make calls with it
+}
+
+// NewCaller returns the caller of a session.
+func NewCaller(who *account.Session) *Caller { return &Caller{Who: who} }
+
+// check returns an error unless the caller may make calls with a permission. Each exported call begins with it. It is
+// cheap for the permission that was checked last, which is the one of the route in calls over HTTP.
+func (s *surface) check(ctx context.Context, c *Caller, right account.Permission) error {
+	if c.right == right {
+		return nil
+	}
+	if err := s.admit(ctx, c, right); err != nil {
+		return err
+	}
+	if !right.NeedsActive() {
+		return nil
+	}
+	return s.checkActive(ctx, c.Who.Tenant)
+}
+
+// admit checks the permission of a session: the role, whether this node owns the organization, how the session was
+// signed in, and a recently proved factor.
+func (s *surface) admit(ctx context.Context, c *Caller, right account.Permission) error {
+	who := c.Who
+	if who.Tenant == id.Service || !who.Role.May(right) {
+		return fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if err := s.Edge.CheckOwner(ctx, who.Tenant); err != nil {
+		return err
+	}
+	if err := s.checkSignedIn(ctx, who); err != nil {
+		return s.Edge.CheckLost(err, who.Tenant, nil)
+	}
+	if right.NeedsFactor() {
+		if err := who.CheckFactor(); err != nil {
+			return err
+		}
+	}
+	c.right = right
+	return nil
+}
+
+// CheckOwner returns an error for a page of a caller whose organization another node owns, as edge.CheckOwner does.
+func (s *Server) CheckOwner(ctx context.Context, c *Caller) error {
+	return s.surface.Edge.CheckOwner(ctx, c.Who.Tenant)
+}
+
+// ServeRead calls read within the load control, as one call of the caller's organization that reads.
+func (s *Server) ServeRead(r *http.Request, c *Caller, read func() error) error {
+	class := &admission.Class{Control: s.surface.Control, Limit: s.surface.limit, Queue: s.surface.Control.Reads,
+		Yields: true}
+	return class.Serve(r, pageCall{admission.TenantOf(c.Who.Tenant), read})
+}
+
+// pageCall is what a page reads.
+type pageCall struct {
+	tenant admission.Tenant
+	read   func() error
+}
+
+// Identify implements admission.Call.
+func (p pageCall) Identify() (admission.Tenant, error) { return p.tenant, nil }
+
+// Handle implements admission.Call.
+func (p pageCall) Handle() error { return p.read() }
