@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/test/servicetest"
-	"github.com/agentledger/agentledger/web"
+	"github.com/agentledger/agentledger/web/console"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // peoplePage is a page of people: its screen, an address, and texts that it shows.
@@ -149,7 +150,7 @@ func TestPeoplePagesWithoutScripts(t *testing.T) {
 			t.Errorf("%s leads to %s, which is %d", from, to, got)
 		}
 	}
-	for _, screen := range web.PeopleScreens() {
+	for _, screen := range console.Screens(page.NewKit("http://localhost")) {
 		if !slices.ContainsFunc(slices.Concat(entryPages, owners), func(p peoplePage) bool {
 			return p.pattern == screen.Pattern || p.path == screen.Pattern
 		}) {

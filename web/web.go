@@ -169,7 +169,6 @@ func (s *Server) Routes(r *edge.Router) {
 	show("/log/{slug}/agent/{agent}", s.showAgent)
 	show("/assets/{tree}/*", s.serveAsset)
 	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute, ReadsQuery: true}, table)
-	s.addPeopleRoutes(r)
 }
 
 // serveAsset serves assets/{tree}/*.
@@ -183,6 +182,9 @@ type getter func(*request) (page.Answer, error)
 func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
 	return s.handle(route.Handler, route.Query...)
 }
+
+// Kit returns the part that all pages of the service share.
+func (s *Server) Kit() *page.Kit { return s.kit }
 
 // EventPage answers a request to the URL of an event with its page. The route has the
 // parameters slug and event.

@@ -55,6 +55,7 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/web"
+	consolepages "github.com/agentledger/agentledger/web/console"
 	operatorpages "github.com/agentledger/agentledger/web/operator"
 )
 
@@ -304,6 +305,8 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 	people.Routes(r)
 	signIn.PeopleRoutes(r)
 	pages.Routes(r)
+	consolepages.Mount(r, consolepages.Options{Edge: shared, Calls: r, Kit: pages.Kit(), Control: s.control,
+		Console: people, Identity: signIn, LogKeys: public.Reader().LogKeys})
 	edge.OpenAPIRoutes(r, shared)
 	s.addHealthRoutes(r, shared)
 	return r, nil

@@ -41,8 +41,8 @@ type agentsView struct {
 }
 
 func (p *pages) listAgents(r *page.Request) (any, error) {
-	var found wire.Agents
-	if err := r.Read(agentCalls, r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ListAgents(r.Context(), visitOf(r).caller, r.PageQuery())
+	if err != nil {
 		return nil, err
 	}
 	return agentsView{Agents: found.Agents, Next: r.NextPage(found.Next), Organization: r.Person.Organization.ID.String(),
@@ -118,11 +118,12 @@ type agentView struct {
 
 func (p *pages) showAgent(r *page.Request) (any, error) {
 	v := agentView{Organization: r.Person.Organization.ID.String(), MayManage: r.Person.May("manage")}
-	if err := r.Read(agentCall(r), nil, &v.Agent); err != nil {
+	var err error
+	if v.Agent, err = visitOf(r).Console.ShowAgent(r.Context(), visitOf(r).caller, r.PathParameter("agent")); err != nil {
 		return nil, err
 	}
-	var found wire.AgentKeys
-	if err := r.Read(agentCall(r)+"/keys", r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ListAgentKeys(r.Context(), visitOf(r).caller, r.PathParameter("agent"), r.PageQuery())
+	if err != nil {
 		return nil, err
 	}
 	v.Keys, v.Next = found.Keys, r.NextPage(found.Next)

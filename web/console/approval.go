@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -53,8 +52,8 @@ func (p *pages) showApproval(r *page.Request) (any, error) {
 	if v.Live, err = follow(r); err != nil {
 		return nil, err
 	}
-	var found wire.ApprovalDetail
-	if err := r.Read(approvalCall(r), nil, &found); err != nil {
+	found, err := visitOf(r).Console.ShowApproval(r.Context(), visitOf(r).caller, r.PathParameter("approval"))
+	if err != nil {
 		return nil, err
 	}
 	v.Approval, v.SignIns = found.Approval, describeSignIns(found.SignIns)
@@ -89,23 +88,25 @@ func approvalCall(r *page.Request) string {
 
 // readRule returns the rule of the policy's version that asks for the approval, nil when it is gone.
 func readRule(r *page.Request, p wire.AppliedPolicy) (*appliedRule, error) {
-	var document struct {
-		Name  string        `json:"name"`
-		Rules []appliedRule `json:"rules"`
-	}
+	var rules []appliedRule
 	query := url.Values{"version": {strconv.FormatUint(p.Version, 10)}}
-	err := r.Read("/v1/console/policies/"+url.PathEscape(p.ID), query, &document)
-	var refused *page.Refusal
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	found, err := visitOf(r).Console.ShowPolicy(r.Context(), visitOf(r).caller, p.ID, query)
+	if isMissing(err) {
 		return nil, nil
 	}
-	for i := range document.Rules {
-		if document.Rules[i].ID == p.Rule {
-			document.Rules[i].PolicyName = document.Name
-			return &document.Rules[i], err
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(found.Rules, &rules); err != nil {
+		return nil, err
+	}
+	for i := range rules {
+		if rules[i].ID == p.Rule {
+			rules[i].PolicyName = found.Name
+			return &rules[i], nil
 		}
 	}
-	return nil, err
+	return nil, nil
 }
 
 // readHistory reads the newest events of the agent and of the trace.
@@ -123,8 +124,7 @@ func (v *approvalView) readHistory(r *page.Request) (err error) {
 }
 
 func readEvents(r *page.Request, name, value string) ([]wire.Event, error) {
-	var list wire.Events
-	err := r.Read("/v1/console/events", url.Values{name: {value}, "limit": {maxHistory}}, &list)
+	list, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, url.Values{name: {value}, "limit": {maxHistory}})
 	return list.Events, err
 }
 

@@ -61,11 +61,11 @@ func (v vote) Registered() string {
 
 // findNewest returns the log index of the newest event, "" for a log without events.
 func findNewest(r *page.Request) (string, error) {
-	var reach wire.Events
 	query := r.ListQuery()
 	query.Del("after")
 	query.Set("limit", "1")
-	if err := r.Read("/v1/console/events", query, &reach); err != nil || reach.IndexedTo == 0 {
+	reach, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, query)
+	if err != nil || reach.IndexedTo == 0 {
 		return "", err
 	}
 	return strconv.FormatUint(uint64(reach.IndexedTo-1), 10), nil

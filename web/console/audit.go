@@ -18,9 +18,9 @@ type auditView struct {
 
 func (p *pages) listActs(r *page.Request) (any, error) {
 	names := []string{"actor", "kind", "from", "to", "order"}
-	var found wire.Acts
 	query := listQuery(r, names...)
-	if err := r.ReadList(auditCalls, query, &found); err != nil {
+	found, err := visitOf(r).Console.ListActs(r.Context(), visitOf(r).caller, query)
+	if err = r.Correctable(err); err != nil {
 		return nil, err
 	}
 	v := &auditView{Acts: found.Acts, Next: r.NextPage(found.Next), Filter: readFilters(r, names...),

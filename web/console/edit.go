@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -187,14 +186,12 @@ type envelope struct {
 
 // readEvent reads an event with its payload.
 func readEvent(r *page.Request, name string) (e storedEvent, err error) {
-	var found wire.EventDetail
 	if name == "" {
 		return e, fault.New(fault.Invalid, "Name an event by its id")
 	}
-	err = r.Read("/v1/console/events/"+url.PathEscape(name), nil, &found)
-	var refused *page.Refusal
+	found, err := visitOf(r).Console.ShowEvent(r.Context(), visitOf(r).caller, name, nil)
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+	case isMissing(err):
 		return e, fault.New(fault.Invalid, "The organization has no such event")
 	case err != nil:
 		return e, err

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
@@ -32,8 +31,8 @@ type erasuresView struct {
 }
 
 func (p *pages) listErasures(r *page.Request) (any, error) {
-	var found wire.Erasures
-	if err := r.Read(erasureCalls, r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ListErasures(r.Context(), visitOf(r).caller, r.PageQuery())
+	if err != nil {
 		return nil, err
 	}
 	return &erasuresView{Erasures: found.Erasures, Next: r.NextPage(found.Next), MayErase: r.Person.May("own"),
@@ -74,7 +73,8 @@ type erasureView struct {
 
 func (p *pages) showErasure(r *page.Request) (any, error) {
 	v := &erasureView{Live: &page.Live{}}
-	err := r.Read(erasureCalls+"/"+url.PathEscape(r.PathParameter("erasure")), nil, &v.Erasure)
+	var err error
+	v.Erasure, err = visitOf(r).Console.ShowErasure(r.Context(), visitOf(r).caller, r.PathParameter("erasure"))
 	switch v.State {
 	case "waiting", "running":
 		v.Live.Every = 1

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -52,8 +51,8 @@ func (v *eventView) Verdicts() []verdict {
 }
 
 func (p *pages) showEvent(r *page.Request) (any, error) {
-	var found wire.EventDetail
-	if err := r.Read(eventCall(r), r.ListQuery("log"), &found); err != nil {
+	found, err := visitOf(r).Console.ShowEvent(r.Context(), visitOf(r).caller, r.PathParameter("event"), r.ListQuery("log"))
+	if err != nil {
 		return nil, err
 	}
 	r.Title = "Event " + string(found.ID)
@@ -140,10 +139,8 @@ func (v *eventView) readVote(r *page.Request, envelope *string) error {
 	if stated.Payload.Signed.Kind() != '{' {
 		return nil
 	}
-	var about wire.ApprovalDetail
-	err := r.Read(approvalCalls+"/"+url.PathEscape(v.Approval), nil, &about)
-	var refused *page.Refusal
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	about, err := visitOf(r).Console.ShowApproval(r.Context(), visitOf(r).caller, v.Approval)
+	if isMissing(err) {
 		err = nil
 	}
 	for _, cast := range about.Votes {

@@ -33,9 +33,9 @@ type eventsView struct {
 
 func (p *pages) listEvents(r *page.Request) (any, error) {
 	names := append(eventFilters(), "q", "order", "limit")
-	var found wire.Events
 	query := listQuery(r, names...)
-	if err := r.ReadList(eventCalls, query, &found); err != nil {
+	found, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, query)
+	if err = r.Correctable(err); err != nil {
 		return nil, err
 	}
 	v := &eventsView{Events: found.Events, Next: r.NextPage(found.Next),

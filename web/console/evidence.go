@@ -38,7 +38,7 @@ func (p *pages) makePack(r *page.Request) (page.Outcome, error) {
 	for name, values := range query {
 		tried[name] = values
 	}
-	if err := r.Read(eventCalls, tried, nil); err != nil {
+	if _, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, tried); err != nil {
 		return page.Outcome{}, err
 	}
 	if r.Checked("envelopes") {

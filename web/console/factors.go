@@ -32,8 +32,8 @@ type passkey struct {
 }
 
 func (p *pages) showFactors(r *page.Request) (any, error) {
-	var found wire.Passkeys
-	if err := r.Read(passkeyCalls, nil, &found); err != nil {
+	found, err := visitOf(r).Identity.ListPasskeys(r.Context(), visitOf(r).session)
+	if err != nil {
 		return nil, err
 	}
 	v := factorsView{Passkeys: make([]passkey, len(found.Passkeys)), CodesLeft: found.CodesLeft}

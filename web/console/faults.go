@@ -1,9 +1,6 @@
 package console
 
 import (
-	"errors"
-	"net/http"
-
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -38,8 +35,8 @@ func (v *view) readFaults(r *page.Request) error {
 
 // readEndpoints adds the webhook endpoints that are off or fail.
 func (v *view) readEndpoints(r *page.Request) error {
-	var found wire.Webhooks
-	if err := r.Read("/v1/console/webhooks", nil, &found); err != nil {
+	found, err := visitOf(r).Console.ListWebhooks(r.Context(), visitOf(r).caller, nil)
+	if err != nil {
 		return err
 	}
 	for _, e := range found.Endpoints {
@@ -62,10 +59,8 @@ func (v *view) readEndpoints(r *page.Request) error {
 
 // readStreamExport adds a stream export that fails. Most organizations have none.
 func (v *view) readStreamExport(r *page.Request) error {
-	var export wire.StreamExport
-	err := r.Read("/v1/console/stream-export", nil, &export)
-	var refused *page.Refusal
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	export, err := visitOf(r).Console.ShowStreamExport(r.Context(), visitOf(r).caller)
+	if isMissing(err) {
 		return nil
 	}
 	if export.State == "failing" {

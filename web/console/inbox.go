@@ -43,8 +43,8 @@ func (p *pages) showInbox(r *page.Request) (any, error) {
 	if err := v.readMine(r, first); err != nil || v.OnlyMine {
 		return v, err
 	}
-	var others wire.Approvals
-	if err := r.ReadList(approvalCalls, r.ListQuery("status", "agent_id", "tool"), &others); err != nil {
+	others, err := visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, r.ListQuery("status", "agent_id", "tool"))
+	if err = r.Correctable(err); err != nil {
 		return nil, err
 	}
 	v.SignIns = describeSignIns(others.SignIns)
@@ -61,8 +61,8 @@ func (v *inboxView) readMine(r *page.Request, first bool) error {
 	query := r.ListQuery("agent_id", "tool")
 	query.Set("may_vote", "true")
 	query.Set("limit", maxMine)
-	var mine wire.Approvals
-	if err := r.ReadList(approvalCalls, query, &mine); err != nil {
+	mine, err := visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query)
+	if err = r.Correctable(err); err != nil {
 		return err
 	}
 	v.Mine, v.SignIns = describeApprovals(mine.Approvals), describeSignIns(mine.SignIns)

@@ -29,8 +29,8 @@ type ingestKeysView struct {
 }
 
 func (p *pages) listIngestKeys(r *page.Request) (any, error) {
-	var found wire.IngestKeys
-	if err := r.Read(ingestKeyCalls, r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ListIngestKeys(r.Context(), visitOf(r).caller, r.PageQuery())
+	if err != nil {
 		return nil, err
 	}
 	return ingestKeysView{Keys: found.Keys, Next: r.NextPage(found.Next), MayAdd: r.Person.May("manage"),
@@ -63,7 +63,8 @@ type ingestKeyView struct {
 
 func (p *pages) showIngestKey(r *page.Request) (any, error) {
 	v := ingestKeyView{MayChange: r.Person.May("manage"), MayRevoke: r.Person.May("revoke keys")}
-	err := r.Read(ingestKeyCall(r), nil, &v.IngestKey)
+	var err error
+	v.IngestKey, err = visitOf(r).Console.ShowIngestKey(r.Context(), visitOf(r).caller, r.PathParameter("key"))
 	r.Title = "Ingest key " + v.Name
 	return v, err
 }

@@ -10,8 +10,7 @@ import (
 
 // readInvitations reads all open invitations, of which an organization has no more than a page of the interface holds.
 func readInvitations(r *page.Request) ([]wire.Invitation, error) {
-	var found wire.Invitations
-	err := r.Read(memberCalls(r)+"/invitations", url.Values{"limit": {mostMembers}}, &found)
+	found, err := visitOf(r).Identity.ListInvitations(r.Context(), visitOf(r).session, url.Values{"limit": {mostMembers}})
 	return found.Invitations, err
 }
 

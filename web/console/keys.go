@@ -44,8 +44,8 @@ const maxKeys = "1000"
 
 // showKey shows a key. The interface has no call for one key, so it is looked for in the list.
 func (p *pages) showKey(r *page.Request) (any, error) {
-	var found wire.AgentKeys
-	if err := r.Read(agentCall(r)+"/keys", url.Values{"limit": {maxKeys}}, &found); err != nil {
+	found, err := visitOf(r).Console.ListAgentKeys(r.Context(), visitOf(r).caller, r.PathParameter("agent"), url.Values{"limit": {maxKeys}})
+	if err != nil {
 		return nil, err
 	}
 	name := r.PathParameter("key")

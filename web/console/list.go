@@ -41,8 +41,8 @@ type listView struct {
 }
 
 func (p *pages) showList(r *page.Request) (any, error) {
-	var found wire.Policies
-	if err := r.Read(policyCalls, r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ListPolicies(r.Context(), visitOf(r).caller, r.PageQuery())
+	if err != nil {
 		return nil, err
 	}
 	people, err := readNames(r)

@@ -63,8 +63,7 @@ type membersView struct {
 
 func (p *pages) listMembers(r *page.Request) (any, error) {
 	v := membersView{Roles: rolesFor(r), MaySee: r.Person.May("change members"), MayInvite: r.Person.May("invite")}
-	var found wire.Members
-	err := r.Read(memberCalls(r)+"/members", r.PageQuery(), &found)
+	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, r.PageQuery())
 	v.Members, v.Next = describeMembers(found.Members), r.NextPage(found.Next)
 	if err == nil && v.MaySee {
 		v.Invitations, err = readInvitations(r)
@@ -98,8 +97,8 @@ const mostMembers = "1000"
 
 // showMember shows a member. The interface has no call for one member, so it is looked for in the list.
 func (p *pages) showMember(r *page.Request) (any, error) {
-	var found wire.Members
-	if err := r.Read(memberCalls(r)+"/members", url.Values{"limit": {mostMembers}}, &found); err != nil {
+	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, url.Values{"limit": {mostMembers}})
+	if err != nil {
 		return nil, err
 	}
 	name := r.PathParameter("membership")
@@ -111,7 +110,6 @@ func (p *pages) showMember(r *page.Request) (any, error) {
 	v.MayChange = r.Person.May("change members") && (v.Role != "owner" || r.Person.May("own"))
 	r.Title = "Member " + v.Name()
 	v.MayRetire = v.Self || r.Person.May("own")
-	var err error
 	v.VoterKeys, err = readVoterKeys(r, v.AccountID)
 	return v, err
 }

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -16,9 +15,8 @@ const maxMembers = "1000"
 
 // readNames reads the names of the organization's members.
 func readNames(r *page.Request) (names, error) {
-	var found wire.Members
-	path := "/v1/id/orgs/" + r.Person.Organization.ID.String() + "/members"
-	if err := r.Read(path, url.Values{"limit": {maxMembers}}, &found); err != nil {
+	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, url.Values{"limit": {maxMembers}})
+	if err != nil {
 		return nil, err
 	}
 	of := make(names, len(found.Members))

@@ -2,12 +2,11 @@ package console
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -57,52 +56,46 @@ type organizationView struct {
 func (p *pages) showOrganization(r *page.Request) (any, error) {
 	v := organizationView{MayManage: r.Person.May("manage"), MayOwn: r.Person.May("own"), PublicURL: r.Kit.Public,
 		Disclosures: page.Disclosures()}
-	if err := r.Read(organizationCall, nil, &v.Organization); err != nil {
+	var err error
+	if v.Organization, err = visitOf(r).Console.ShowOrganization(r.Context(), visitOf(r).caller); err != nil {
 		return nil, err
 	}
-	if err := r.Read(organizationCall+"/plan-usage", nil, &v.Usage); err != nil {
+	if v.Usage, err = visitOf(r).Console.ShowPlanUsage(r.Context(), visitOf(r).caller); err != nil {
 		return nil, err
 	}
 	v.Bounds, v.LogURL = limitRows(v.Usage.Limits), r.Address("/log", string(v.Organization.Slug))
-	var err error
-	if v.Keys, err = readLogKeys(r, v.Organization.Slug); err != nil {
+	if v.Keys, err = readLogKeys(r); err != nil {
 		return nil, err
 	}
-	v.SignIns, err = listSignIns(r, string(v.Organization.SignIn.Require))
-	return v, err
+	v.SignIns = listSignIns(r, string(v.Organization.SignIn.Require))
+	return v, nil
 }
 
 // readLogKeys reads the keys that sign the checkpoints of the log, the newest last.
-func readLogKeys(r *page.Request, slug id.Slug) ([]wire.LogKey, error) {
-	var found struct {
-		Keys []wire.LogKey `json:"keys"`
-	}
-	err := r.Read("/v1/public/orgs/"+url.PathEscape(string(slug))+"/transparency/keys", nil, &found)
-	var keys []wire.LogKey
-	for _, k := range found.Keys {
-		if k.Use == "log" {
-			keys = append(keys, k)
+func readLogKeys(r *page.Request) ([]wire.LogKey, error) {
+	found, err := visitOf(r).LogKeys(r.Context(), visitOf(r).session.Tenant)
+	keys := make([]wire.LogKey, len(found))
+	for i, k := range found {
+		keys[i] = wire.LogKey{VKey: k.Key.String(), Use: "log", FromSize: k.From}
+		if k.To < tlog.MaxSize {
+			keys[i].ToSize = &k.To
 		}
 	}
 	return keys, err
 }
 
 // listSignIns returns the ways to sign in that can be required, with the one that is.
-func listSignIns(r *page.Request, required string) ([]page.Option, error) {
-	var found wire.Providers
-	if err := r.Read("/v1/id/auth/oidc", nil, &found); err != nil {
-		return nil, err
-	}
+func listSignIns(r *page.Request, required string) []page.Option {
 	ways := []page.Option{{Value: "", Title: "any"}, {Value: "passkey", Title: "a passkey"}}
-	for _, provider := range found.Providers {
+	for _, provider := range r.Providers() {
 		ways = append(ways, page.Option{Value: "oidc:" + provider.Name, Title: "the provider " + provider.Name})
 	}
 	for _, way := range ways {
 		if way.Value == required {
-			return ways, nil
+			return ways
 		}
 	}
-	return append(ways, page.Option{Value: required, Title: required}), nil
+	return append(ways, page.Option{Value: required, Title: required})
 }
 
 // patch changes settings of the organization.

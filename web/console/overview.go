@@ -34,10 +34,11 @@ const (
 
 func show(r *page.Request) (any, error) {
 	v := view{Role: r.Person.User.Role}
-	if err := r.Read("/v1/console/organization", nil, &v.Organization); err != nil {
+	var err error
+	if v.Organization, err = visitOf(r).Console.ShowOrganization(r.Context(), visitOf(r).caller); err != nil {
 		return nil, err
 	}
-	if err := r.Read("/v1/console/organization/plan-usage", nil, &v.Usage); err != nil {
+	if v.Usage, err = visitOf(r).Console.ShowPlanUsage(r.Context(), visitOf(r).caller); err != nil {
 		return nil, err
 	}
 	v.LogURL = r.Address("/log", string(v.Organization.Slug))
@@ -51,13 +52,13 @@ func show(r *page.Request) (any, error) {
 }
 
 // readApprovals reads the approvals that wait, those on which the reader may vote apart.
-func (v *view) readApprovals(r *page.Request) error {
+func (v *view) readApprovals(r *page.Request) (err error) {
 	query := url.Values{"status": {"pending"}, "limit": {fewApprovals}}
-	if err := r.Read("/v1/console/approvals", query, &v.Waiting); err != nil || !r.Person.May("vote") {
+	if v.Waiting, err = visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query); err != nil || !r.Person.May("vote") {
 		return err
 	}
 	query.Set("may_vote", "true")
-	if err := r.Read("/v1/console/approvals", query, &v.Votes); err != nil {
+	if v.Votes, err = visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query); err != nil {
 		return err
 	}
 	others := v.Waiting.Approvals[:0]
@@ -78,17 +79,17 @@ type newEvent struct {
 
 // readEvents reads the newest events. If no agent has sent one, the page has the guide.
 func (v *view) readEvents(r *page.Request) error {
-	var found wire.Events
-	if err := r.Read("/v1/console/events", url.Values{"limit": {fewEvents}}, &found); err != nil {
+	found, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, url.Values{"limit": {fewEvents}})
+	if err != nil {
 		return err
 	}
 	for _, e := range found.Events {
 		v.Events = append(v.Events, newEvent{e, r.Address("/console/events", string(e.ID))})
 	}
 	for _, signer := range []string{"agent", "bridge"} {
-		found.Events = nil
 		query := url.Values{"limit": {"1"}, "signer": {signer}}
-		if err := r.Read("/v1/console/events", query, &found); err != nil || len(found.Events) > 0 {
+		found, err = visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, query)
+		if err != nil || len(found.Events) > 0 {
 			return err
 		}
 	}
@@ -98,7 +99,7 @@ func (v *view) readEvents(r *page.Request) error {
 // readGuide adds the guide with the values that the reader's role may know. Secrets are not among them.
 func (v *view) readGuide(r *page.Request) error {
 	values := Values{OrganizationID: v.Organization.ID, Slug: v.Organization.Slug, Origin: v.Organization.Origin}
-	keys, err := readLogKeys(r, values.Slug)
+	keys, err := readLogKeys(r)
 	if err != nil {
 		return err
 	}
@@ -114,13 +115,13 @@ func (v *view) readGuide(r *page.Request) error {
 
 // readAgent returns the first agent that can sign, and its key. Both are "" when there is none.
 func readAgent(r *page.Request) (agent id.Agent, key id.Key, err error) {
-	var agents wire.Agents
-	if err := r.Read("/v1/console/agents", url.Values{"limit": {"10"}}, &agents); err != nil {
+	agents, err := visitOf(r).Console.ListAgents(r.Context(), visitOf(r).caller, url.Values{"limit": {"10"}})
+	if err != nil {
 		return "", "", err
 	}
 	for _, a := range agents.Agents {
-		var keys wire.AgentKeys
-		if err := r.Read("/v1/console/agents/"+url.PathEscape(string(a.AgentID))+"/keys", nil, &keys); err != nil {
+		keys, err := visitOf(r).Console.ListAgentKeys(r.Context(), visitOf(r).caller, string(a.AgentID), nil)
+		if err != nil {
 			return "", "", err
 		}
 		for _, k := range keys.Keys {

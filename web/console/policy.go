@@ -39,8 +39,8 @@ func (p *pages) showPolicy(r *page.Request) (any, error) {
 	if err := v.findActive(r); err != nil {
 		return nil, err
 	}
-	var organization wire.Organization
-	if err := r.Read("/v1/console/organization", nil, &organization); err != nil {
+	organization, err := visitOf(r).Console.ShowOrganization(r.Context(), visitOf(r).caller)
+	if err != nil {
 		return nil, err
 	}
 	author, _, _ := strings.Cut(v.WrittenBy, "/")
@@ -56,8 +56,8 @@ func (p *pages) showPolicy(r *page.Request) (any, error) {
 
 // readVersions reads the list of versions, and finds the active one.
 func (v *policyView) readVersions(r *page.Request) error {
-	var found wire.PolicyVersions
-	if err := r.Read(policyCall(r, "/versions"), r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ListPolicyVersions(r.Context(), visitOf(r).caller, r.PathParameter("policy"), r.PageQuery())
+	if err != nil {
 		return err
 	}
 	v.Versions, v.Next = describeVersions(found.Versions), r.NextPage(found.Next)
@@ -78,8 +78,8 @@ const maxPolicies = "1000"
 
 // findActive finds the one active version of the organization, which may be of another policy.
 func (v *policyView) findActive(r *page.Request) error {
-	var found wire.Policies
-	if err := r.Read(policyCalls, url.Values{"limit": {maxPolicies}}, &found); err != nil {
+	found, err := visitOf(r).Console.ListPolicies(r.Context(), visitOf(r).caller, url.Values{"limit": {maxPolicies}})
+	if err != nil {
 		return err
 	}
 	for _, one := range found.Policies {

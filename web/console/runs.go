@@ -1,14 +1,11 @@
 package console
 
 import (
-	"net/url"
-
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 	"strconv"
 )
 
-const runCalls = "/v1/console/runs"
 
 // runsView is the content of the list of runs.
 type runsView struct {
@@ -20,8 +17,8 @@ type runsView struct {
 }
 
 func (p *pages) listRuns(r *page.Request) (any, error) {
-	var found wire.Runs
-	if err := r.ReadList(runCalls, r.ListQuery("status", "agent_id"), &found); err != nil {
+	found, err := visitOf(r).Console.ListRuns(r.Context(), visitOf(r).caller, r.ListQuery("status", "agent_id"))
+	if err = r.Correctable(err); err != nil {
 		return nil, err
 	}
 	v := &runsView{Runs: found.Runs, Next: r.NextPage(found.Next), Filter: readFilters(r, "status", "agent_id"),
@@ -41,8 +38,8 @@ type runView struct {
 }
 
 func (p *pages) showRun(r *page.Request) (any, error) {
-	var found wire.RunDetail
-	if err := r.ReadList(runCalls+"/"+url.PathEscape(r.PathParameter("run")), r.PageQuery(), &found); err != nil {
+	found, err := visitOf(r).Console.ShowRun(r.Context(), visitOf(r).caller, r.PathParameter("run"), r.PageQuery())
+	if err = r.Correctable(err); err != nil {
 		return nil, err
 	}
 	v := &runView{Run: found.Run, Of: found.Events}

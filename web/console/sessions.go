@@ -20,12 +20,11 @@ type sessionsView struct {
 }
 
 func (p *pages) showSessions(r *page.Request) (any, error) {
-	var sessions wire.Sessions
-	if err := r.Read(sessionCalls, nil, &sessions); err != nil {
+	sessions, err := visitOf(r).Identity.ListSessions(r.Context(), visitOf(r).session)
+	if err != nil {
 		return nil, err
 	}
-	var events wire.LoginEvents
-	err := r.Read("/v1/id/account/login-events", nil, &events)
+	events, err := visitOf(r).Identity.ListLoginEvents(r.Context(), visitOf(r).session)
 	return sessionsView{sessions.Sessions, events.Events}, err
 }
 

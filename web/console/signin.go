@@ -29,11 +29,10 @@ func refusals() map[string]string {
 }
 
 func (p *pages) showSignIn(r *page.Request) (any, error) {
-	providers, err := r.Providers()
 	if r.Problem == "" {
 		r.Problem = refusals()[r.Query("refused")]
 	}
-	return signInView{Return: r.ReturnPath(), Providers: providers}, err
+	return signInView{Return: r.ReturnPath(), Providers: r.Providers()}, nil
 }
 
 // signIn signs a person in by a password. An account with a second factor goes on to that page.

@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const statCalls = "/v1/console/stats"
 
 // waits are the waits for approvals in a page.
 type waits struct{ wire.Waits }
@@ -99,7 +98,8 @@ func countBy(r *page.Request, query url.Values, name string) (found wire.Stats, 
 	for parameter, values := range query {
 		asked[parameter] = values
 	}
-	return found, r.ReadList(statCalls, asked, &found)
+	found, err = visitOf(r).Console.CountEvents(r.Context(), visitOf(r).caller, asked)
+	return found, r.Correctable(err)
 }
 
 func daysBefore(now time.Time, days int) string {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,11 +38,11 @@ func (p *pages) showStreamExport(r *page.Request) (any, error) {
 		Formats: []page.Option{{Value: "ocsf", Title: "OCSF API Activity"},
 			{Value: "cloudevents", Title: "CloudEvents"}},
 		Encodings: []page.Option{{Value: "protobuf", Title: "protobuf"}, {Value: "json", Title: "JSON"}}}
-	err := r.Read(streamExportCall, nil, &v.Export)
-	var refused *page.Refusal
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	export, err := visitOf(r).Console.ShowStreamExport(r.Context(), visitOf(r).caller)
+	if isMissing(err) {
 		return v, nil
 	}
+	v.Export = export
 	v.Exists = true
 	return v, err
 }

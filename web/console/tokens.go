@@ -30,7 +30,7 @@ type tokensView struct {
 
 func (p *pages) listTokens(r *page.Request) (any, error) {
 	var found wire.Tokens
-	err := r.Read(tokenCalls, r.PageQuery(), &found)
+	found, err := visitOf(r).Console.ListTokens(r.Context(), visitOf(r).caller, r.PageQuery())
 	return tokensView{found.Tokens, r.NextPage(found.Next), tokenRoles(r.Person.User.Role)}, err
 }
 

@@ -35,9 +35,9 @@ type tracesView struct {
 
 func (p *pages) listTraces(r *page.Request) (any, error) {
 	names := append(eventFilters(), "limit")
-	var found wire.Traces
 	query := listQuery(r, names...)
-	if err := r.ReadList(traceCalls, query, &found); err != nil {
+	found, err := visitOf(r).Console.ListTraces(r.Context(), visitOf(r).caller, query)
+	if err = r.Correctable(err); err != nil {
 		return nil, err
 	}
 	v := &tracesView{Next: r.NextPage(found.Next), Filter: readFilters(r, names...),
@@ -72,8 +72,8 @@ func (p *pages) showTrace(r *page.Request) (any, error) {
 	r.Title = "Trace " + name
 	query := r.ListQuery("log")
 	query.Set("limit", maxSteps)
-	var found wire.Tree
-	if err := r.Read(traceCalls+"/"+url.PathEscape(name), query, &found); err != nil {
+	found, err := visitOf(r).Console.ShowTrace(r.Context(), visitOf(r).caller, name, query)
+	if err != nil {
 		return nil, err
 	}
 	steps := make([]step, len(found.Events))

@@ -84,8 +84,8 @@ func readVersion(r *page.Request, number string) (v version, err error) {
 	if number != "" {
 		query.Set("version", number)
 	}
-	var found wire.Policy
-	if err := r.Read(policyCall(r, ""), query, &found); err != nil {
+	found, err := visitOf(r).Console.ShowPolicy(r.Context(), visitOf(r).caller, r.PathParameter("policy"), query)
+	if err != nil {
 		return v, err
 	}
 	v.PolicyVersion = wire.PolicyVersion{Version: found.Version, Name: found.Name, State: found.State,

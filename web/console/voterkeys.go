@@ -10,11 +10,18 @@ import (
 const voterKeyCalls = "/v1/console/voter-keys"
 
 // readVoterKeys returns all voter keys of an account in the organization.
-func readVoterKeys(r *page.Request, account string) (all []wire.VoterKey, err error) {
+func readVoterKeys(r *page.Request, account string) ([]wire.VoterKey, error) {
+	return allVoterKeys(account, func(query url.Values) (wire.VoterKeys, error) {
+		return visitOf(r).Console.ListVoterKeys(r.Context(), visitOf(r).caller, query)
+	})
+}
+
+// allVoterKeys returns the voter keys of an account on all pages of a list.
+func allVoterKeys(account string, list func(query url.Values) (wire.VoterKeys, error)) (all []wire.VoterKey, err error) {
 	query := url.Values{"account_id": {account}}
 	for {
-		var found wire.VoterKeys
-		if err := r.Read(voterKeyCalls, query, &found); err != nil {
+		found, err := list(query)
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, found.Keys...)

@@ -37,7 +37,8 @@ type webhooksView struct {
 
 func (p *pages) listWebhooks(r *page.Request) (any, error) {
 	var v webhooksView
-	err := r.Read(webhookCalls, r.PageQuery(), &v.Webhooks)
+	var err error
+	v.Webhooks, err = visitOf(r).Console.ListWebhooks(r.Context(), visitOf(r).caller, r.PageQuery())
 	v.Next, v.MayManage = r.NextPage(v.Webhooks.Next), r.Person.May("manage")
 	v.Form = newEndpointForm(r, "create", wire.Endpoint{Format: "standard", Events: []string{"approval.*"}})
 	return v, err
@@ -144,12 +145,11 @@ type webhookView struct {
 
 // showWebhook shows an endpoint with its tries, of which the interface keeps 50.
 func (p *pages) showWebhook(r *page.Request) (any, error) {
-	var e wire.Endpoint
-	if err := r.Read(webhookCall(r), nil, &e); err != nil {
+	e, err := visitOf(r).Console.ShowEndpoint(r.Context(), visitOf(r).caller, r.PathParameter("webhook"))
+	if err != nil {
 		return nil, err
 	}
-	var found wire.Attempts
-	err := r.Read(webhookCall(r)+"/deliveries", nil, &found)
+	found, err := visitOf(r).Console.ListAttempts(r.Context(), visitOf(r).caller, r.PathParameter("webhook"), nil)
 	r.Title = "Webhook " + e.Title()
 	return webhookView{newEndpointForm(r, "change", e), found.Deliveries, r.Person.May("manage")}, err
 }

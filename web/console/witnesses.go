@@ -30,7 +30,8 @@ func (p *pages) showWitnesses(r *page.Request) (any, error) {
 	v := witnessesView{MayManage: r.Person.May("manage"), Fails: []page.Option{
 		{Value: "open", Title: "open: the newest checkpoint with its quorum is shown, however old it is"},
 		{Value: "closed", Title: "closed: no cosigned checkpoint is shown while the quorum is late"}}}
-	err := r.Read(witnessCalls, nil, &v.WitnessReport)
+	var err error
+	v.WitnessReport, err = visitOf(r).Console.ShowWitnesses(r.Context(), visitOf(r).caller)
 	return v, err
 }
 

@@ -22,7 +22,7 @@ func showAccounts(r *page.Request) (any, error) {
 		return &v, nil
 	}
 	var found wire.FoundAccounts
-	err := r.ReadList(accountCalls, url.Values{"email": {v.Email}}, &found)
+	err := r.Correctable(r.Read(accountCalls, url.Values{"email": {v.Email}}, &found))
 	v.Accounts = found.Accounts
 	return &v, err
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,12 +13,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // maxAnswer is how many bytes of an answer of the interface are read.
 const maxAnswer = 16 << 20
 
-// Refusal is an answer of the interface with a status of 400 or more.
+// Refusal is why the service refuses a page or a form.
 type Refusal struct {
 	Status     int
 	Message    string `json:"error"`
@@ -25,10 +28,30 @@ type Refusal struct {
 	Reason     string `json:"reason"` // of /health alone
 	RequestID  string `json:"request_id"`
 	RetryAfter string `json:"-"` // seconds, "" for none
+
+	cause error // of an error of the service itself, which is logged
 }
 
 // Error returns the words of the interface.
 func (r *Refusal) Error() string { return r.Message }
+
+// refusalFor returns the refusal that an error means: that of the interface, or that of a call. It is nil for an error that
+// the edge handles, because another node owns the organization.
+func (r *Request) refusalFor(err error) *Refusal {
+	if refused := (*Refusal)(nil); errors.As(err, &refused) {
+		return refused
+	}
+	if elsewhere := (*admission.Elsewhere)(nil); errors.As(err, &elsewhere) || fault.Of(err).Code == "not_owner" {
+		return nil
+	}
+	err = edge.EndedEarly(err)
+	body := edge.DescribeError(err)
+	refused := &Refusal{Status: edge.StatusOf(err), Message: body.Error, Code: body.Code, RetryAfter: edge.RetryAfter(err)}
+	if refused.Status >= http.StatusInternalServerError {
+		refused.RequestID, refused.cause = r.w.Header().Get(edge.RequestIDHeader), err
+	}
+	return refused
+}
 
 // Read reads a resource of the interface into a value. A *Refusal says why it can't.
 func (r *Request) Read(path string, query url.Values, into any) error {

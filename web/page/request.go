@@ -1,7 +1,6 @@
 package page
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,6 +37,9 @@ type Request struct {
 	Form   url.Values // of a POST; empty else
 	Title  string     // of the page; Show may change it
 
+	// Visit is what Access.Admit found out about the reader, for the functions of screens.
+	Visit any
+
 	// Problem is the text above the page that tells of a refusal, "" for none. Show may set another one.
 	Problem string
 
@@ -46,6 +48,8 @@ type Request struct {
 	w      http.ResponseWriter
 	body   edge.Body
 	answer Answer
+	sent   []byte // the body of a POST, once it was read
+	failed error  // of an answer with a status of 500 or more
 
 	refused *Refusal // of a list's parameters, which the page tells above its filters
 }
@@ -64,6 +68,9 @@ func (r *Request) Handle() (err error) {
 func (r *Request) Send() error {
 	r.answer.WriteTo(r.w, r.Request)
 	_ = http.NewResponseController(r.w).Flush()
+	if r.failed != nil {
+		return &edge.Answered{Cause: r.failed}
+	}
 	return nil
 }
 
@@ -88,12 +95,16 @@ func (r *Request) Address(path string, parts ...string) string {
 	return address
 }
 
+// Sent returns the body of a POST, nil before it was read.
+func (r *Request) Sent() []byte { return r.sent }
+
 // readForm reads the fields of a POST.
 func (r *Request) readForm() error {
 	body, err := edge.ReadBody(r.Request, r.body)
 	if err != nil {
 		return err
 	}
+	r.sent = body
 	if r.Form, err = url.ParseQuery(string(body)); err != nil {
 		return fault.Wrap(fault.Invalid, "The form can't be read", err)
 	}
@@ -136,14 +147,16 @@ func (r *Request) SignInAddress() string {
 	return r.Address(r.Kit.Places.SignIn) + "?" + url.Values{"return": {r.Kit.Base + r.URL.RequestURI()}}.Encode()
 }
 
-// Providers returns the OpenID providers of the service.
-func (r *Request) Providers() ([]wire.Provider, error) {
-	var found wire.Providers
-	err := r.Read("/v1/id/auth/oidc", nil, &found)
-	for i := range found.Providers {
-		found.Providers[i].Start = r.Kit.Base + found.Providers[i].Start
+// Providers returns the OpenID providers of the service, with the addresses to which a browser goes.
+func (r *Request) Providers() []wire.Provider {
+	if r.server.access.Providers == nil {
+		return nil
 	}
-	return found.Providers, err
+	providers := r.server.access.Providers()
+	for i := range providers {
+		providers[i].Start = r.Kit.Base + providers[i].Start
+	}
+	return providers
 }
 
 // PageQuery returns the part of a list that the address names, for a call of the interface.
@@ -167,12 +180,13 @@ func (r *Request) ListQuery(names ...string) url.Values {
 	return query
 }
 
-// ReadList is Read for a list whose parameters a person chose. When the interface refuses a parameter (422), the page
-// is shown with the reason and without the list, so that the person can correct the parameter.
-func (r *Request) ReadList(path string, query url.Values, into any) error {
-	err := r.Read(path, query, into)
-	var refused *Refusal
-	if errors.As(err, &refused) && refused.Status == http.StatusUnprocessableEntity {
+// Correctable returns the error of a list whose parameters a person chose. If a parameter is refused (422), it returns nil:
+// the page is shown with the reason and without the list, so that the person can correct the parameter.
+func (r *Request) Correctable(err error) error {
+	if err == nil {
+		return nil
+	}
+	if refused := r.refusalFor(err); refused != nil && refused.Status == http.StatusUnprocessableEntity {
 		if r.refused = refused; r.Problem == "" {
 			r.Problem = refused.Message
 		}

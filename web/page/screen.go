@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Screen is a page with its forms.
@@ -72,22 +73,27 @@ const (
 	maxLargeForms = 8
 )
 
-// Options configure New. All but Access are required.
+// Options configure New. All are required.
 type Options struct {
 	Edge    *edge.Edge
-	Calls   http.Handler // the JSON interface
+	Calls   http.Handler // the JSON interface, which forms call
 	Kit     *Kit
 	Control *admission.Control
-	Access  Access // default: that of members of organizations, by their session
+	Access  Access
 }
 
 // Access is the way of readers into pages, and the list of these.
 type Access struct {
-	// Admit sets the reader, and the headers by which calls have the reader's permissions. A *Refusal with status 401
-	// and no code leads to the sign-in. It is called before each request, also of strangers to open pages.
+	// Admit sets the reader, what Show needs to know of the reader, and the headers by which calls have the reader's
+	// permissions. A refusal with status 401 and no code leads to the sign-in. It is called before each request is read,
+	// also for strangers and open pages, and returns the error of edge.CheckOwner as it is.
 	Admit func(*Request) error
+	// Read calls show within the load control. Default: it calls show.
+	Read func(r *Request, show func() error) error
 	// Links are the pages that each page leads to, by their paths below the base.
 	Links []Link
+	// Providers returns the OpenID providers of the service. Default: there are none.
+	Providers func() []wire.Provider
 }
 
 // Server serves screens. It keeps nothing of a request.
@@ -107,12 +113,9 @@ func New(o Options) *Server {
 	s := &Server{edge: *o.Edge, calls: o.Calls, kit: o.Kit, views: parseViews(o.Kit), notices: notices(),
 		class: admission.Class{Control: o.Control, Waits: true, Anonymous: true,
 			Limit: admission.NewLimit(maxInFlight, maxInFlight)}, access: o.Access}
-	if s.access.Admit == nil {
-		s.access = Access{Admit: admitMember, Links: memberLinks()}
-	}
 	s.large = s.class
 	s.large.Limit = admission.NewLimit(maxLargeForms, maxLargeForms)
-	s.edge.Quiet = true
+	s.edge.Quiet = false // a page of people is one request in the log
 	return s
 }
 
@@ -152,28 +155,6 @@ func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		q := &Request{Request: r, Kit: s.kit, server: s, screen: route.Handler, w: w, body: route.Body}
 		return class.Serve(r, q)
-	}
-}
-
-// memberLinks returns the links to the pages of an organization.
-func memberLinks() []Link {
-	return []Link{
-		{Title: "Overview", URL: "/console"},
-		{Title: "Approvals", URL: "/console/approvals"},
-		{Title: "Events", URL: "/console/events"},
-		{Title: "Traces", URL: "/console/traces"},
-		{Title: "Runs", URL: "/console/runs"},
-		{Title: "Statistics", URL: "/console/stats"},
-		{Title: "Policies", URL: "/console/policies"},
-		{Title: "Agents", URL: "/console/agents"},
-		{Title: "Ingest keys", URL: "/console/ingest-keys"},
-		{Title: "Members", URL: "/console/members"},
-		{Title: "Webhooks", URL: "/console/webhooks"},
-		{Title: "Evidence", URL: "/console/evidence"},
-		{Title: "Audit", URL: "/console/audit"},
-		{Title: "Erasures", URL: "/console/erasures"},
-		{Title: "Settings", URL: "/console/settings"},
-		{Title: "Account", URL: "/account"},
 	}
 }
 

@@ -2,7 +2,6 @@ package page
 
 import (
 	"embed"
-	"errors"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -35,18 +34,16 @@ type refusalView struct {
 	SignIn string // where to sign in another way, "" when that does not help
 }
 
-// serve answers the request. An error of the service is left to the edge, which logs its cause.
+// serve answers the request. An error that the edge handles is returned.
 func (r *Request) serve() (Answer, error) {
 	answer, err := r.serveScreen()
-	var refused *Refusal
-	if err != nil && !errors.As(err, &refused) {
-		if status := edge.StatusOf(err); status < http.StatusInternalServerError {
-			refused = &Refusal{Status: status, Message: fault.Of(err).Message}
-		}
+	if err == nil {
+		return answer, nil
 	}
+	refused := r.refusalFor(err)
 	switch {
 	case refused == nil:
-		return answer, err
+		return Answer{}, err
 	case refused.Status == http.StatusUnauthorized && refused.Code == "" && !r.screen.Open:
 		return r.redirect(r.SignInAddress()), nil
 	}
@@ -69,22 +66,11 @@ func (r *Request) serveScreen() (Answer, error) {
 	return r.serveForm()
 }
 
+// IsConsole reports whether the page is of an organization, and not of an account.
+func (r *Request) IsConsole() bool { return covers(r.Kit.Places.Inside, r.screen.Pattern) }
+
 // IsOpen reports whether strangers may see the page.
 func (r *Request) IsOpen() bool { return r.screen.Open }
-
-// admitMember reads whose session it is. A screen for strangers needs no session.
-func admitMember(r *Request) error {
-	var p Person
-	err := r.Read("/v1/id/auth/me", nil, &p)
-	var refused *Refusal
-	if r.screen.Open && errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
-		return nil
-	}
-	if err == nil {
-		r.Person, r.Reader = &p, p.Account.Email+" · "+p.Organization.Name
-	}
-	return err
-}
 
 // serveForm makes the change of a form. A refused form is shown again.
 func (r *Request) serveForm() (Answer, error) {
@@ -97,15 +83,17 @@ func (r *Request) serveForm() (Answer, error) {
 	}
 	done, err := change(r)
 	var refused *Refusal
+	if err != nil {
+		if refused = r.refusalFor(err); refused == nil {
+			return Answer{}, err
+		}
+	}
 	switch {
-	case errors.As(err, &refused) && refused.Code == stepUpCode:
+	case refused != nil && refused.Code == stepUpCode:
 		return r.showStepUp(nil)
-	case errors.As(err, &refused) && showsAgain(refused.Status):
+	case refused != nil && showsAgain(refused.Status):
 		r.Problem = refused.Message
 		return r.show(refused.Status)
-	case fault.Is(err, fault.Invalid):
-		r.Problem = fault.Of(err).Message
-		return r.show(http.StatusUnprocessableEntity)
 	case err != nil:
 		return Answer{}, err
 	case done.again:
@@ -140,7 +128,17 @@ func (r *Request) redirect(address string) Answer {
 
 // show shows the screen.
 func (r *Request) show(status int) (Answer, error) {
-	content, err := r.screen.Show(r)
+	var content any
+	read := func() (err error) {
+		content, err = r.screen.Show(r)
+		return err
+	}
+	err := error(nil)
+	if r.server.access.Read != nil {
+		err = r.server.access.Read(r, read)
+	} else {
+		err = read()
+	}
 	if err != nil {
 		return Answer{}, err
 	}
@@ -190,6 +188,7 @@ func (r *Request) showRefusal(refused *Refusal) (Answer, error) {
 	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
 		r.w.Header().Set("Retry-After", refused.RetryAfter)
 	}
+	r.failed = refused.cause
 	v := refusalView{Refusal: refused}
 	if refused.Code == signInCode {
 		v.SignIn = r.SignInAddress()

@@ -63,9 +63,7 @@ func (r *Request) showStepUp(err error) (Answer, error) {
 		}
 		return 0
 	})
-	if v.Providers, err = r.Providers(); err != nil {
-		return Answer{}, err
-	}
+	v.Providers = r.Providers()
 	v.Return = r.Kit.Base + r.URL.RequestURI()
 	screen := &Screen{Views: r.server.views, Name: "stepup", Script: "stepup.js",
 		Modules: []string{"stepup.js", "passkey.js", "times.js"}}

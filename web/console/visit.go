@@ -1,0 +1,111 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	api "github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/web/page"
+)
+
+// Options configure Mount. All are required.
+type Options struct {
+	Edge     *edge.Edge
+	Calls    http.Handler // the JSON interface, by which forms make changes
+	Kit      *page.Kit
+	Control  *admission.Control
+	Console  *api.Server
+	Identity *identity.Server
+	// LogKeys returns the keys of an organization's latest log, the latest last. To is at least tlog.MaxSize of a key
+	// that signs.
+	LogKeys func(ctx context.Context, t id.Tenant) ([]verify.LogKey, error)
+}
+
+// Mount adds the pages to r, and a page for addresses that r does not have.
+func Mount(r *edge.Router, o Options) {
+	page.New(page.Options{Edge: o.Edge, Calls: o.Calls, Kit: o.Kit, Control: o.Control, Access: page.Access{
+		Admit: o.admit, Read: readPage, Links: memberLinks(),
+		Providers: func() []wire.Provider { return o.Identity.ListProviders().Providers },
+	}}).Mount(r, Screens(o.Kit))
+}
+
+// visit is the session by which a page is read, with the calls of the interface. The session is read once for a page.
+type visit struct {
+	*Options
+	caller  *api.Caller      // nil for a stranger
+	session *account.Session // nil for a stranger
+}
+
+// visitOf returns the visit of a request.
+func visitOf(r *page.Request) *visit { return r.Visit.(*visit) }
+
+// admit finds the session of a request. A page for strangers needs no session. A page of an organization that another
+// node owns is served there.
+func (o *Options) admit(r *page.Request) error {
+	v := &visit{Options: o}
+	r.Visit, r.Person, r.Reader = v, nil, ""
+	session, err := o.Identity.FindSession(r.Request)
+	var shown *wire.SignedIn
+	if err == nil {
+		shown, err = o.Identity.ShowSession(r.Context(), session)
+	}
+	if err != nil {
+		if r.IsOpen() && edge.StatusOf(err) < http.StatusInternalServerError {
+			return nil
+		}
+		return err
+	}
+	v.session, v.caller = session, api.NewCaller(session)
+	r.Person, r.Reader = &page.Person{SignedIn: *shown}, shown.Account.Email+" · "+shown.Organization.Name
+	if r.IsConsole() {
+		return o.Console.CheckOwner(r.Context(), v.caller)
+	}
+	return nil
+}
+
+// readPage calls show as one call of the reader's organization. If the organization has moved to another node, that node
+// serves the page, for a form with the form: its change was refused or not made yet.
+func readPage(r *page.Request, show func() error) error {
+	v := visitOf(r)
+	if v.caller == nil || !r.IsConsole() {
+		return show()
+	}
+	err := v.Console.ServeRead(r.Request, v.caller, show)
+	if sent := r.Sent(); sent != nil {
+		return v.Edge.CheckLost(err, v.session.Tenant, sent)
+	}
+	return err
+}
+
+// isMissing reports whether an error means that there is no such object.
+func isMissing(err error) bool { return fault.Is(err, fault.NotFound) }
+
+// memberLinks returns the links to the pages of an organization.
+func memberLinks() []page.Link {
+	return []page.Link{
+		{Title: "Overview", URL: "/console"},
+		{Title: "Approvals", URL: "/console/approvals"},
+		{Title: "Events", URL: "/console/events"},
+		{Title: "Traces", URL: "/console/traces"},
+		{Title: "Runs", URL: "/console/runs"},
+		{Title: "Statistics", URL: "/console/stats"},
+		{Title: "Policies", URL: "/console/policies"},
+		{Title: "Agents", URL: "/console/agents"},
+		{Title: "Ingest keys", URL: "/console/ingest-keys"},
+		{Title: "Members", URL: "/console/members"},
+		{Title: "Webhooks", URL: "/console/webhooks"},
+		{Title: "Evidence", URL: "/console/evidence"},
+		{Title: "Audit", URL: "/console/audit"},
+		{Title: "Erasures", URL: "/console/erasures"},
+		{Title: "Settings", URL: "/console/settings"},
+		{Title: "Account", URL: "/account"},
+	}
+}
