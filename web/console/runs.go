@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-
 // runsView is the content of the list of runs.
 type runsView struct {
 	Runs     []wire.Run

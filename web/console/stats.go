@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-
 // waits are the waits for approvals in a page.
 type waits struct{ wire.Waits }
 

@@ -1,0 +1,39 @@
+package console
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// Each exported call checks the permission of its caller before it does anything else. A server without any part would
+// panic otherwise.
+func TestCallsCheckTheCaller(t *testing.T) {
+	t.Parallel()
+	server := reflect.ValueOf(&Server{surface: &surface{}})
+	calls := 0
+	for i := range server.NumMethod() {
+		name, call := server.Type().Method(i).Name, server.Method(i)
+		if name == "CheckOwner" || name == "ServeRead" || call.Type().NumIn() < 2 ||
+			call.Type().In(1) != reflect.TypeFor[*Caller]() {
+			continue
+		}
+		calls++
+		for _, who := range []account.Session{{Tenant: 7, Role: "no role"}, {Tenant: id.Service, Role: account.Owner}} {
+			args := []reflect.Value{reflect.ValueOf(t.Context()), reflect.ValueOf(NewCaller(&who))}
+			for n := 2; n < call.Type().NumIn(); n++ {
+				args = append(args, reflect.Zero(call.Type().In(n)))
+			}
+			results := call.Call(args)
+			if err, _ := results[len(results)-1].Interface().(error); !fault.Is(err, fault.Forbidden) {
+				t.Errorf("%s by %q of tenant %d: got %v, want a refusal", name, who.Role, who.Tenant, err)
+			}
+		}
+	}
+	if calls < 29 {
+		t.Errorf("got %d calls", calls)
+	}
+}
