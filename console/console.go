@@ -1,11 +1,13 @@
 // Package console is the HTTP surface by which people run their organization, and by which their programs do with a
 // console token: ingest keys, agents, policies, approvals, runs, events, erasures, evidence packs, settings.
 //
-// A new call is a row in Server.Routes (console.go) and a handler in the file of its subject.
+// A new call is a row in Server.Routes (console.go), and a handler in the file of its subject that parses the request, calls a
+// function of a Caller and encodes its document (internal/wire). Pages call these functions too.
 //
 // The package hides who the caller is, what they may do, and how a call is admitted; a handler sees a caller with the right to
 // the call. What always holds:
 //
+//   - An exported function checks the permission of its caller first (surface.check).
 //   - Each call acts on the organization of the caller's session and on no other. Objects of another organization are
 //     404, like objects that do not exist.
 //   - The caller is known before the body is read, by a session, or by a token where tokens have the right. A route

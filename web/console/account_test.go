@@ -58,7 +58,7 @@ func TestProfile(t *testing.T) {
 		t.Errorf("a password is shown: %s", wrong.Body)
 	}
 	shows(t, "weak password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", "password123"),
-		http.StatusUnprocessableEntity, "commonest")
+		http.StatusUnprocessableEntity, "most common")
 	leads(t, "password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", newPassword), "/account?notice=saved")
 	shows(t, "this session goes on", ann.Get("/account"), http.StatusOK)
 	leads(t, "the others end", other.Get("/account"), "/signin?return=%2Faccount")

@@ -58,7 +58,7 @@ func TestSetup(t *testing.T) {
 		return []string{"do", "setup", "token", token, "name", `Acme <script>"`, "slug", slug, "email", "ann@acme.example", "password", password}
 	}
 	shows(t, "a wrong token", ann.Post("/setup", form("x", "acme", newPassword)...), http.StatusUnauthorized, "Invalid setup token", "Acme &lt;script&gt;&#34;")
-	shows(t, "a common password", ann.Post("/setup", form(token, "acme", "password123")...), http.StatusUnprocessableEntity, "commonest", `value="`+token+`"`)
+	shows(t, "a common password", ann.Post("/setup", form(token, "acme", "password123")...), http.StatusUnprocessableEntity, "most common", `value="`+token+`"`)
 	shows(t, "a bad name", ann.Post("/setup", form(token, "-", newPassword)...), http.StatusUnprocessableEntity, "slug must be", `value="-"`)
 	shows(t, "a broken passkey", ann.Post("/setup", append(form(token, "acme", ""), "passkey", "{")...), http.StatusUnprocessableEntity, "can&#39;t be read")
 	shows(t, "two ways", ann.Post("/setup", append(form(token, "acme", newPassword), "passkey", "{}")...), http.StatusUnprocessableEntity, "and not both")

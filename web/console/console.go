@@ -1,10 +1,12 @@
 // Package console has the pages of an organization for the people in it: signing in and first steps, the overview,
 // agents and their keys, approvals, policies, what the log holds, members, settings, and a person's own account.
-// Package web mounts them.
+// Mount mounts them.
 //
-// A page shows documents of the JSON interface and changes nothing by itself: a form makes the call that a program would
-// make. What always holds:
+// A page shows the documents of the JSON interface, which it gets from the functions of packages console and identity that
+// the handlers of the interface call too. It changes nothing itself: a form makes the JSON call that a program would make.
+// What always holds:
 //
+//   - The session of a page is read once. The functions check what its role may do, as they do for any caller.
 //   - Each page is of the organization of the session, and a page of the account of its person. No address names another.
 //   - A form that the person's role may not send is not shown.
 //   - A secret (a key, a token, recovery codes, the link of an invitation) is in the answer to the form that made it, and

@@ -24,7 +24,7 @@ func TestForgottenPassword(t *testing.T) {
 	shows(t, "the link's page", ann.Get("/reset-password"), http.StatusOK, "Token of the link")
 	shows(t, "a wrong token", ann.Post("/reset-password", "do", "reset", "token", token+"x", "password", newPassword), http.StatusUnprocessableEntity, "expired: request another")
 	weak := ann.Post("/reset-password", "do", "reset", "token", token, "password", "password123")
-	shows(t, "a common password", weak, http.StatusUnprocessableEntity, "commonest", `value="`+token+`"`)
+	shows(t, "a common password", weak, http.StatusUnprocessableEntity, "most common", `value="`+token+`"`)
 	if strings.Contains(weak.Body, "password123") {
 		t.Errorf("the password is shown: %s", weak.Body)
 	}
@@ -59,7 +59,7 @@ func TestNewAddress(t *testing.T) {
 // session of the account, and ends everything that existed before.
 func TestFirstProof(t *testing.T) {
 	t.Parallel()
-	const note = "has not been proved"
+	const note = "Nobody has proved"
 	s := servicetest.New(t)
 	carl, dora := s.Red.Join("carl", "auditor"), s.Red.Join("dora", "auditor")
 	box := servicetest.NewMailbox(t)

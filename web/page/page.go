@@ -1,5 +1,6 @@
 // Package page serves pages: the frame around a page, its headers and the files that it loads, and the screens of people
-// who sign in, which read and change through the JSON interface, as any client does, with the cookie of their reader.
+// who sign in. A screen reads by the functions that its package was given (Access), and makes changes through the JSON
+// interface, as any client does, with the cookie of its reader.
 //
 // Invariants:
 //
@@ -7,7 +8,8 @@
 //   - Stored texts come into a page through html/template alone.
 //   - Assets have the hash of all assets in their paths, and never change.
 //   - The files of the verifier are served as they are in the repository.
-//   - The JSON interface decides who may do what. A screen knows no store, no session and no permission of its own.
+//   - The interface decides who may do what: the functions that a screen calls check the caller as the JSON calls do.
+//   - A screen that is shown is one request in the metrics and in the log, with the request ID of the answer.
 //   - A request that changes something is a POST of a form. The calls that it makes have its Origin and
 //     Sec-Fetch-Site headers, so requests of other sites are refused where all of them are.
 //   - Every form works without JavaScript.
