@@ -42,6 +42,7 @@ func newAcceptedConn(c net.Conn, l *Listener) *conn {
 		reads:    deadline{set: c.SetReadDeadline, grace: grace},
 		writes:   deadline{set: c.SetWriteDeadline, grace: grace},
 	}
+	_, accepted.writes.exact = c.(*tls.Conn)
 	accepted.unused.Store(true)
 	accepted.idle.Store(time.Now().UnixNano())
 	return accepted
@@ -66,26 +67,25 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // readByDeadline reads until the deadline, whether or not the bytes belong to a request.
-func (c *conn) readByDeadline(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	for n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.reads.extendOnce() {
+func (c *conn) readByDeadline(p []byte) (n int, err error) {
+	err = c.reads.beginCall()
+	for again := err == nil; again; {
 		n, err = c.Conn.Read(p)
+		err, again = c.reads.endCall(n, err)
 	}
 	return n, err
 }
 
-// Write implements net.Conn. After a deadline has ended a write, a connection of crypto/tls fails each further write. So
-// its deadline can only be extended before a write.
-func (c *conn) Write(p []byte) (int, error) {
-	_, secure := c.Conn.(*tls.Conn)
-	if secure {
-		c.writes.extendOnce()
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (done int, err error) {
+	err = c.writes.beginCall()
+	for again := err == nil; again; {
+		var n int
+		n, err = c.Conn.Write(p[done:])
+		done += n
+		err, again = c.writes.endCall(done, err)
 	}
-	n, err := c.Conn.Write(p)
-	for n == 0 && !secure && errors.Is(err, os.ErrDeadlineExceeded) && c.writes.extendOnce() {
-		n, err = c.Conn.Write(p)
-	}
-	return n, err
+	return done, err
 }
 
 // beginRequest records that n bytes of a request have arrived, and starts the time for its

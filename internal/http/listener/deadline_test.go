@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,11 +14,28 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// pair returns a connection and its peer.
-func pair(t *testing.T) (c, peer net.Conn) {
+// counted counts how often its deadlines are set.
+type counted struct {
+	net.Conn
+	moves atomic.Int64
+}
+
+func (c *counted) SetReadDeadline(t time.Time) error {
+	c.moves.Add(1)
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *counted) SetWriteDeadline(t time.Time) error {
+	c.moves.Add(1)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// pair returns a connection, the network connection that it wraps, and its peer.
+func pair(t *testing.T) (net.Conn, *counted, net.Conn) {
 	mine, peer := net.Pipe()
+	below := &counted{Conn: mine}
 	t.Cleanup(func() { mine.Close(); peer.Close() })
-	return listener.NewStrictConn(mine), peer
+	return listener.NewStrictConn(below), below, peer
 }
 
 // move sets a deadline during a call. Both times are relative to the start of the call.
@@ -100,7 +118,7 @@ func ends(t *testing.T, kind string, moves []move, wrap func(net.Conn) net.Conn)
 // If the deadline of a write is moved, no bytes are sent twice.
 func TestWriteGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, peer := pair(t)
+		c, _, peer := pair(t)
 		want := []byte("0123456789")
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 		type result struct {
@@ -130,7 +148,7 @@ func TestWriteGoesOnWhereItWas(t *testing.T) {
 // After a deadline has passed, the connection is usable again with a new deadline.
 func TestAnotherDeadlineAfterATimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, peer := pair(t)
+		c, _, peer := pair(t)
 		_ = c.SetReadDeadline(time.Now().Add(time.Second))
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("got %v, want a time-out", err)
@@ -140,6 +158,36 @@ func TestAnotherDeadlineAfterATimeOut(t *testing.T) {
 		got := make([]byte, 1)
 		if n, err := c.Read(got); n != 1 || err != nil || got[0] != 'x' {
 			t.Errorf("got %d, %v, %q", n, err, got)
+		}
+	})
+}
+
+// The deadlines that a server sets for each request are hardly ever set on the network connection.
+func TestMovesThatDoNotReachBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, below, peer := pair(t)
+		go func() {
+			for range 1000 {
+				_, _ = peer.Write([]byte("?"))
+				_, _ = io.ReadFull(peer, make([]byte, 1))
+				time.Sleep(time.Millisecond)
+			}
+			peer.Close()
+		}()
+		for {
+			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_, err := io.ReadFull(c, make([]byte, 1))
+			if err != nil {
+				break
+			}
+			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+			_ = c.SetReadDeadline(time.Time{})
+			_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
+			_, _ = c.Write([]byte("!"))
+			_ = c.SetWriteDeadline(time.Time{})
+		}
+		if got := below.moves.Load(); got > 4 {
+			t.Errorf("the deadlines of the network connection were set %d times in 1,000 requests, want at most 4", got)
 		}
 	})
 }
@@ -214,7 +262,7 @@ func TestHalfClose(t *testing.T) {
 	if _, err := accepted.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("reads %v, want the end", err)
 	}
-	piped, _ := pair(t)
+	piped, _, _ := pair(t)
 	if err := piped.(halfCloser).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("CloseWrite of a pipe: got %v", err)
 	}
