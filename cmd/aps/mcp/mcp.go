@@ -147,6 +147,9 @@ func (c *serveCommand) openGateway(
 		return nil, nil, err
 	}
 	config.Client, config.Signer, config.Journal, config.Questions = service, signer, journal, questions
+	if config.Pins, err = gateway.OpenPins(filepath.Join(c.stateFolder(s), "tools")); err != nil {
+		return nil, nil, err
+	}
 	config.OnError = printTrouble
 	config.SharedByCallers = c.Listen != ""
 	g, err = gateway.New(config)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
 	"github.com/agentledger/agentledger/internal/secret"
 )
@@ -24,6 +25,11 @@ type Settings struct {
 	Hide       []string                  `json:"hide"`
 	HideDenied bool                      `json:"hide_denied"`
 	Principal  PrincipalSettings         `json:"principal"`
+
+	// RefuseChangedTools refuses calls of a tool whose definition has changed since its first use, until AcceptedTools has
+	// the digest of the new one.
+	RefuseChangedTools bool                `json:"refuse_changed_tools"`
+	AcceptedTools      map[id.Tool]id.Hash `json:"accepted_tools"`
 
 	// Callers are the clients by HTTP, by principal. If there are any, each request needs the token of one.
 	Callers map[string]CallerSettings `json:"callers"`
@@ -223,6 +229,7 @@ func (s Settings) gatewayConfig() (gateway.Config, error) {
 		},
 		Bounds: gateway.Bounds{Calls: s.MaxCalls, Waiting: s.MaxWaiting},
 	}
+	c.RefuseChanged, c.Accepted = s.RefuseChangedTools, s.AcceptedTools
 	for _, r := range s.Record {
 		c.Rules = append(c.Rules, gateway.Rule{Tools: r.Tools, Digest: r.Digest, Seen: r.Seen, Output: r.Output})
 	}

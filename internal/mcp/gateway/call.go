@@ -207,6 +207,11 @@ func (c *call) execute(ctx context.Context) message.Message {
 	if err != nil {
 		return c.answerFailure(ctx, err)
 	}
+	if gate.Pins != nil {
+		if err := c.session.checkDefinition(ctx, c.tool, true); err != nil {
+			return failedResult(c.request, "Not done: "+err.Error()+".", &callStatus{Status: "not_decided", Reason: err.Error()})
+		}
+	}
 	outcome, err := g.Run(ctx, guard.Action{
 		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: c.rule.Digest,
 		Seen: c.rule.Seen, Trace: c.trace, Principal: c.principal,

@@ -66,7 +66,12 @@ type Config struct {
 	Rules      []Rule   // how calls are recorded; the first rule that fits a tool counts
 	Hide       []string // patterns of tools that tools/list leaves out
 	HideDenied bool     // tools/list leaves out tools that the policy denies without arguments
-	Principal  Principal
+	Pins       *Pins    // definitions of used tools; nil for no check
+	// RefuseChanged refuses calls of a tool whose definition has changed since its first use, until Accepted has the new
+	// digest.
+	RefuseChanged bool
+	Accepted      map[id.Tool]id.Hash
+	Principal     Principal
 	// SharedByCallers indicates that the sessions can be those of different callers. An approval then belongs to a caller
 	// that the transport or the call names, or else to its session.
 	SharedByCallers bool

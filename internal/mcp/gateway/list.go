@@ -14,9 +14,10 @@ import (
 
 func (g *Gateway) hidesTools() bool { return g.HideDenied || len(g.Hide) > 0 }
 
-// hideTools takes the hidden tools out of a server's list. A list that can't be read shows no tool.
-func (s *session) hideTools(l *link, answer message.Message) message.Message {
-	if answer.Error != nil || !s.gate.hidesTools() {
+// takeTools notes the definitions in a server's list of tools, and takes the hidden tools out. A list that can't be read
+// shows no tool.
+func (s *session) takeTools(l *link, answer message.Message) message.Message {
+	if answer.Error != nil {
 		return answer
 	}
 	var result map[string]jsontext.Value
@@ -27,6 +28,10 @@ func (s *session) hideTools(l *link, answer message.Message) message.Message {
 	}
 	if err != nil {
 		return answer.Refuse(message.CodeInternal, "the list of tools of "+l.name+" can't be read")
+	}
+	s.noteDefinitions(l, tools)
+	if !s.gate.hidesTools() {
+		return answer
 	}
 	hidden := make([]bool, len(tools))
 	var asking errgroup.Group

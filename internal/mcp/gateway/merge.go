@@ -18,7 +18,7 @@ func (s *session) renameListed(method string, links []*link, index int, answer m
 	}
 	l := links[index]
 	if method == "tools/list" {
-		if answer = s.hideTools(l, answer); answer.Error != nil {
+		if answer = s.takeTools(l, answer); answer.Error != nil {
 			return answer
 		}
 	}

@@ -123,9 +123,6 @@ func treatmentOf(k kind, name, revision string) treatment {
 	return m.treatment
 }
 
-// metaRevision is the member of _meta that names the revision of a request since 2026-07-28.
-const metaRevision = "io.modelcontextprotocol/protocolVersion"
-
 // revisionFor returns the revision that a client's message belongs to. After a handshake that is the negotiated one.
 // Before, a request can name its revision; otherwise the last revision with a handshake applies. ok is false if the
 // request names a revision that the gateway does not know.

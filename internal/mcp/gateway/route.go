@@ -32,9 +32,9 @@ func (s *session) passRequest(m message.Message) {
 		s.initialize(m)
 	case len(s.links) > 1:
 		s.shareRequest(m)
-	case m.Method == "tools/list" && s.gate.hidesTools():
+	case m.Method == "tools/list" && (s.gate.hidesTools() || s.gate.Pins != nil):
 		s.request(s.links[0], m, func(answer message.Message) {
-			s.fetching.Go(func() { s.answer(s.hideTools(s.links[0], answer)) })
+			s.fetching.Go(func() { s.answer(s.takeTools(s.links[0], answer)) })
 		})
 	default:
 		s.request(s.links[0], m, s.answer)

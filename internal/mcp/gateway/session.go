@@ -56,6 +56,9 @@ type session struct {
 	revision  string                // negotiated by initialize, "" before
 	stateless bool                  // a request has named a revision without a handshake
 	refusals  int                   // messages that reached nobody
+
+	definitions map[id.Tool]id.Hash // digests of the listed tools
+	changes     map[id.Tool]id.Hash // changed definitions that are recorded
 }
 
 // pending is a request that a server has not answered.
@@ -71,7 +74,8 @@ func (g *Gateway) Serve(ctx context.Context, caller Caller, origin string) error
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}), owners: newOwners(),
-		pending: map[exchange]pending{}, asked: map[exchange]string{}, tokens: map[exchange]struct{}{}, calls: map[string]*call{}}
+		pending: map[exchange]pending{}, asked: map[exchange]string{}, tokens: map[exchange]struct{}{}, calls: map[string]*call{},
+		definitions: map[id.Tool]id.Hash{}, changes: map[id.Tool]id.Hash{}}
 	defer s.reportRefusals()
 	if err := s.connectServers(g.serversFor(origin)); err != nil {
 		return err
