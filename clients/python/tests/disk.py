@@ -31,12 +31,12 @@ def fill(volume: pathlib.Path) -> None:
 def main(volume: pathlib.Path) -> dict[str, Any]:
     """Do it and return what happened."""
     service = FakeService(accept)
-    said: dict[str, Any] = {"ran": []}
+    report: dict[str, Any] = {"ran": []}
     client = Client(**service.settings(), journal=Journal(volume / "journal"), queue_file=volume / "queue")
 
     def act(key: str, during: Any = None) -> Any:
         def run(permit: object) -> str:
-            said["ran"].append(key)
+            report["ran"].append(key)
             if during is not None:
                 during(volume)
             return "x" * 5000
@@ -50,23 +50,23 @@ def main(volume: pathlib.Path) -> dict[str, Any]:
     try:
         act("full")
     except NotDecided as why:
-        said["act"] = str(why)
+        report["act"] = str(why)
     service.script = lambda method, path, body: None  # nothing is delivered, so the queue needs space
     try:
         for n in range(1, 100):
             queued.append(client.queue({"action_kind": "tool_call", "payload": {"n": n, "text": "x" * 1000}}))
     except NotWritten as why:
-        said["queue"] = str(why)
+        report["queue"] = str(why)
     service.script = accept
     client.flush()
     (volume / "filler").unlink()
     queued.append(client.queue({"action_kind": "tool_call", "payload": {"n": 100}}))
     act("full")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         act("filled by the act", fill)
         client.flush()
-    said["told"] = [str(w.message) for w in told]
+    report["warnings"] = [str(w.message) for w in caught]
     client.close()
     (volume / "filler").unlink()
     with Client(**service.settings(), journal=Journal(volume / "journal"), queue_file=volume / "queue") as client:
@@ -74,9 +74,9 @@ def main(volume: pathlib.Path) -> dict[str, Any]:
         client.flush()
     lines = [line for _, path, body, _ in service.requests if path.endswith("/batch") for line in body.splitlines()]
     arrived = {event["event_id"]: event["payload"] for event in map(json.loads, lines)}
-    said["lost"] = [e.event_id for e in queued if e.event_id not in arrived]
-    said["results"] = sorted(p["status"] for p in arrived.values() if p.get("phase") == "result")
-    return said
+    report["lost"] = [e.event_id for e in queued if e.event_id not in arrived]
+    report["results"] = sorted(p["status"] for p in arrived.values() if p.get("phase") == "result")
+    return report
 
 
 if __name__ == "__main__":

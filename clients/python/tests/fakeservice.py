@@ -73,8 +73,8 @@ def answer(status: int, members: Any, **headers: str) -> Reply:
 def stored(body: bytes, **more: Any) -> dict[str, Any]:
     """Return the members of a 201 answer for an event."""
     event = json.loads(body)
-    said = {"event_id": event["event_id"], "sequence_num": 1, "event_hash": "0" * 64, "chain_valid": True}
-    return {**said, "status": "created", **more}
+    members = {"event_id": event["event_id"], "sequence_num": 1, "event_hash": "0" * 64, "chain_valid": True}
+    return {**members, "status": "created", **more}
 
 
 def store_lines(body: bytes) -> Reply:

@@ -173,10 +173,10 @@ def call(
         more = {"Content-Type": "application/json"} if text is not None else {}
         connection.request(method, path, text, {**more, **(headers or {})})
         answer = connection.getresponse()
-        said = {n.lower(): v for n, v in answer.getheaders()}
+        headers = {n.lower(): v for n, v in answer.getheaders()}
         cookies = [v.split(";")[0] for n, v in answer.getheaders() if n.lower() == "set-cookie"]
-        said["set-cookie"] = "; ".join(cookies)
-        return answer.status, said, answer.read()
+        headers["set-cookie"] = "; ".join(cookies)
+        return answer.status, headers, answer.read()
     finally:
         connection.close()
 

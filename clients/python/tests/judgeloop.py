@@ -27,9 +27,9 @@ def judge(kind: str, path: str, key: str, keys: str) -> dict[str, Any]:
 
 for line in sys.stdin:
     try:
-        said = judge(**json.loads(line))
+        outcome = judge(**json.loads(line))
     except NotAsked as why:
-        said = {"status": 2, "text": "", "reason": str(why)}
+        outcome = {"status": 2, "text": "", "reason": str(why)}
     except Exception:
-        said = {"status": 99, "text": "", "reason": traceback.format_exc()}
-    print(json.dumps(said), flush=True)
+        outcome = {"status": 99, "text": "", "reason": traceback.format_exc()}
+    print(json.dumps(outcome), flush=True)

@@ -16,5 +16,5 @@ def peak() -> int:
 
 before = peak()
 result = verify.pack(sys.argv[1], key=sys.argv[2], full=True)
-said = {"outcome": result.outcome.name, "reason": result.reason, "envelopes": result.facts.envelopes}
-print(json.dumps({**said, "more": peak() - before}))
+outcome = {"outcome": result.outcome.name, "reason": result.reason, "envelopes": result.facts.envelopes}
+print(json.dumps({**outcome, "more": peak() - before}))

@@ -82,8 +82,8 @@ class LangChain(Case):
                 return ToolMessage("refunded", request.tool_call["id"])
 
             for _ in range(2):
-                said = guard.wrap_tool_call(tool_request("refund", order="A-1"), handler)
-                self.assertEqual(("refunded", "success"), (said.content, said.status))
+                reply = guard.wrap_tool_call(tool_request("refund", order="A-1"), handler)
+                self.assertEqual(("refunded", "success"), (reply.content, reply.status))
             denied = guard.wrap_tool_call(tool_request("delete"), handler)
             self.assertEqual(("error", "call_delete"), (denied.status, denied.tool_call_id))
             self.assertIn("Not yours", denied.content)
@@ -136,10 +136,10 @@ class OpenAIAgents(Case):
     def test_guardrails_ask_before_and_tell_after(self) -> None:
         async def call(before: Any, after: Any, tool: str, arguments: str) -> dict[str, Any]:
             context = types.SimpleNamespace(tool_name=tool, tool_arguments=arguments, tool_call_id="call_1")
-            said = await before(types.SimpleNamespace(context=context, agent=None))
-            if said.behavior["type"] == "allow":
+            reply = await before(types.SimpleNamespace(context=context, agent=None))
+            if reply.behavior["type"] == "allow":
                 await after(types.SimpleNamespace(context=context, agent=None, output="refunded"))
-            behavior: dict[str, Any] = said.behavior
+            behavior: dict[str, Any] = reply.behavior
             return behavior
 
         async def use() -> None:
@@ -219,8 +219,8 @@ class Httpx(Case):
         transport = GuardedTransport(self.client(), httpx.MockTransport(bank))
         with httpx.Client(transport=transport) as web:
             once = {"Idempotency-Key": "refund-1", "Authorization": "Bearer of-the-bank"}
-            said = web.post("https://bank.example/refunds?dry=1", json={"order": "A-1"}, headers=once)
-            self.assertEqual({"paid": True}, said.json())
+            reply = web.post("https://bank.example/refunds?dry=1", json={"order": "A-1"}, headers=once)
+            self.assertEqual({"paid": True}, reply.json())
             with self.assertRaises(Repeated):
                 web.post("https://bank.example/refunds?dry=1", json={"order": "A-1"}, headers=once)
             with self.assertRaises(Denied):

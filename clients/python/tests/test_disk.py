@@ -27,20 +27,20 @@ class FullDisk(unittest.TestCase):
             command = [*own_mounts(), "sh", "-c", SMALL, "sh", folder, sys.executable, str(HERE / "disk.py")]
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         self.assertEqual(0, done.returncode, done.stderr)
-        said: dict[str, Any] = json.loads(done.stdout)
-        return said
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
 
     def test_a_volume_that_fills_up(self) -> None:
-        said = self.agent()
-        self.assertEqual(["before", "full", "filled by the act"], said["ran"], "an act ran twice, or without room")
+        report = self.agent()
+        self.assertEqual(["before", "full", "filled by the act"], report["ran"], "an act ran twice, or without room")
         why = "the journal can't be written: No space left on device: make room in its folder"
-        self.assertEqual(f"{why}. The act was not done: the same call is safe to repeat", said["act"])
-        self.assertRegex(said["queue"], r"^the queue /.*/queue can't be written: No space left on device\. ")
-        self.assertTrue(said["queue"].endswith("The events are not queued: make room, and queue them again"))
-        self.assertEqual([], said["lost"])
+        self.assertEqual(f"{why}. The act was not done: the same call is safe to repeat", report["act"])
+        self.assertRegex(report["queue"], r"^the queue /.*/queue can't be written: No space left on device\. ")
+        self.assertTrue(report["queue"].endswith("The events are not queued: make room, and queue them again"))
+        self.assertEqual([], report["lost"])
         begun = "the act that filled the disk is begun at the restart"
-        self.assertEqual(["ok"] * 3 + ["unknown"], said["results"], begun)
-        self.assertTrue(any("can't note the end of an act" in text for text in said["told"]), said["told"])
+        self.assertEqual(["ok"] * 3 + ["unknown"], report["results"], begun)
+        self.assertTrue(any("can't note the end of an act" in text for text in report["warnings"]), report["warnings"])
 
 
 if __name__ == "__main__":

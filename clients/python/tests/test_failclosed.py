@@ -183,7 +183,7 @@ class AtMostOnce(unittest.TestCase):
         events = {e["event_id"]: e["payload"] for e in map(json.loads, lines)}
         return [payload for payload in events.values() if payload.get("phase") == "result"]
 
-    def test_an_interrupted_act_is_not_repeated_and_said_to_be_unknown(self) -> None:
+    def test_an_interrupted_act_is_not_repeated_and_is_unknown(self) -> None:
         program = f"""
 import os, sys
 sys.path.insert(0, {str(HERE.parent / 'src')!r})

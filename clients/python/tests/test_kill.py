@@ -74,8 +74,8 @@ class Killed(unittest.TestCase):
                 wait_for_acts(folder, agent)
                 agent.kill()
         with start(folder, server) as agent:
-            _, said = agent.communicate(timeout=120)
-        self.assertEqual(0, agent.returncode, said.decode())
+            _, errors = agent.communicate(timeout=120)
+        self.assertEqual(0, agent.returncode, errors.decode())
         acts = done(folder)
         self.assertEqual(len(set(acts)), len(acts), "an act was done twice")
         self.check_events(payloads(server), set(acts))

@@ -93,10 +93,10 @@ class Packs(unittest.TestCase):
         more = {}
         for path, own, events in ((self.large, self.acme, 300), (self.small, self.boole, 3)):
             command = [sys.executable, str(harness.HERE / "packchild.py"), str(path), own.log_key]
-            said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            self.assertEqual("PROVED", said["outcome"], said["reason"])
-            self.assertGreaterEqual(said["envelopes"], events)
-            more[own.slug] = said["more"]
+            report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            self.assertEqual("PROVED", report["outcome"], report["reason"])
+            self.assertGreaterEqual(report["envelopes"], events)
+            more[own.slug] = report["more"]
         self.assertLess(more["acme"] - more["boole"], 16 * MEGABYTE, more)
 
     def test_each_form_of_a_pack_has_the_same_result(self) -> None:

@@ -47,7 +47,7 @@ class Queue(unittest.TestCase):
             raise ValueError("no room")
 
         service = self.service(lambda method, path, body: store_lines(body))
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with Client(**service.settings()) as c:
                 signed = [c.sign(event(n)) for n in range(3)]
@@ -55,7 +55,7 @@ class Queue(unittest.TestCase):
                 c._sender.queue(signed[1:])
                 c.flush()
         self.assertEqual([0, 1, 2], sent(service))
-        self.assertEqual(["agentledger: an outcome could not be noted: ValueError"], [str(w.message) for w in told])
+        self.assertEqual(["agentledger: an outcome could not be noted: ValueError"], [str(w.message) for w in caught])
 
     def test_what_waits_goes_as_the_next_batch_in_order(self) -> None:
         arrived, release = threading.Event(), threading.Event()
@@ -85,8 +85,8 @@ class Queue(unittest.TestCase):
             for line in body.splitlines():
                 n = json.loads(line)["payload"]["n"]
                 late = number is not None and n >= number
-                said = {"status_code": 503, "error": "later", "code": "overloaded"}
-                lines.append(json.dumps(said) if late else store_lines(line)[2].decode().strip())  # type: ignore[index]
+                entry = {"status_code": 503, "error": "later", "code": "overloaded"}
+                lines.append(json.dumps(entry) if late else store_lines(line)[2].decode().strip())  # type: ignore[index]
             return 200, {}, "\n".join(lines).encode()
 
         service = self.service(refuse_some)
@@ -101,8 +101,8 @@ class Queue(unittest.TestCase):
         def lose(method: str, path: str, body: bytes) -> Reply:
             for _ in lost:
                 return None
-            said = {"status_code": 200, "event_id": json.loads(body)["event_id"], "status": "replayed"}
-            return 200, {}, json.dumps(said).encode()
+            entry = {"status_code": 200, "event_id": json.loads(body)["event_id"], "status": "replayed"}
+            return 200, {}, json.dumps(entry).encode()
 
         service = self.service(lose)
         with Client(**service.settings(), retry=FAST) as c:
@@ -215,8 +215,8 @@ os._exit(9)
         again.close()
 
     def test_refused_events_are_kept_in_a_file_of_their_own(self) -> None:
-        said = json.dumps({"status_code": 422, "error": "Invalid signature"}).encode()
-        self.service.script = lambda *_: (200, {}, said)
+        entry = json.dumps({"status_code": 422, "error": "Invalid signature"}).encode()
+        self.service.script = lambda *_: (200, {}, entry)
         with Client(**self.service.settings(), queue_file=self.path) as c:
             signed = c.queue(event(1))
             refused = c.flush()

@@ -69,7 +69,7 @@ def read_hash(text: str) -> bytes:
     return value
 
 
-def told(key: VerifierKey) -> dict[str, str]:
+def key_members(key: VerifierKey) -> dict[str, str]:
     return {"name": key.name, "key_id": key.key_id.hex(), "public_key": key.public.hex()}
 
 
@@ -131,7 +131,7 @@ def judge_proof(i: Input) -> dict[str, Any]:
 
 def judge_bundle(i: Input) -> dict[str, Any]:
     result = bundle(i.raw("bundle"), key=i.text("key"), keys=i.raw("keys") if "keys" in i else None)
-    return said_of(result, ())
+    return verdicts(result, ())
 
 
 def judge_second_proof(i: Input) -> dict[str, Any]:
@@ -139,19 +139,19 @@ def judge_second_proof(i: Input) -> dict[str, Any]:
     trust = read_trust(i.text(names[0]) if names[0] in i else None, *(i.raw(n) if n in i else None for n in names[1:]))
     directory = trust if any(n in i for n in names) else None
     result = bundle(i.raw("bundle"), key=i.text("key"), directory=directory)
-    said = said_of(result, ("directory_ok",))
+    got = verdicts(result, ("directory_ok",))
     if "directory_policy" in i and result.report is not None:
         names_by_key = {k.name: n for n, k in trust.policy.witnesses.items()} if trust.policy else {}
-        said["directory_witnessed_by"] = [names_by_key[c.name] for c in result.report.directory_cosignatures]
-    return said
+        got["directory_witnessed_by"] = [names_by_key[c.name] for c in result.report.directory_cosignatures]
+    return got
 
 
-def said_of(result: Any, more: tuple[str, ...]) -> dict[str, Any]:
+def verdicts(result: Any, more: tuple[str, ...]) -> dict[str, Any]:
     if result.report is None:
         raise Flaw(result.reason, "malformed")
-    said = {name: getattr(result.report, name) for name in (*VERDICTS, *more)}
-    said["ok"] = result.proved
-    return {**said, "unknown_keys": result.unknown_keys} if result.unknown_keys else said
+    got = {name: getattr(result.report, name) for name in (*VERDICTS, *more)}
+    got["ok"] = result.proved
+    return {**got, "unknown_keys": result.unknown_keys} if result.unknown_keys else got
 
 
 def judge_key_statement(i: Input) -> dict[str, Any]:
@@ -173,9 +173,9 @@ def judge_signed_vote(i: Input) -> dict[str, Any]:
 JUDGES: dict[str, Callable[[Input], Any]] = {
     "public-key": lambda i: ed25519.public_key(bytes.fromhex(i.text("public_key"))) and None,
     "signature": judge_signature,
-    "log-key": lambda i: told(parse_log_key(i.text("vkey"))),
-    "witness-key": lambda i: told(parse_witness_key(i.text("vkey"))),
-    "mldsa-witness-key": lambda i: told(parse_witness_key(i.text("vkey"))),
+    "log-key": lambda i: key_members(parse_log_key(i.text("vkey"))),
+    "witness-key": lambda i: key_members(parse_witness_key(i.text("vkey"))),
+    "mldsa-witness-key": lambda i: key_members(parse_witness_key(i.text("vkey"))),
     "note": judge_note,
     "checkpoint": judge_checkpoint,
     "cosignature": judge_cosignature,
@@ -212,16 +212,16 @@ class Vectors(unittest.TestCase):
                     self.check(judge, v)
 
     def check(self, judge: Callable[[Input], Any], v: dict[str, Any]) -> None:
-        said: Any = None
+        got: Any = None
         try:
-            said, verdict = judge(Input(v["input"])), "accept"
+            got, verdict = judge(Input(v["input"])), "accept"
         except (Flaw, LedgerError, ValueError) as why:
             verdict, reason = "refuse", why
-        if said is not None and "ok" in said:
-            verdict = "accept" if said.pop("ok") else "refuse"
-        self.assertEqual(v["verdict"], verdict, said)
+        if got is not None and "ok" in got:
+            verdict = "accept" if got.pop("ok") else "refuse"
+        self.assertEqual(v["verdict"], verdict, got)
         if "expect" in v:
-            self.assertEqual(v["expect"], said)
+            self.assertEqual(v["expect"], got)
 
 
 class KnownKeys(unittest.TestCase):

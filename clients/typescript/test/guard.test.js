@@ -100,8 +100,8 @@ test("a disk that is really full keeps an act from running, and the next small o
   const folder = mkdtempSync(join(tmpdir(), "agentledger-full-"));
   try {
     const line = `ulimit -f 4 && exec "$0" "$1" "$2" | cat`; // blocks of 512 bytes; the pipe has no bound
-    const told = execFileSync("sh", ["-c", line, process.execPath, new URL("disk.js", import.meta.url).pathname, folder], { encoding: "utf8" });
-    const { ran, refusals } = JSON.parse(told);
+    const output = execFileSync("sh", ["-c", line, process.execPath, new URL("disk.js", import.meta.url).pathname, folder], { encoding: "utf8" });
+    const { ran, refusals } = JSON.parse(output);
     assert.deepEqual([ran, refusals.length], [2, 1]);
     assert.match(refusals[0], /^NotDecided: not decided: the journal can't be written. The act was not done: .*its disk may be full/);
   } finally {
@@ -205,7 +205,7 @@ test("a file queue keeps events through a restart, and tells when it is full", a
   }
 });
 
-test("503 and 429 with Retry-After are tried again; other refusals are told at once", async () => {
+test("503 and 429 with Retry-After are tried again; other refusals are reported at once", async () => {
   const pauses = [];
   const sleep = async (ms) => void pauses.push(ms);
   const answers = [json(503, { code: "overloaded" }, { "Retry-After": "7" }), json(429, { code: "rate_limited" }, { "Retry-After": "3" })];

@@ -22,7 +22,7 @@ function inputs(given) {
   return { has, raw, text: (name) => (name in given ? given[name] : fromUTF8(raw(name))), hashes: () => parseHashes(given.hashes) };
 }
 
-function told(key) {
+function keyMembers(key) {
   return { name: key.name, key_id: hex(key.id), public_key: hex(key.raw) };
 }
 
@@ -32,9 +32,9 @@ const kinds = {
     const key = new PublicKey(unhexAny(text("public_key")));
     if (!(await key.verify(unhexAny(text("signature")), unhexAny(text("message"))))) throw new LedgerError("signature");
   },
-  "log-key": ({ text }) => told(parseLogKey(text("vkey"))),
-  "witness-key": ({ text }) => told(parseWitnessKey(text("vkey"))),
-  "mldsa-witness-key": ({ text }) => told(parseWitnessKey(text("vkey"))),
+  "log-key": ({ text }) => keyMembers(parseLogKey(text("vkey"))),
+  "witness-key": ({ text }) => keyMembers(parseWitnessKey(text("vkey"))),
+  "mldsa-witness-key": ({ text }) => keyMembers(parseWitnessKey(text("vkey"))),
   note: async ({ text }) => {
     const note = parseNote(text("note"));
     await checkSigned(note, parseLogKey(text("key")));

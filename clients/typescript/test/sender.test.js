@@ -292,7 +292,7 @@ test("a listener's fault stops nothing, and its message is not printed", async (
   }
 });
 
-test("after close nothing is taken, and what is left is told", async () => {
+test("after close no event is accepted, and what remains is reported", async () => {
   const { fetch, arrived } = heldService();
   const client = new Client({ ...own, fetch });
   const [out, waits] = [client.send(note("a", 1)), client.send(note("b", 2))];

@@ -156,8 +156,8 @@ class AsyncClient(Core):
         """Run an operation of this package, for calls without a method here."""
         return await self._transport.run(operation)
 
-    def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
+    def _queue_result(self, event: Signed, on_stored: Callable[[], None]) -> None:
         """Queue a result. It is called in a thread other than the event loop's, because it waits for the disk."""
         assert self._loop is not None
-        self._delivery.outbox.put([event], lambda outcome: told())
+        self._delivery.outbox.put([event], lambda outcome: on_stored())
         self._loop.call_soon_threadsafe(self._sender.wake)

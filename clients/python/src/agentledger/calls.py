@@ -169,9 +169,9 @@ def _outcome(text: bytes, event_id: str) -> Outcome:
             return read_stored(members, event_id)
     except BadAnswer as why:
         return why
-    said = {n: one_line(v) if isinstance(v := members.get(n), str) else "" for n in ("error", "code", "request_id")}
+    fields = {n: one_line(v) if isinstance(v := members.get(n), str) else "" for n in ("error", "code", "request_id")}
     number = status if isinstance(status, int) else 0
-    return Refused(number, said["error"], said["code"], said["request_id"])
+    return Refused(number, fields["error"], fields["code"], fields["request_id"])
 
 
 def _may_try_again(outcome: Outcome | None) -> bool:

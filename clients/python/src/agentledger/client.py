@@ -149,5 +149,5 @@ class Client(Core):
         """Run an operation of this package, for calls without a method here."""
         return self._transport.run(operation)
 
-    def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
-        self._sender.queue([event], lambda outcome: told())
+    def _queue_result(self, event: Signed, on_stored: Callable[[], None]) -> None:
+        self._sender.queue([event], lambda outcome: on_stored())

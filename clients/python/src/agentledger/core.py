@@ -61,8 +61,8 @@ class Core:
         """Make what waits and connects. The last step of the constructor."""
         raise NotImplementedError
 
-    def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
-        """Queue a result of an act; told is called once the service has stored it. It may wait for the disk."""
+    def _queue_result(self, event: Signed, on_stored: Callable[[], None]) -> None:
+        """Queue a result of an act; on_stored is called once the service has stored it. It may wait for the disk."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -84,8 +84,8 @@ class Delivery:
         except (Refused, Unreachable) as why:
             return [why] * len(batch.items)
         except Exception as why:  # callers wait for an outcome
-            said = str(why) if isinstance(why, LedgerError) else type(why).__name__
-            return [Unreachable(said)] * len(batch.items)
+            reason = str(why) if isinstance(why, LedgerError) else type(why).__name__
+            return [Unreachable(reason)] * len(batch.items)
 
     def close(self) -> None:
         """Accept no more events. Pending events are still sent, unless queued events have failed."""

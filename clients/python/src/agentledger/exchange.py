@@ -89,8 +89,8 @@ def is_retryable(why: LedgerError) -> bool:
 def pause_after(tried: int, why: LedgerError, retry: Retry) -> float:
     """Return the pause in seconds after the given number of tries, from 1."""
     backoff = min(retry.most, retry.base * 2.0 ** min(tried - 1, 30))
-    asked = why.retry_after if isinstance(why, Refused) else 0.0
-    return max(asked, backoff / 2 + random.random() * backoff / 2)
+    retry_after = why.retry_after if isinstance(why, Refused) else 0.0
+    return max(retry_after, backoff / 2 + random.random() * backoff / 2)
 
 
 def _retry_after(value: str) -> float:

@@ -204,16 +204,16 @@ class Guarding:
                 raise
         return (yield from calls.send_event(self.settings, intent, Retry(o.attempts)))
 
-    def _grant(self, signer: Signer, entry: Entry, stored: Stored, asked: Approval, o: Options) -> Operation[str]:
+    def _grant(self, signer: Signer, entry: Entry, stored: Stored, pending: Approval, o: Options) -> Operation[str]:
         """Wait for the approval and consume it."""
         deadline = None if o.wait is None else self.clock() + o.wait
-        approval = asked
+        approval = pending
         try:
             if approval.status == "pending" and o.on_ask is not None:
                 o.on_ask(approval)
             for _ in range(_MAX_LOST_QUORUMS):
                 if approval.status == "pending":
-                    approval = yield from calls.wait_approval(self.settings, asked.approval_id, self.clock, deadline)
+                    approval = yield from calls.wait_approval(self.settings, pending.approval_id, self.clock, deadline)
                 if approval.status not in ("approved", "consumed"):
                     break
                 try:
@@ -221,7 +221,7 @@ class Guarding:
                 except Refused as why:
                     if why.code != "quorum_lost":  # otherwise it is pending again
                         raise
-                approval = asked
+                approval = pending
         except ApprovalRequired:
             raise
         except (Refused, Unreachable) as why:
@@ -255,7 +255,7 @@ class Guarding:
     def tell(self, entry: Entry) -> None:
         """Queue the result of an act. The journal keeps it until the service has stored it."""
 
-        def told() -> None:
+        def on_stored() -> None:
             entry.told = True
             try:
                 if entry.kept:
@@ -266,7 +266,7 @@ class Guarding:
                 return
 
         try:
-            self.queue(read_signed(entry.result.encode()), told)
+            self.queue(read_signed(entry.result.encode()), on_stored)
         except (LedgerError, OSError) as why:  # the act is done
             warn(f"the result of an act is not queued, and resume() after the next start states it: {why}")
 

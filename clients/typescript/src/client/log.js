@@ -74,11 +74,11 @@ export class Log {
    * It follows the log to another key if the log states that key under a known one: see index.d.ts.
    */
   async follow(memory = {}) {
-    const { checkpoint: kept, accepted_keys: accepted = [] } = memory;
+    const { checkpoint: remembered, accepted_keys: accepted = [] } = memory;
     let given = { ...this.given, accepted };
     let trust = new Trust(given);
     const trees = [];
-    if (kept !== undefined) trees.push(await openKnown(trust, kept));
+    if (remembered !== undefined) trees.push(await openKnown(trust, remembered));
     const head = parse(await this.#get("transparency/head"));
     const note = parseNote(head.checkpoint);
     const { origin } = readCheckpoint(note);

@@ -101,8 +101,8 @@ export class Sender {
 
   /** Loads what a durable queue has stored, once. */
   resume() {
-    this.#loaded ??= this.#queue.load().then((kept) => {
-      for (const [number, event] of kept) this.#wait({ number, event, attempts: 0, resolve() {}, reject() {} });
+    this.#loaded ??= this.#queue.load().then((events) => {
+      for (const [number, event] of events) this.#wait({ number, event, attempts: 0, resolve() {}, reject() {} });
       this.#plan();
     });
     return this.#loaded;

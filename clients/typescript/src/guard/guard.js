@@ -128,9 +128,9 @@ export class Guard {
     }
     act.stage = "done";
     act.status = failure ? "error" : "ok";
-    const said = { duration_ms: Date.now() - began };
-    if (!failure) Object.assign(said, this.#outputMembers(act, o, output));
-    await this.state(act, o, said);
+    const details = { duration_ms: Date.now() - began };
+    if (!failure) Object.assign(details, this.#outputMembers(act, o, output));
+    await this.state(act, o, details);
     if (failure) throw failure.why;
     return { output, permit, repeated: false };
   }
@@ -148,7 +148,7 @@ export class Guard {
   }
 
   /** Signs the result of an act, stores it, and queues it. Failures are reported to onTrouble. */
-  async state(act, o, said) {
+  async state(act, o, details) {
     try {
       act.result = await this.client.sign({
         trace_id: act.intent.traceId,
@@ -157,7 +157,7 @@ export class Guard {
         tool_name: o.tool,
         policy_decision: act.decision ?? "allow",
         parent_event_id: act.intent.eventId,
-        payload: resultPayload(act, said),
+        payload: resultPayload(act, details),
       });
       await this.journal.store(act);
       await this.#tell(act);
@@ -224,8 +224,8 @@ function intentPayload(o, callId) {
   return { ...shown, phase: "intent", call_id: callId, salt: randomHex() };
 }
 
-function resultPayload(act, said) {
-  const payload = { ...said, phase: "result", call_id: act.callId, status: act.status, salt: randomHex() };
+function resultPayload(act, details) {
+  const payload = { ...details, phase: "result", call_id: act.callId, status: act.status, salt: randomHex() };
   if (act.approvalId !== undefined) payload.approval_id = act.approvalId;
   if (act.nonce !== undefined) payload.grant_nonce = act.nonce;
   return payload;

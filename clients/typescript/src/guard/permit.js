@@ -32,22 +32,22 @@ async function ask(guard, act, o) {
   act.decision = answer.decision ?? "allow";
   const permit = { eventId: act.intent.eventId, callId: act.callId, decision: act.decision, grant: undefined };
   if (act.decision === "allow") return permit;
-  const said = { reason: answer.reason, ruleId: answer.ruleId, policyId: answer.policyId, eventId: act.intent.eventId };
-  if (act.decision === "deny") throw new Denied(said);
-  if (answer.approval === undefined) throw new ApprovalRequired(said);
+  const denial = { reason: answer.reason, ruleId: answer.ruleId, policyId: answer.policyId, eventId: act.intent.eventId };
+  if (act.decision === "deny") throw new Denied(denial);
+  if (answer.approval === undefined) throw new ApprovalRequired(denial);
   const approval = readApproval(answer.approval);
   act.approvalId = approval.approvalId;
   await guard.journal.store(act);
-  permit.grant = await obtainGrant(guard, act, o, approval, said);
+  permit.grant = await obtainGrant(guard, act, o, approval, denial);
   return permit;
 }
 
 /** Waits for the approval and consumes it. */
-async function obtainGrant(guard, act, o, asked, said) {
-  let approval = asked;
+async function obtainGrant(guard, act, o, requested, denial) {
+  let approval = requested;
   if (approval.status === "pending") {
     o.onAsk?.(approval);
-    approval = await waitFor(guard, o, approval, said);
+    approval = await waitFor(guard, o, approval, denial);
   }
   if (approval.status !== "approved" && approval.status !== "consumed") return deny(guard, act, o, approval);
   try {
@@ -60,14 +60,14 @@ async function obtainGrant(guard, act, o, asked, said) {
   }
 }
 
-async function waitFor(guard, o, approval, said) {
-  if (o.waitMs === 0) throw new ApprovalRequired({ ...said, approvalId: approval.approvalId });
+async function waitFor(guard, o, approval, denial) {
+  if (o.waitMs === 0) throw new ApprovalRequired({ ...denial, approvalId: approval.approvalId });
   const until = o.waitMs === undefined ? undefined : Date.now() + o.waitMs;
   try {
     return await guard.client.approvals.wait(approval.approvalId, { deadlineMs: o.waitMs, signal: o.signal });
   } catch (why) {
     const late = until !== undefined && Date.now() >= until;
-    throw late ? new ApprovalRequired({ ...said, approvalId: approval.approvalId }) : why;
+    throw late ? new ApprovalRequired({ ...denial, approvalId: approval.approvalId }) : why;
   }
 }
 

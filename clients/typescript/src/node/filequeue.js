@@ -14,7 +14,7 @@ export class FileQueue {
   #path;
   #file;
   #unlock;
-  #kept = new Map();
+  #events = new Map();
   #next = 1;
   #last = Promise.resolve();
   #batch;
@@ -44,7 +44,7 @@ export class FileQueue {
   }
 
   get size() {
-    return this.#kept.size;
+    return this.#events.size;
   }
 
   async #read() {
@@ -60,15 +60,15 @@ export class FileQueue {
       } catch {
         throw new LedgerError("the queue's file is damaged");
       }
-      if (entry.removed) for (const n of entry.removed) this.#kept.delete(n);
-      else this.#kept.set(entry.n, entry.event);
+      if (entry.removed) for (const n of entry.removed) this.#events.delete(n);
+      else this.#events.set(entry.n, entry.event);
       this.#next = Math.max(this.#next, (entry.n ?? 0) + 1);
     }
   }
 
   async #rewrite() {
     await this.#file?.close();
-    const lines = [...this.#kept].map(([n, event]) => JSON.stringify({ n, event }) + "\n");
+    const lines = [...this.#events].map(([n, event]) => JSON.stringify({ n, event }) + "\n");
     await replaceFile(this.#path, lines.join(""));
     this.#file = await open(this.#path, "a");
     this.#garbage = 0;
@@ -77,13 +77,13 @@ export class FileQueue {
 
   /** Adds a signed event. Resolves to its number when it is on disk. Throws Overflow. */
   async add(event) {
-    if (this.#kept.size >= this.limit) throw new Overflow(this.limit);
+    if (this.#events.size >= this.limit) throw new Overflow(this.limit);
     const n = this.#next++;
-    this.#kept.set(n, event);
+    this.#events.set(n, event);
     try {
       await this.#append({ n, event });
     } catch (why) {
-      this.#kept.delete(n);
+      this.#events.delete(n);
       throw why;
     }
     return n;
@@ -92,7 +92,7 @@ export class FileQueue {
   /** Removes events by number. */
   async remove(removed) {
     if (removed.length === 0) return;
-    for (const n of removed) this.#kept.delete(n);
+    for (const n of removed) this.#events.delete(n);
     this.#garbage += removed.length;
     await this.#append({ removed });
   }
@@ -113,7 +113,7 @@ export class FileQueue {
   async #flush() {
     const text = this.#unwritten;
     this.#unwritten = "";
-    if (this.#torn || (this.#garbage > 1000 && this.#garbage > 4 * this.#kept.size)) return this.#rewrite();
+    if (this.#torn || (this.#garbage > 1000 && this.#garbage > 4 * this.#events.size)) return this.#rewrite();
     try {
       await this.#file.appendFile(text);
       await this.#file.datasync();
@@ -125,7 +125,7 @@ export class FileQueue {
 
   /** Resolves to the events that the folder contained when it was opened. */
   async load() {
-    return [...this.#kept];
+    return [...this.#events];
   }
 
   async close() {

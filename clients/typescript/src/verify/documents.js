@@ -62,7 +62,7 @@ const recordForms = {
   policy: isObject,
 };
 
-/** Parses a canonical text; another spelling of its value is Malformed. */
+/** Parses a canonical text. Throws Malformed if it is not the canonical form of its value. */
 function parseCanonical(text) {
   const value = parse(text);
   if (rewrite(value) !== text) throw new Malformed("not the exact canonical form");
@@ -95,7 +95,7 @@ export const envelopeForms = {
   payload: isObject,
 };
 
-/** Parses an envelope: its members, the signed content as text, and its digest as bytes. */
+/** Parses an envelope. Returns its members, the signed content as text, and the content's digest as bytes. */
 export function parseEnvelope(text) {
   const e = parseCanonical(text);
   checkForm(e, { ...envelopeForms, sig_alg: is.oneOf("ed25519"), sig_value_b64: is.text }, { closed: false, optional: ["tool_name"] });
@@ -110,7 +110,7 @@ export function eventDigest(keyId, signed) {
   return sha256(`APS1\n${keyId}\n`, signed);
 }
 
-/** Checks that an envelope is the one that a record names. Throws Mismatch. */
+/** Checks that a record names this envelope. Throws Mismatch. */
 export function checkEnvelopeOf(r, { members: e, digest }) {
   if (hex(digest) !== r.event_digest) throw new Mismatch("envelope and event_digest");
   const same = e.event_id === r.event_id && e.agent_id === r.agent_id && e.key_id === r.key_id;
@@ -129,10 +129,10 @@ function isResultOf(e, intent) {
   return e.tool_name !== undefined && e.payload.phase === "result" && is.id(parent) && parent === intent;
 }
 
-/** The public keys of records, which cost more to check than signatures. */
+/** A cache of the records' public keys, because checking a key costs more than checking a signature. */
 export const agentKeys = new KeyCache(1024);
 
-/** Checks that the record's key signed. `envelope` may be undefined for the form digest. Throws. */
+/** Checks that the record's key signed the event. `envelope` may be undefined for the form digest. Throws. */
 export async function checkSignatureOf(r, envelope) {
   let key;
   try {

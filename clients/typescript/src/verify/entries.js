@@ -1,4 +1,4 @@
-// The entries of an evidence pack's range: completeness (step 5), and the place of a record.
+// The entries of an evidence pack's range: completeness (step 5), and the position of a record.
 
 import { concat, equal, hex, unhex } from "../bytes.js";
 import { sha256, sha256hex } from "../crypto/sha256.js";
@@ -6,7 +6,7 @@ import { Malformed, Mismatch } from "../errors.js";
 import { checkConsistency, leafHash, nodeHash, parseHashes } from "../log/tree.js";
 import { genesis } from "./documents.js";
 
-/** Checks completeness: makes the entries of the range anew from the hashes of their records. Throws. */
+/** Checks completeness by recomputing the entries of the range from the hashes of their records. Throws. */
 export async function checkEntries(m, archive) {
   if (archive.files.get("entries.bin").size !== 32 * (m.end - m.begin)) throw new Malformed("entries.bin: size");
   if (m.end > m.begin && m.begin === 0 && m.prev !== genesis(m.origin)) throw new Mismatch("entries.bin: genesis");
@@ -22,7 +22,7 @@ export async function checkEntries(m, archive) {
   checkRoot(m, subtrees);
 }
 
-/** Yields slices of whole hashes. */
+/** Yields slices that contain only whole hashes. */
 async function* wholeHashes(parts) {
   let rest = new Uint8Array();
   for await (const part of parts) {
@@ -61,7 +61,7 @@ function checkRoot(m, subtrees) {
 
 const windowHashes = 2048;
 
-/** The hashes of entries.bin. It holds 64 KiB of them, because records are asked for in ascending order. */
+/** The hashes of entries.bin. It buffers 64 KiB of them, because records are checked in ascending order. */
 export class EntryHashes {
   #window = new Uint8Array();
   #reader;
@@ -72,7 +72,7 @@ export class EntryHashes {
     this.archive = archive;
   }
 
-  /** Checks that a record of the range has its hash there. Throws Mismatch. */
+  /** Checks that a record of the range has its hash at its position. Throws Mismatch. */
   async checkPlace(r, text) {
     const at = r.sequence_num - 1 - this.m.begin;
     if (at < this.#first || at >= this.#first + this.#window.length / 32) await this.#read(at);

@@ -6,7 +6,7 @@ import { Coverage } from "./coverage.js";
 import { checkForm, is } from "./forms.js";
 import { readProven } from "./voters.js";
 
-/** Resolves to the coverage of the statements, undefined where there are none, and to their number. */
+/** Resolves to the coverage of the statements (undefined if there are none) and to their number. */
 export async function readErasures({ m, archive }) {
   let coverage;
   let [last, ranges, statements] = [0, 0, 0];
@@ -38,7 +38,7 @@ function checkRanges(payload, seq) {
   }
 }
 
-/** Checks that each statement covers a shown event, when all of those were read. The lines were checked before. */
+/** Checks that each statement covers a shown event. Call it after all shown events were read; the lines were checked before. */
 export async function checkErasuresUsed({ archive }, coverage) {
   coverage?.sum();
   for await (const line of archive.lines("erasures.ndjson")) {

@@ -1,4 +1,4 @@
-// The forms of values in documents: words of docs/verification.md, each a predicate.
+// The forms of values in documents: the terms of docs/verification.md, each as a predicate.
 
 import { Malformed } from "../errors.js";
 
@@ -6,13 +6,13 @@ const text = (v) => typeof v === "string";
 const matches = (pattern) => (v) => text(v) && pattern.test(v);
 const oneOf = (...values) => (v) => values.includes(v);
 
-/** null, or a value of another form. */
+/** null, or a value of the given form. */
 export const orNull = (form) => (v) => v === null || form(v);
 
-/** A list of values of one form. */
+/** A list of values of the given form. */
 export const listOf = (form) => (v) => Array.isArray(v) && v.every(form);
 
-/** An object: no list and not null. */
+/** An object, neither a list nor null. */
 export function isObject(v) {
   return typeof v === "object" && v !== null && !Array.isArray(v);
 }
@@ -22,7 +22,7 @@ const zeros = "0".repeat(64);
 const uuid = /^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$/;
 const hash = matches(/^[0-9a-f]{64}$/);
 
-/** Reports whether the day and time of a text exist in the Gregorian calendar; seconds go to 59. */
+/** Reports whether a text's day and time exist in the Gregorian calendar; the seconds go up to 59. */
 function isRealTime(v) {
   const [year, month, day, hour, minute, second] = v.split(/[-T:.Z]/).map(Number);
   const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
@@ -40,7 +40,7 @@ function principal(v) {
   return [...v].length <= 256;
 }
 
-/** The words. */
+/** The terms. */
 export const is = {
   text,
   natural,

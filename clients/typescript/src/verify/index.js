@@ -72,7 +72,7 @@ function judge(r, b, trust, directory, require) {
   if (!r.ok) return [provedWrong, "not proved: " + printable(r.errors[0])];
   if (trust.keys.length === 0) return [cantTell, "can't tell whose log this is: neither key nor policy names it"];
   if (r.quorum_ok === false) return [cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint"];
-  if (directory.asked && !b.directory) return [cantTell, "can't tell: the bundle has no second proof by the directory"];
+  if (directory.specified && !b.directory) return [cantTell, "can't tell: the bundle has no second proof by the directory"];
   if (r.directory_quorum_ok === false) {
     return [cantTell, "can't tell: too few witnesses of the directory's policy have cosigned its checkpoint"];
   }

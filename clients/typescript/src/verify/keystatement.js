@@ -74,7 +74,7 @@ function readStatedKey(b) {
  * errors of the others, with `unread` if the statement could not be fetched.
  */
 export async function findKeyStatements(note, known, read) {
-  const [asked, found, errors] = [new Set(), [], []];
+  const [tried, found, errors] = [new Set(), [], []];
   let keys = known;
   const fail = (id, why, unread) => errors.push(Object.assign(new LedgerError(`the statement of the key ${id}: ${why.message}`), { unread }));
   const add = async (id, text) => {
@@ -88,9 +88,9 @@ export async function findKeyStatements(note, known, read) {
   const follow = async (shown) => {
     for (const line of shown.lines) {
       const id = hex(line.id);
-      if (line.name !== known[0]?.key.name || asked.has(id) || asked.size === maxStatements) continue;
+      if (line.name !== known[0]?.key.name || tried.has(id) || tried.size === maxStatements) continue;
       if (keys.some((k) => hex(k.key.id) === id)) continue;
-      asked.add(id);
+      tried.add(id);
       let text;
       try {
         text = await read(id);

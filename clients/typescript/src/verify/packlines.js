@@ -14,7 +14,7 @@ import { canonicalObject, fitsTool } from "./manifest.js";
  */
 export async function readShown(pack, coverage) {
   const { m, archive } = pack;
-  const { envelopes: asked, agent_id: agent, tool, trace_id: trace } = m.request;
+  const { envelopes: requested, agent_id: agent, tool, trace_id: trace } = m.request;
   const named = new Named(pack);
   const counts = { records: 0, envelopes: 0, erased: 0, unchecked: 0 };
   const envelopes = archive.lines("envelopes.ndjson");
@@ -28,7 +28,7 @@ export async function readShown(pack, coverage) {
     if (canBeErased) coverage?.show(last - 1);
     const erased = canBeErased && coverage !== undefined && coverage.covers(last - 1);
     if (erased) counts.erased++;
-    if (asked && !erased) {
+    if (requested && !erased) {
       const e = await checkEnvelope(m, r, await envelopes.next());
       if (r.signer === "system") pack.voters.checkListed(e, last - 1);
       counts.envelopes++;
@@ -37,7 +37,7 @@ export async function readShown(pack, coverage) {
     }
   }
   const more = await envelopes.next();
-  if (!more.done) throw new Mismatch("envelopes.ndjson: " + (asked ? "number" : "not asked for"));
+  if (!more.done) throw new Mismatch("envelopes.ndjson: " + (requested ? "number" : "not requested for"));
   if (agent === null && tool === null && trace === null && counts.records !== m.end - m.begin) {
     throw new Mismatch("records.ndjson: not all events of the range");
   }
@@ -160,7 +160,7 @@ function checkAction(m, a, { action, actors }) {
 /** Resolves to the sequence_num of an approval's first event. */
 async function readApproval({ m, hashes, voters }, a) {
   const numbers = [];
-  const said = { action: undefined, actors: new Set() };
+  const seen = { action: undefined, actors: new Set() };
   for (const x of a.events) {
     checkForm(x, { envelope: is.text, record: is.text });
     const r = parseRecord(x.record);
@@ -171,11 +171,11 @@ async function readApproval({ m, hashes, voters }, a) {
     if (e.payload.approval_id !== a.approval_id) throw new Mismatch("approvals.ndjson: another approval");
     const { action_digest: action } = e.payload;
     if (action !== undefined && !is.someHash(action)) throw new Malformed("approvals.ndjson: action_digest of an event");
-    if (numbers.length > 1 && action !== said.action) throw new Mismatch("approvals.ndjson: action_digest of the events");
+    if (numbers.length > 1 && action !== seen.action) throw new Mismatch("approvals.ndjson: action_digest of the events");
     await voters.checkVote(r, e);
-    said.action = action;
-    said.actors.add(e.actor_principal.split("/", 1)[0]);
+    seen.action = action;
+    seen.actors.add(e.actor_principal.split("/", 1)[0]);
   }
-  checkAction(m, a, said);
+  checkAction(m, a, seen);
   return numbers[0];
 }

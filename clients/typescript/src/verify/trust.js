@@ -15,7 +15,7 @@ import { addAccepted, signedSize } from "./knownkeys.js";
 export class Trust {
   constructor(given = {}) {
     this.now = given.now ?? Date.now();
-    this.asked = given.key !== undefined || given.policy !== undefined || given.keys !== undefined;
+    this.specified = given.key !== undefined || given.policy !== undefined || given.keys !== undefined;
     this.policy = given.policy === undefined ? undefined : new Policy(given.policy);
     this.keys = this.policy ? this.policy.logs : [];
     if (given.key !== undefined) this.keys = [parseLogKey(given.key.trim())];

@@ -97,14 +97,14 @@ export class Voters {
     const credential = { id, key: new PasskeyKey(payload.public_key), rpId, webOrigin };
     const check = (by, a) => checkAssertion(by, keyText(this.#m.origin, account, id, credential.key, a.time), a, receivedAt);
     await check(credential, readAssertion(payload.possession));
-    const said = { thumbprint: credential.key.thumbprint, registered_at: receivedAt, log_index: at, consent: null };
-    if (payload.consent === null) return { credential, said };
+    const voterKey = { thumbprint: credential.key.thumbprint, registered_at: receivedAt, log_index: at, consent: null };
+    if (payload.consent === null) return { credential, voterKey };
     const a = readAssertion(payload.consent);
     if (a.credential === id) throw new Malformed(file + ": consent by the same credential");
     const consent = nameOf(account, a.credential);
     const by = this.#registered(consent, at);
     await check(by.credential, a);
-    return { credential, consent, said: { ...said, consent: { ...by.said, consent: null } } };
+    return { credential, consent, voterKey: { ...voterKey, consent: { ...by.voterKey, consent: null } } };
   }
 
   /** Returns the registration that is in force before an index. */
@@ -158,7 +158,7 @@ export class Voters {
     await checkAssertion(key.credential, text, a, r.received_at);
     const used = this.#keys.get(name);
     used.usedUntil = Math.max(used.usedUntil, at);
-    return key.said;
+    return key.voterKey;
   }
 
   /** Checks that the pack contains exactly the events that its votes need. Call it after the last vote. */

@@ -110,11 +110,11 @@ function successionLines(b) {
     const r = parseRecord(b.record);
     if (members.action_kind !== "ledger_successor" || r.signer !== "system") return [];
     if (parseEntry(b.entry).prev !== genesis(b.origin)) return [];
-    const said = members.payload;
-    checkForm(said, { predecessor: is.someText, checkpoint: is.text, reason: is.someText });
-    const last = readCheckpoint(parseNote(said.checkpoint));
-    if (last.origin !== said.predecessor || next(said.predecessor) !== b.origin) return [];
-    return [`succeeds    ${printable(said.predecessor)}, last known with ${last.size} entries: ${printable(said.reason)}`];
+    const payload = members.payload;
+    checkForm(payload, { predecessor: is.someText, checkpoint: is.text, reason: is.someText });
+    const last = readCheckpoint(parseNote(payload.checkpoint));
+    if (last.origin !== payload.predecessor || next(payload.predecessor) !== b.origin) return [];
+    return [`succeeds    ${printable(payload.predecessor)}, last known with ${last.size} entries: ${printable(payload.reason)}`];
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;
     return [];

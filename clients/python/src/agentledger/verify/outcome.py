@@ -55,13 +55,13 @@ class BundleResult:
 
     def members(self) -> dict[str, Any]:
         """Return the report in the form of `aps verify --json`, without checked_at."""
-        said = self.report.members() if self.report else {}
+        members = self.report.members() if self.report else {}
         for name in ("quorum_ok", "quorum_time", "directory_quorum_ok", "directory_quorum_time"):
             if getattr(self, name) is not None:
-                said[name] = getattr(self, name)
+                members[name] = getattr(self, name)
         if self.unknown_keys:
-            said["unknown_keys"] = self.unknown_keys
-        return said
+            members["unknown_keys"] = self.unknown_keys
+        return members
 
     def __str__(self) -> str:
         if self.bundle is None or self.report is None:

@@ -91,8 +91,8 @@ def verify_proof(text: str | bytes, entry: str | bytes, trust: Trust) -> ProofRe
     except Flaw as flaw:
         version = (text.encode() if isinstance(text, str) else text).startswith(_HEADER.encode())
         outcome = Outcome.WRONG if version else Outcome.CANT_TELL
-        said = "not proved" if version else "not a tlog-proof that this program reads"
-        return ProofResult(outcome, f"{said}: {flaw}")
+        verdict = "not proved" if version else "not a tlog-proof that this program reads"
+        return ProofResult(outcome, f"{verdict}: {flaw}")
     if not trust.keys:
         return ProofResult(Outcome.CANT_TELL, "a tlog-proof does not hold the key", proof.index)
     return _judge(proof, raw, trust)

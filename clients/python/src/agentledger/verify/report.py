@@ -43,8 +43,8 @@ class Witnessed:
 
     def members(self) -> dict[str, Any]:
         """Return the cosignature in the form of `aps verify --json`."""
-        said: dict[str, Any] = {"name": self.name, "time": self.time}
-        return {**said, "in_future": True} if self.in_future else said
+        members: dict[str, Any] = {"name": self.name, "time": self.time}
+        return {**members, "in_future": True} if self.in_future else members
 
     @property
     def time_words(self) -> str:
@@ -74,15 +74,15 @@ class Report:
     def members(self) -> dict[str, Any]:
         """Return the report in the form of `aps verify --json`, without checked_at."""
         names = ["inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok"]
-        said: dict[str, Any] = {name: getattr(self, name) for name in names}
+        members: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.directory_ok is not None:
-            said["directory_ok"] = self.directory_ok
-        said["ok"], said["log_key_source"], said["unchecked"] = self.ok, self.log_key_source, self.unchecked
-        said["cosignatures"] = [c.members() for c in self.cosignatures]
+            members["directory_ok"] = self.directory_ok
+        members["ok"], members["log_key_source"], members["unchecked"] = self.ok, self.log_key_source, self.unchecked
+        members["cosignatures"] = [c.members() for c in self.cosignatures]
         if self.directory_cosignatures:
-            said["directory_cosignatures"] = [c.members() for c in self.directory_cosignatures]
-        said["tree_size"], said["errors"] = self.tree_size, self.errors
-        return said
+            members["directory_cosignatures"] = [c.members() for c in self.directory_cosignatures]
+        members["tree_size"], members["errors"] = self.tree_size, self.errors
+        return members
 
 
 def witnessed(key: VerifierKey, seconds: int, now: float | None) -> Witnessed:

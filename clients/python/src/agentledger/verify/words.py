@@ -50,11 +50,10 @@ def bundle_lines(b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str]
     """Return the printed report of a bundle."""
     lines = [f"event       {printable(b.text('event_id'))}", f"log         {printable(b.text('origin'))}"]
     lines += _verdict_lines(b, r)
-    said = succession_of(b) if r.ok else None
-    if said is not None:
-        lines.append(
-            f"succeeds    {printable(said.predecessor)}, last known with {said.size} entries: {printable(said.reason)}"
-        )
+    before = succession_of(b) if r.ok else None
+    if before is not None:
+        predecessor, reason = printable(before.predecessor), printable(before.reason)
+        lines.append(f"succeeds    {predecessor}, last known with {before.size} entries: {reason}")
     lines += quorum_lines(*quorums[0], r.cosignatures, "")
     lines += quorum_lines(*quorums[1], r.directory_cosignatures, "the directory, ")
     if r.unchecked:

@@ -93,10 +93,10 @@ def _is_bound(value: Any) -> bool:
     return isinstance(value, str) and (decimal(value, MAX_NATURAL) is not None or is_time(value, INSTANT))
 
 
-def _check_files(said: list[Any], files: dict[str, Member]) -> None:
+def _check_files(listed: list[Any], files: dict[str, Member]) -> None:
     names = [name for name in files if name != "manifest.json"]
-    need(len(said) == len(names), "files and the manifest")
-    for f, name in zip(said, names, strict=True):
+    need(len(listed) == len(names), "files and the manifest")
+    for f, name in zip(listed, names, strict=True):
         form = isinstance(f, dict) and f.keys() == {"name", "sha256", "size"} and is_hash(f["sha256"])
         need(form and is_natural(f["size"]), "manifest: a file", MALFORMED)
         digest = files[name].sha256  # fails if the container states another size than the content has

@@ -62,7 +62,7 @@ class _Event:
     at: int
     of: bytes
     credential: Credential | None = None  # if None, the event retires the key
-    said: VoterKey | None = None
+    voter_key: VoterKey | None = None
     consent: bytes = b""
 
 
@@ -144,7 +144,7 @@ class Voters:
             text = key_text(self._m["origin"], account, credential_id, key, consent.time)
             check_assertion(credential, text, consent, received_at)
             by = VoterKey(by.thumbprint, by.registered_at, by.log_index, None)
-        event.said = VoterKey(key.thumbprint, received_at, event.at, by)
+        event.voter_key = VoterKey(key.thumbprint, received_at, event.at, by)
 
     def _registered(self, name: bytes, before: int) -> tuple[Credential, VoterKey]:
         """Return the registration that is in force before an index. Errors are Flaw."""
@@ -153,25 +153,25 @@ class Voters:
         if key is None or place == 0:
             raise Flaw("no registration of the voter key", MISMATCH)
         last = key.events[place - 1]
-        if last.credential is None or last.said is None:
+        if last.credential is None or last.voter_key is None:
             raise Flaw("voter key was retired", MISMATCH)
-        return last.credential, last.said
+        return last.credential, last.voter_key
 
     def check_listed(self, members: dict[str, Any], at: int) -> None:
         """Record a shown event: one about a listed voter key must have a line if a vote needs it. Errors are Flaw."""
         if members["action_kind"] != KIND or not self._events:
             return
-        said = [members["payload"].get(name) for name in ("transition", "account_id", "credential_id")]
-        if not all(isinstance(v, str) for v in said):
+        values = [members["payload"].get(name) for name in ("transition", "account_id", "credential_id")]
+        if not all(isinstance(v, str) for v in values):
             return
-        key = self._keys.get(_name(said[1], said[2]))
+        key = self._keys.get(_name(values[1], values[2]))
         if key is None:
             return
         place = key.place(at)
         if place < len(key.events) and key.events[place].at == at:
             return
-        need(said[0] != "retired", f"a retirement that is not in {_FILE}")
-        if said[0] == "registered" and key.unlisted is None:
+        need(values[0] != "retired", f"a retirement that is not in {_FILE}")
+        if values[0] == "registered" and key.unlisted is None:
             key.unlisted = at
 
     def check_vote(self, record: dict[str, Any], members: dict[str, Any]) -> None:
@@ -197,11 +197,11 @@ class Voters:
         a = read_assertion(payload["signed"])
         text = vote_text(self._m["origin"], payload, a.time)
         at, name = record["sequence_num"] - 1, _name(account, a.credential)
-        credential, said = self._registered(name, at)
+        credential, voter_key = self._registered(name, at)
         check_assertion(credential, text, a, record["received_at"])
         key = self._keys[name]
         key.used_until = max(key.used_until, at)
-        return said
+        return voter_key
 
     def check_used(self) -> None:
         """Check that the file has exactly the events that the votes need. Errors are Flaw."""
