@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// AddressOf returns a function for Options.Address that takes the last address in a header, which is the one that the
+// AddressFrom returns a function for Options.Address that takes the last address in a header, which is the one that the
 // nearest proxy saw. The client can forge all earlier addresses in the header. If the header holds no address, or its
 // name is "", the function returns the address of the peer.
-func AddressOf(header string) func(*http.Request) netip.Addr {
+func AddressFrom(header string) func(*http.Request) netip.Addr {
 	return func(r *http.Request) netip.Addr {
 		if values := r.Header.Values(header); header != "" && len(values) > 0 {
 			last := values[len(values)-1]

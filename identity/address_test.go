@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/identity"
 )
 
-func TestAddressOf(t *testing.T) {
+func TestAddressFrom(t *testing.T) {
 	const header = "X-Forwarded-For"
 	const peer = "192.0.2.9"
 	for name, tc := range map[string]struct {
@@ -33,7 +33,7 @@ func TestAddressOf(t *testing.T) {
 		for _, v := range tc.values {
 			r.Header.Add(header, v)
 		}
-		if got := identity.AddressOf(tc.header)(r).String(); got != tc.want {
+		if got := identity.AddressFrom(tc.header)(r).String(); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}

@@ -77,7 +77,7 @@ type Options struct {
 	PublicURL      string // if it is an https URL, the cookies are Secure
 
 	// Address returns the client address by which attempts to sign in and wrong platform secrets are counted. Default:
-	// the peer of the connection. Behind a proxy, use AddressOf.
+	// the peer of the connection. Behind a proxy, use AddressFrom.
 	Address func(*http.Request) netip.Addr
 
 	// Nodes returns the number of nodes of the service, which share the limits on attempts. Default: 1.

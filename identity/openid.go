@@ -58,8 +58,8 @@ func (f *flowAttempts) countAttempt(from netip.Addr, now time.Time) (undo func()
 
 const openIDPath = "/v1/id/auth/oidc"
 
-// CallbackOf returns the function that maps a provider to the URL to which it redirects browsers.
-func CallbackOf(publicURL string) func(provider string) string {
+// CallbackFor returns the function that maps a provider to the URL to which it redirects browsers.
+func CallbackFor(publicURL string) func(provider string) string {
 	return func(provider string) string { return publicURL + openIDPath + "/" + provider + "/callback" }
 }
 

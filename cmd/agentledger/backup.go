@@ -81,7 +81,7 @@ func (c backupCommand) finishBackup(ctx context.Context, out terminal, made back
 	if c.Verify {
 		err = c.verifyBackup(ctx, out, made.Path)
 	}
-	verified := backup.VerificationOf(c.Verify, err)
+	verified := backup.VerificationFor(c.Verify, err)
 	err = errors.Join(err, made.Mark(verified, time.Now()))
 	if err == nil && made.Faults > 0 {
 		err = errFound

@@ -297,7 +297,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
 		Evidence: packs, People: s.accounts, Members: s.members, VoterKeys: s.voterKeys,
 		Sources: sysevent.Sources{Records: s.store.Engine},
-		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
+		Address: identity.AddressFrom(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {
 		return nil, err
@@ -315,7 +315,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 // identitySurface returns the surface of platform calls and sign-ins.
 func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Edge) (*identity.Server, error) {
 	openID, err := oidc.New(oidc.Options{Providers: c.OpenID, Sealer: s.store.Keyring, Clock: s.clock.Now,
-		Callback: identity.CallbackOf(c.PublicURL)})
+		Callback: identity.CallbackFor(c.PublicURL)})
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +325,7 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 	return identity.New(identity.Options{Edge: shared, Accounts: s.accounts, Factors: s.factors, Members: s.members,
 		Orgs: s.orgs, Provisioner: s.founder, Setup: s.setup, Operator: calls, Mail: s.letters, OpenID: openID,
 		Browsers: s.store.Keyring, Signup: c.Signup == "members", PlatformSecret: secret, PublicURL: c.PublicURL,
-		Address: identity.AddressOf(c.ClientAddressHeader), Nodes: s.node.Count, Metrics: s.watch.registry})
+		Address: identity.AddressFrom(c.ClientAddressHeader), Nodes: s.node.Count, Metrics: s.watch.registry})
 }
 
 // identityHandler returns the handler of the identity listener.

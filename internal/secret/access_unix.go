@@ -12,11 +12,11 @@ import (
 const ModesAreReal = true
 
 func checkAccess(info fs.FileInfo) error {
-	return checkMode(info.Mode().Perm(), groupOf(info), ownGroups())
+	return checkMode(info.Mode().Perm(), fileGroup(info), ownGroups())
 }
 
-// groupOf returns the group of a file, or noGroup if it is unknown.
-func groupOf(info fs.FileInfo) int {
+// fileGroup returns the group of a file, or noGroup if it is unknown.
+func fileGroup(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Gid)
 	}

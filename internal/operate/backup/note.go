@@ -31,9 +31,9 @@ const (
 	Failed      Verification = "failed"
 )
 
-// VerificationOf returns the outcome of a verification that ended with err, or NotVerified if none was requested. An
+// VerificationFor returns the outcome of a verification that ended with err, or NotVerified if none was requested. An
 // interrupted verification proves nothing about the backup.
-func VerificationOf(requested bool, err error) Verification {
+func VerificationFor(requested bool, err error) Verification {
 	switch {
 	case !requested || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return NotVerified

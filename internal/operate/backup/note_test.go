@@ -91,7 +91,7 @@ func TestFailureStays(t *testing.T) {
 }
 
 // A verification that ended with an error has failed, unless it was interrupted.
-func TestVerificationOf(t *testing.T) {
+func TestVerificationFor(t *testing.T) {
 	for _, tc := range []struct {
 		requested bool
 		err       error
@@ -100,7 +100,7 @@ func TestVerificationOf(t *testing.T) {
 		{false, nil, backup.NotVerified}, {true, nil, backup.Whole}, {true, errors.New("input/output error"), backup.Failed},
 		{true, fmt.Errorf("fsck: %w", context.Canceled), backup.NotVerified}, {false, errors.New("another"), backup.NotVerified},
 	} {
-		if got := backup.VerificationOf(tc.requested, tc.err); got != tc.want {
+		if got := backup.VerificationFor(tc.requested, tc.err); got != tc.want {
 			t.Errorf("%t, %v: got %s, want %s", tc.requested, tc.err, got, tc.want)
 		}
 	}

@@ -89,7 +89,7 @@ func (e *Erasures) AskForEvent(ctx context.Context, t id.Tenant, asker, name str
 	r := record{Reason: why, Event: row.Event, By: "event_id",
 		From: bound{Given: true, Index: row.Index}, To: bound{Given: true, Index: row.Index + 1}}
 	if isOwn(row.Kind) {
-		if r.Approval, err = e.approvalOf(ctx, t, row); err != nil {
+		if r.Approval, err = e.approvalFor(ctx, t, row); err != nil {
 			return Erasure{}, err
 		}
 	}
@@ -100,8 +100,8 @@ func (e *Erasures) AskForEvent(ctx context.Context, t id.Tenant, asker, name str
 // contain no payload of an agent.
 func isOwn(kind string) bool { return strings.HasPrefix(kind, "ledger_") }
 
-// approvalOf returns the approval that an event of the service is about.
-func (e *Erasures) approvalOf(ctx context.Context, t id.Tenant, row index.Row) (approval.ID, error) {
+// approvalFor returns the approval that an event of the service is about.
+func (e *Erasures) approvalFor(ctx context.Context, t id.Tenant, row index.Row) (approval.ID, error) {
 	if row.Kind != string(sysevent.Approval) {
 		return "", fault.New(fault.Invalid, "The service's own events are never erased: they contain no payload")
 	}

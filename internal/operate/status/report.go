@@ -185,12 +185,12 @@ func (r *Report) setFigures(all figures, engine string, increases map[string]flo
 	}
 	r.Clock = Clock{Held: all.sum("agentledger_clock_held") > 0,
 		OffsetSeconds: all.sum("agentledger_clock_offset_seconds")}
-	r.CertificateEndsAt = instantOf(all.sum("agentledger_certificate_expires_seconds"))
-	r.Events.CountedAt = instantOf(all.sum("agentledger_reverify_round_timestamp_seconds"))
+	r.CertificateEndsAt = instantFromSeconds(all.sum("agentledger_certificate_expires_seconds"))
+	r.Events.CountedAt = instantFromSeconds(all.sum("agentledger_reverify_round_timestamp_seconds"))
 }
 
-// instantOf converts a metric in Unix seconds to a time, or nil if it is 0.
-func instantOf(seconds float64) *id.Instant {
+// instantFromSeconds converts a metric in Unix seconds to a time, or nil if it is 0.
+func instantFromSeconds(seconds float64) *id.Instant {
 	if seconds <= 0 {
 		return nil
 	}

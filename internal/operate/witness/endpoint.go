@@ -52,8 +52,8 @@ func (f *activePolicy) addTarget(t *target, makeBreaker func(address string) *br
 	f.endpoints = append(f.endpoints, &endpoint{address: address, targets: []*target{t}, breaker: makeBreaker(address)})
 }
 
-// endpointOf returns the endpoint of a target of f.
-func (f *activePolicy) endpointOf(t *target) *endpoint {
+// endpointFor returns the endpoint of a target of f.
+func (f *activePolicy) endpointFor(t *target) *endpoint {
 	i := slices.IndexFunc(f.endpoints, func(e *endpoint) bool { return slices.Contains(e.targets, t) })
 	return f.endpoints[i]
 }

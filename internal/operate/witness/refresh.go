@@ -138,7 +138,7 @@ type sweepFindings struct {
 // note adds a ledger of a sweep. Ages count only under the service's own policy, so that no organization can raise an
 // alarm for the operator with witnesses that do not respond.
 func (s *sweepFindings) note(w *Witnesses, l storage.SurveyedLedger, now time.Time) {
-	f, err := w.policyOf(l)
+	f, err := w.policyFor(l)
 	if f == nil || err != nil || l.Head.Size == 0 {
 		return
 	}

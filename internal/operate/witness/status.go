@@ -73,7 +73,7 @@ func (f *activePolicy) witnessStatus(t *target, h hint) WitnessStatus {
 	s := WitnessStatus{
 		Name: t.Name, Key: t.Key, Acknowledged: h.Size, NotBefore: h.Until, Last: string(h.Last), At: h.At,
 	}
-	if called, failed := f.endpointOf(t).breaker.lastFailedCall(); failed && id.InstantOf(called) >= h.At {
+	if called, failed := f.endpointFor(t).breaker.lastFailedCall(); failed && id.InstantOf(called) >= h.At {
 		s.Last, s.At = string(unwell), id.InstantOf(called)
 	}
 	return s

@@ -63,7 +63,7 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 // isLedgerDue reports whether a witness must be called for a ledger, without loading the ledger. Otherwise at is the
 // end of the first pause, or zero if there is none.
 func (w *Witnesses) isLedgerDue(ctx context.Context, l storage.SurveyedLedger) (is bool, at time.Time, err error) {
-	f, err := w.policyOf(l)
+	f, err := w.policyFor(l)
 	if f == nil || l.Head.Size == 0 || err != nil {
 		return false, at, err
 	}
@@ -86,8 +86,8 @@ func (w *Witnesses) isLedgerDue(ctx context.Context, l storage.SurveyedLedger) (
 	return false, at, nil
 }
 
-// policyOf returns the current policy of a ledger, or nil if there is no organization or no witness.
-func (w *Witnesses) policyOf(l storage.SurveyedLedger) (*activePolicy, error) {
+// policyFor returns the current policy of a ledger, or nil if there is no organization or no witness.
+func (w *Witnesses) policyFor(l storage.SurveyedLedger) (*activePolicy, error) {
 	wanted, found, err := org.WitnessingIn(l.Values[org.Kind])
 	if err = errors.Join(l.Err, err); !found || err != nil {
 		return nil, err

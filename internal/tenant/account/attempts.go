@@ -85,7 +85,7 @@ type budget struct {
 	subject string
 }
 
-func (a *attempts) budgetsOf(email string, from netip.Addr, b Browser) []budget {
+func (a *attempts) budgetsFor(email string, from netip.Addr, b Browser) []budget {
 	if b.knows(email) {
 		return []budget{{a.browsers, b.Name + " " + email}}
 	}
@@ -96,7 +96,7 @@ func (a *attempts) budgetsOf(email string, from netip.Addr, b Browser) []budget 
 // countAttempt counts one attempt before its outcome is known. undo removes a successful attempt. It returns
 // fault.RateLimited if there were too many attempts.
 func (a *attempts) countAttempt(email string, from netip.Addr, b Browser) (undo func(), err error) {
-	budgets := a.budgetsOf(email, from, b)
+	budgets := a.budgetsFor(email, from, b)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()

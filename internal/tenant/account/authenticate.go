@@ -53,7 +53,7 @@ func (a *Accounts) findCandidate(ctx context.Context, typed string) (ID, *accoun
 	if !fault.Is(err, fault.NotFound) {
 		return who, r, err
 	}
-	_, _, err = a.findByID(ctx, decoyOf(email))
+	_, _, err = a.findByID(ctx, decoyFor(email))
 	if fault.Is(err, fault.NotFound) {
 		err = nil
 	}

@@ -85,14 +85,14 @@ func (a *Accounts) BeginReset(
 func (a *Accounts) newReset(who ID, typed, email string) Reset {
 	name := string(who)
 	if who == "" {
-		name = string(decoyOf(typed))
+		name = string(decoyFor(typed))
 	}
 	return Reset{Token: name + "." + newToken(), Name: name, Typed: typed, Email: email,
 		Until: id.InstantOf(a.clock().Add(ResetLife))}
 }
 
-// decoyOf returns the ID of an account that never exists and is read instead for an address without an account.
-func decoyOf(email string) ID {
+// decoyFor returns the ID of an account that never exists and is read instead for an address without an account.
+func decoyFor(email string) ID {
 	sum := sha256.Sum256([]byte(email))
 	return ID(fmt.Sprintf("decoy_%04d", (int(sum[0])<<8|int(sum[1]))%decoys))
 }

@@ -24,7 +24,7 @@ func DecideNow(
 	if len(e.Claims) == 0 {
 		return e.Settle(nil), nil
 	}
-	before, err := l.Counted(ctx, s.Identity().Tenant, claimsOf(e), max(now, s.LastReceived()))
+	before, err := l.Counted(ctx, s.Identity().Tenant, claimsFor(e), max(now, s.LastReceived()))
 	if err != nil {
 		return policy.Outcome{}, err
 	}
@@ -34,7 +34,7 @@ func DecideNow(
 // LimitClaims returns the claims of an evaluation on counters, and the function with which the sequencer decides.
 // state is the policy of the event's record without the outcome.
 func LimitClaims(e *policy.Evaluation, state event.Policy) ([]log.Claim, func(before []decimal.Decimal) event.Policy) {
-	return claimsOf(e), func(before []decimal.Decimal) event.Policy {
+	return claimsFor(e), func(before []decimal.Decimal) event.Policy {
 		decided := recordOutcome(settleLimits(e, before), state)
 		decided.Limits = policy.AppendTallies(nil, makeTallies(e, before))
 		return decided
@@ -49,7 +49,7 @@ func recordOutcome(o policy.Outcome, state event.Policy) event.Policy {
 	return state
 }
 
-func claimsOf(e *policy.Evaluation) []log.Claim {
+func claimsFor(e *policy.Evaluation) []log.Claim {
 	all := make([]log.Claim, len(e.Claims))
 	for i := range e.Claims {
 		c := &e.Claims[i]

@@ -81,7 +81,7 @@ const kindCount storage.Kind = "count"
 // Make returns the change that counts one more thing, to be written together with the thing. It returns fault.Conflict
 // with code plan_limit if the organization already has as many as its plan allows.
 func (q *Quota) Make(ctx context.Context, t id.Tenant, r Resource) (storage.Change, error) {
-	most, err := q.maximumOf(ctx, t, r)
+	most, err := q.maximumFor(ctx, t, r)
 	if err != nil {
 		return storage.Change{}, err
 	}
@@ -121,7 +121,7 @@ func (q *Quota) Limits(ctx context.Context, t id.Tenant) (Limits, error) {
 	return q.Plan(ctx, t)
 }
 
-func (q *Quota) maximumOf(ctx context.Context, t id.Tenant, r Resource) (uint64, error) {
+func (q *Quota) maximumFor(ctx context.Context, t id.Tenant, r Resource) (uint64, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil {
 		return 0, err

@@ -405,7 +405,7 @@ func errRefused(cause error) error {
 // state returns the change that states a registration or a retirement.
 func (k *Keys) state(ctx context.Context, t id.Tenant, who account.Account, registered bool, thumbprint string, payload any,
 	changes ...storage.Change) (sysevent.Change, error) {
-	statement, err := statementOf(payload)
+	statement, err := newStatement(payload)
 	if err != nil {
 		return sysevent.Change{}, err
 	}
@@ -421,7 +421,7 @@ func (k *Keys) state(ctx context.Context, t id.Tenant, who account.Account, regi
 	return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: changes, KeepConfigVersion: !registered}, nil
 }
 
-func statementOf(payload any) (sysevent.Statement, error) {
+func newStatement(payload any) (sysevent.Statement, error) {
 	text, err := jcs.Marshal(payload)
 	if err != nil {
 		return sysevent.Statement{}, err
