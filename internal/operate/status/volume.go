@@ -93,8 +93,8 @@ func (m *meter) describeVolume() (v Volume, ok bool) {
 	growth := (float64(first.free) - float64(last.free)) / passed.Hours()
 	v.Growth = &growth
 	if growth > 0 {
-		left := float64(last.free) / growth
-		v.HoursLeft = &left
+		hours := float64(last.free) / growth
+		v.HoursLeft = &hours
 	}
 	return v, true
 }

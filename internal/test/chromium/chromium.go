@@ -35,7 +35,7 @@ const PlainHost = "field.test"
 // process that Keep kept.
 func New(t testing.TB) *Browser {
 	t.Helper()
-	p := takeKept()
+	p := takeIdle()
 	if p == nil {
 		p = startProcess(t)
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// kept contains the browsers that no test uses at the moment. Starting a browser takes more processor time than most
+// pool contains the browsers that no test uses at the moment. Starting a browser takes more processor time than most
 // tests of pages.
-var kept struct {
+var pool struct {
 	mu   sync.Mutex
 	on   bool
 	idle []*process
@@ -16,29 +16,29 @@ var kept struct {
 // Keep lets the tests of this process use the same browsers one after the other. The caller must call end after the
 // last test.
 func Keep() (end func()) {
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	kept.on = true
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	pool.on = true
 	return func() {
-		kept.mu.Lock()
-		defer kept.mu.Unlock()
-		for _, p := range kept.idle {
+		pool.mu.Lock()
+		defer pool.mu.Unlock()
+		for _, p := range pool.idle {
 			p.end()
 		}
-		kept.on, kept.idle = false, nil
+		pool.on, pool.idle = false, nil
 	}
 }
 
-// takeKept returns a browser that no test uses, or nil.
-func takeKept() *process {
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	n := len(kept.idle)
+// takeIdle returns a browser that no test uses, or nil.
+func takeIdle() *process {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	n := len(pool.idle)
 	if n == 0 {
 		return nil
 	}
-	p := kept.idle[n-1]
-	kept.idle = kept.idle[:n-1]
+	p := pool.idle[n-1]
+	pool.idle = pool.idle[:n-1]
 	return p
 }
 
@@ -46,17 +46,17 @@ func takeKept() *process {
 func (p *process) lend(t testing.TB) *Browser {
 	b := &Browser{t: t, session: p.session}
 	t.Cleanup(func() {
-		kept.mu.Lock()
-		on := kept.on
-		kept.mu.Unlock()
+		pool.mu.Lock()
+		on := pool.on
+		pool.mu.Unlock()
 		if !on || t.Failed() {
 			p.end()
 			return
 		}
 		b.clear()
-		kept.mu.Lock()
-		defer kept.mu.Unlock()
-		kept.idle = append(kept.idle, p)
+		pool.mu.Lock()
+		defer pool.mu.Unlock()
+		pool.idle = append(pool.idle, p)
 	})
 	return b
 }

@@ -16,21 +16,21 @@ type Away struct {
 	storage.Engine
 	mu    sync.Mutex
 	armed bool
-	left  int // calls until it goes
+	remaining  int // calls until it goes
 }
 
 // LeaveAfter makes the store unavailable after n more calls.
 func (a *Away) LeaveAfter(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.armed, a.left = true, n
+	a.armed, a.remaining = true, n
 }
 
 // Return makes the store available again. It reports whether it was away.
 func (a *Away) Return() (away bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	away = a.armed && a.left < 0
+	away = a.armed && a.remaining < 0
 	a.armed = false
 	return away
 }
@@ -42,7 +42,7 @@ func (a *Away) checkReachable() error {
 	if !a.armed {
 		return nil
 	}
-	if a.left--; a.left < 0 {
+	if a.remaining--; a.remaining < 0 {
 		return storage.ErrUnavailable
 	}
 	return nil

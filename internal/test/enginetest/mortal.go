@@ -15,7 +15,7 @@ type Mortal struct {
 	mu    sync.Mutex
 	armed bool
 	after bool // the write is done
-	left  int  // writes before that one
+	remaining  int  // writes before that one
 	dead  bool
 }
 
@@ -23,7 +23,7 @@ type Mortal struct {
 func (m *Mortal) DieAt(n int, after bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.armed, m.left, m.after = true, n, after
+	m.armed, m.remaining, m.after = true, n, after
 }
 
 // Dead reports whether the process has died.
@@ -40,8 +40,8 @@ func (m *Mortal) countWrite() (done, answered bool) {
 	if m.dead {
 		return false, false
 	}
-	m.dead = m.armed && m.left == 0
-	m.left--
+	m.dead = m.armed && m.remaining == 0
+	m.remaining--
 	return !m.dead || m.after, !m.dead
 }
 

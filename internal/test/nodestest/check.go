@@ -79,20 +79,20 @@ func windows(calls []porcupine.Operation) (parts [][]porcupine.Operation) {
 }
 
 // relevant returns the calls of an earlier part that matter for calls that begin at begin or later.
-func relevant(earlier []porcupine.Operation, begin int64) (kept []porcupine.Operation) {
+func relevant(earlier []porcupine.Operation, begin int64) (found []porcupine.Operation) {
 	var highest *porcupine.Operation
 	for i, c := range earlier {
 		switch {
 		case c.Return >= begin:
-			kept = append(kept, c)
+			found = append(found, c)
 		case highest == nil || sizeAfter(*highest) <= sizeAfter(c):
 			highest = &earlier[i]
 		}
 	}
 	if highest != nil {
-		kept = append(kept, *highest)
+		found = append(found, *highest)
 	}
-	return kept
+	return found
 }
 
 // sizeAfter returns the minimum size of a log after a call.

@@ -156,13 +156,13 @@ func checkAnswer(responses node, x exchange) []string {
 
 // checkHeaders requires the required headers, and allows no undocumented ones except those that HTTP itself adds.
 func checkHeaders(documented map[string]node, sent http.Header) (problems []string) {
-	left := sent.Clone()
+	rest := sent.Clone()
 	for _, name := range []string{"Content-Type", "Content-Length", "Date"} {
-		left.Del(name)
+		rest.Del(name)
 	}
 	for name, h := range documented {
 		values := sent.Values(name)
-		left.Del(name)
+		rest.Del(name)
 		if len(values) == 0 && h.member("required").isTrue() {
 			problems = append(problems, "header "+name+" is missing")
 		}
@@ -170,7 +170,7 @@ func checkHeaders(documented map[string]node, sent http.Header) (problems []stri
 			problems = append(problems, checkText(h.schemaOf(), "header "+name, value)...)
 		}
 	}
-	for name := range left {
+	for name := range rest {
 		problems = append(problems, "header "+name+" is not documented")
 	}
 	return problems

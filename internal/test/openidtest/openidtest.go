@@ -89,23 +89,23 @@ func (p *Provider) RotateKey(name string) {
 // keyring caches RSA keys by name, because generating one takes longer than most tests.
 type keyring struct {
 	mu   sync.Mutex
-	kept map[string]*rsa.PrivateKey
+	cached map[string]*rsa.PrivateKey
 }
 
 // keys are shared by all providers of a process. Different names have different keys.
-var keys = keyring{kept: make(map[string]*rsa.PrivateKey)}
+var keys = keyring{cached: make(map[string]*rsa.PrivateKey)}
 
 func (k *keyring) named(name string) (*rsa.PrivateKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if private, ok := k.kept[name]; ok {
+	if private, ok := k.cached[name]; ok {
 		return private, nil
 	}
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, err
 	}
-	k.kept[name] = private
+	k.cached[name] = private
 	return private, nil
 }
 
