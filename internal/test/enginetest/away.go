@@ -14,9 +14,9 @@ import (
 // and does nothing. Its methods may be called concurrently.
 type Away struct {
 	storage.Engine
-	mu    sync.Mutex
-	armed bool
-	remaining  int // calls until it goes
+	mu        sync.Mutex
+	armed     bool
+	remaining int // calls until it goes
 }
 
 // LeaveAfter makes the store unavailable after n more calls.

@@ -12,11 +12,11 @@ import (
 // Mortal is a store whose process dies at a write. After that, it answers no call.
 type Mortal struct {
 	storage.Engine
-	mu    sync.Mutex
-	armed bool
-	after bool // the write is done
-	remaining  int  // writes before that one
-	dead  bool
+	mu        sync.Mutex
+	armed     bool
+	after     bool // the write is done
+	remaining int  // writes before that one
+	dead      bool
 }
 
 // DieAt makes the process die at a write, counted from 0: after it is done, or before.

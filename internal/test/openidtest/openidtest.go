@@ -88,7 +88,7 @@ func (p *Provider) RotateKey(name string) {
 
 // keyring caches RSA keys by name, because generating one takes longer than most tests.
 type keyring struct {
-	mu   sync.Mutex
+	mu     sync.Mutex
 	cached map[string]*rsa.PrivateKey
 }
 
