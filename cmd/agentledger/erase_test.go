@@ -31,7 +31,7 @@ func TestErasuresInATerminal(t *testing.T) {
 		want string
 	}{
 		{red, []string{"erase", "--agent", agent, "--reason", "because Mia asked"}, 1, "422 reason must be one of data_subject_request, "},
-		{red, []string{"erase", "evt", "--agent", agent, "--reason", "other"}, 2, "an event is erased alone"},
+		{red, []string{"erase", "evt", "--agent", agent, "--reason", "other"}, 2, "either an event or flags"},
 		{red, []string{"erase", "nothing", "--reason", "other"}, 1, "404 Not found"},
 		{red, []string{"retention", "--hold", "on"}, 0, "envelopes are kept for ever, legal hold: true"},
 		{red, []string{"erase", "--agent", agent, "--reason", "other"}, 1, "409 The organization has a legal hold"},

@@ -7,12 +7,12 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// maxBatch is how many events the service takes in one request.
+// maxBatch is the maximum number of events that the service accepts in one request.
 const maxBatch = 1000
 
-// batchFlags say how many events go together.
+// batchFlags set how many events are sent in one request.
 type batchFlags struct {
-	Batch int `default:"200" help:"Events in one request at most, 1 to 1000; 1 sends each alone."`
+	Batch int `default:"200" help:"Maximum number of events in one request, 1 to 1000."`
 }
 
 func (f batchFlags) checkBatchSize() error {
@@ -22,7 +22,7 @@ func (f batchFlags) checkBatchSize() error {
 	return nil
 }
 
-// sendEnvelopes sends signed envelopes, in their order, and returns the outcome of each.
+// sendEnvelopes sends signed envelopes in order and returns the outcome of each.
 func sendEnvelopes(ctx context.Context, service *client.Client, envelopes [][]byte) []client.Outcome {
 	if len(envelopes) != 1 {
 		return service.SendBatch(ctx, envelopes)

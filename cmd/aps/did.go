@@ -20,7 +20,7 @@ import (
 
 type didCommand struct {
 	Get didGetCommand `cmd:"" default:"withargs" help:"Fetch the document of an agent, a did:key or a did:web."`
-	Key didKeyCommand `cmd:"" help:"Print the did:key document of a public key; nothing is fetched."`
+	Key didKeyCommand `cmd:"" help:"Print the did:key document of a public key, offline."`
 }
 
 type didGetCommand struct {
@@ -67,7 +67,7 @@ func (c *didKeyCommand) Run(s *streams) error {
 	return s.printDocument(document)
 }
 
-// printDocument prints a document, on several lines unless JSON lines are asked for.
+// printDocument prints a document, on several lines unless --json is set.
 func (s *streams) printDocument(d did.Document) error {
 	if s.json {
 		return s.printJSON(d)

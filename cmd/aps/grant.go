@@ -13,21 +13,21 @@ import (
 )
 
 type grantCommand struct {
-	Verify grantVerifyCommand `cmd:"" help:"Verify a grant offline: who signed it, for which action, and whether it is good now."`
+	Verify grantVerifyCommand `cmd:"" help:"Verify a grant offline: who signed it, for which action, and whether it is valid now."`
 }
 
-// maxGrant is the size in bytes of the largest grant that is read.
+// maxGrant is the maximum size of a grant in bytes.
 const maxGrant = tlog.MaxNote
 
 type grantVerifyCommand struct {
 	Grant   string          `arg:"" help:"File with the grant, - for standard input."`
 	Key     string          `required:"" placeholder:"VKEY" help:"Key of the organization's grants, as transparency/keys lists it."`
 	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id of the action."`
-	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent that is to do the action."`
+	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent that performs the action."`
 	Tool    string          `placeholder:"NAME" help:"Tool of the action."`
-	Payload string          `placeholder:"FILE" help:"Payload of the action, a JSON object; without it {}."`
+	Payload string          `placeholder:"FILE" help:"Payload of the action, a JSON object. Default: {}."`
 	Action  string          `placeholder:"HEX" help:"Digest of the action, instead of the four above."`
-	At      string          `placeholder:"TIME" help:"Moment at which it is to be good, like 2026-01-31T12:00:00.000Z; default: now."`
+	At      string          `placeholder:"TIME" help:"Time at which it must be valid, such as 2026-01-31T12:00:00.000Z. Default: now."`
 }
 
 func (*grantVerifyCommand) Help() string {
@@ -77,7 +77,7 @@ func (c *grantVerifyCommand) Run(s *streams) error {
 	return c.printOutcome(s, g, bad)
 }
 
-// readActionDigest returns the digest of the action that the grant has to be for.
+// readActionDigest returns the digest of the action that the grant must cover.
 func (c *grantVerifyCommand) readActionDigest(s *streams) (id.Hash, error) {
 	if c.Action != "" {
 		digest, err := id.ParseHash(c.Action)

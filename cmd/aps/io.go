@@ -26,7 +26,7 @@ func (s *streams) openInput(file string) (io.ReadCloser, error) {
 	return os.Open(file)
 }
 
-// readSettings is readInput for a file that decides what is trusted. It refuses one that every user can change.
+// readSettings is readInput for a file that determines what is trusted. It rejects a file that every user can change.
 func (s *streams) readSettings(file string, max int64) ([]byte, error) {
 	if file == stdin {
 		return s.readInput(file, max)
@@ -57,8 +57,8 @@ func readAtMost(f io.ReadCloser, file string, max int64) ([]byte, error) {
 	return text, err
 }
 
-// readValues yields the JSON values of r one after another, with any white space
-// between them. It checks their syntax only. It ends after an error.
+// readValues yields the JSON values of r, which may be separated by white space. It checks only their syntax. It stops
+// after an error.
 func readValues(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for group, err := range readGroups(r, 1) {
@@ -76,13 +76,13 @@ func readValues(r io.Reader) iter.Seq2[[]byte, error] {
 // inputBuffer is the size in bytes of the read-ahead buffer.
 const inputBuffer = 64 << 10
 
-// readGroups yields the values in groups of at most that many. A group also ends where no byte of a next value has
-// arrived yet, so that a value from a slow pipe does not wait for the next one.
+// readGroups yields the values in groups of limited size. A group also ends if no byte of the next value has arrived, so
+// that a value from a slow pipe does not wait for the next one.
 func readGroups(r io.Reader, most int) iter.Seq2[[][]byte, error] {
 	ahead := bufio.NewReaderSize(r, inputBuffer)
 	decoder := jsontext.NewDecoder(ahead, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	more := func() bool {
-		rest, _ := ahead.Peek(ahead.Buffered()) // no error, because these bytes are there
+		rest, _ := ahead.Peek(ahead.Buffered()) // no error, because these bytes are buffered
 		return len(bytes.TrimSpace(decoder.UnreadBuffer())) > 0 || len(bytes.TrimSpace(rest)) > 0
 	}
 	return func(yield func([][]byte, error) bool) {

@@ -13,14 +13,14 @@ import (
 
 type keygenCommand struct {
 	Out   string `xor:"source" placeholder:"FILE" help:"Write the private key to a new file of mode 0600 instead of printing it."`
-	From  string `xor:"source" placeholder:"FILE" help:"Make no key, read this private key."`
-	Proof bool   `help:"Make the proof with which the public key is registered for --org and --agent, with --key-id or with an id that the service gives."`
+	From  string `xor:"source" placeholder:"FILE" help:"Read this private key instead of generating one."`
+	Proof bool   `help:"Create the proof that registers the public key for --org and --agent, with --key-id or with an ID that the service assigns."`
 	flags.Names
 }
 
 // keyOutput is the output of keygen.
 type keyOutput struct {
-	PrivateKey string `json:"private_key_b64,omitzero"` // "" when it lies in a file
+	PrivateKey string `json:"private_key_b64,omitzero"` // empty if it is in a file
 	File       string `json:"file,omitzero"`
 	PublicKey  string `json:"public_key_b64"`
 	Multikey   string `json:"multikey"`
@@ -51,7 +51,7 @@ func (c *keygenCommand) Run(s *streams) error {
 	return out.printRows(s)
 }
 
-// makeOrReadSeed returns the seed of the key given, of a new one when none is.
+// makeOrReadSeed returns the seed of the given key, or of a new one.
 func (c *keygenCommand) makeOrReadSeed() ([]byte, error) {
 	if c.From != "" {
 		return flags.ReadSeed(c.From)
@@ -79,7 +79,7 @@ func (c *keygenCommand) describeKey(seed []byte) (keyOutput, error) {
 	return out, err
 }
 
-// writeKeyFile makes a file that only its owner reads. It never replaces one.
+// writeKeyFile creates a file that only its owner can read. It never replaces a file.
 func writeKeyFile(file string, seed []byte) error {
 	if err := durable.CreateFile(file, []byte(base64.StdEncoding.EncodeToString(seed)+"\n")); err != nil {
 		return fmt.Errorf("write key: %w", err)

@@ -17,25 +17,25 @@ import (
 )
 
 type monitorCommand struct {
-	URL            string   `name:"url" required:"" placeholder:"PREFIX" help:"Where the log's checkpoint and tiles lie: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
-	Key            []string `placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all that of the directory. Repeat it for keys that were rotated."`
-	Policy         string   `type:"path" placeholder:"FILE" help:"A C2SP tlog-policy: the log's keys, and witnesses of whom a quorum has to cosign each head. With --key only the witnesses count. With --all that of the directory."`
-	State          string   `required:"" type:"path" placeholder:"FILE" help:"File of the newest verified head; with --all a folder. Without one the log is read from its beginning."`
+	URL            string   `name:"url" required:"" placeholder:"PREFIX" help:"Prefix of the log's checkpoint and tiles: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
+	Key            []string `placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all the directory's key. Repeat it for rotated keys."`
+	Policy         string   `type:"path" placeholder:"FILE" help:"A C2SP tlog-policy: the log's keys, and witnesses of whom a quorum must cosign each head. With --key only the witnesses count. With --all the directory's policy."`
+	State          string   `required:"" type:"path" placeholder:"FILE" help:"File of the latest verified head; with --all a folder. If it does not exist, the log is read from its beginning."`
 	All            bool     `help:"Follow the service's directory and every log that it lists."`
-	Predecessor    string   `type:"path" placeholder:"FILE" help:"State file that was kept of the frozen log which this one succeeds: what the first event of this one says of it is compared. It is only read. With --all that is done by itself."`
-	PredecessorKey []string `placeholder:"VKEY" sep:"none" help:"Key of that log. Repeatable."`
-	PredecessorURL string   `name:"predecessor-url" placeholder:"PREFIX" help:"Where that log lies. Default: --url with the number at its end one less."`
+	Predecessor    string   `type:"path" placeholder:"FILE" help:"State file of the frozen log that this log succeeds. It is compared with what the first event of this log states, and only read. With --all this happens automatically."`
+	PredecessorKey []string `placeholder:"VKEY" sep:"none" help:"Key of the frozen log. Repeatable."`
+	PredecessorURL string   `name:"predecessor-url" placeholder:"PREFIX" help:"Prefix of the frozen log. Default: --url with the number at its end reduced by one."`
 
 	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
 	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
-	MaxLag   time.Duration `help:"With --policy: for how long entries may wait for their quorum; 0: 10m. With --witness: like --max-age."`
-	MaxAge   string        `placeholder:"3h" help:"How old the view may be: the time since a quorum of the policy, or one of the witnesses, cosigned. A log, or whoever answers in its name, can otherwise show one old state permanently. 0: any age. Default: --max-lag if given, otherwise 3h, with --policy and --witness; without them the age is unknown."`
-	Evidence string        `type:"path" placeholder:"DIR" help:"Folder for what a finding rests on. Default: FILE.evidence."`
-	Once     bool          `help:"Check once and end: for cron and timers."`
-	Interval time.Duration `default:"1m" help:"Time between two checks, without --once."`
-	Timeout  time.Duration `default:"10s" help:"Time that one try of a request may take."`
-	Tries    int           `default:"4" help:"Tries of a request."`
-	Readers  int           `default:"8" help:"Entry bundles read at a time."`
+	MaxLag   time.Duration `help:"With --policy: how long entries may wait for their quorum; 0 means 10m. With --witness: like --max-age."`
+	MaxAge   string        `placeholder:"3h" help:"How old the view may be: the time since a quorum of the policy, or one of the witnesses, cosigned. A log, or an impostor, could otherwise show one old state permanently. 0: any age. Default: --max-lag if given, otherwise 3h, with --policy and --witness; without them the age is unknown."`
+	Evidence string        `type:"path" placeholder:"DIR" help:"Folder for the evidence of a finding. Default: FILE.evidence."`
+	Once     bool          `help:"Check once and exit, for cron and timers."`
+	Interval time.Duration `default:"1m" help:"Time between checks, without --once."`
+	Timeout  time.Duration `default:"10s" help:"Time limit of one attempt of a request."`
+	Tries    int           `default:"4" help:"Attempts of a request."`
+	Readers  int           `default:"8" help:"Entry bundles read concurrently."`
 
 	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once."`
 }
@@ -49,7 +49,7 @@ func (c *monitorCommand) Validate() error {
 	case len(c.Key) == 0 && c.Policy == "":
 		return errors.New("missing flags: --key=VKEY, or --policy=FILE with the log's key")
 	case c.Policy != "" && len(c.Witness) > 0:
-		return errors.New("--policy names the witnesses: not with --witness")
+		return errors.New("--policy names the witnesses and excludes --witness")
 	case c.MaxLag < 0 || c.MaxLag > 0 && len(c.Witness) == 0 && c.Policy == "":
 		return errors.New("--max-lag must not be negative, and needs --witness or --policy")
 	case c.MaxAge != "" && (badAge != nil || age < 0):
@@ -57,18 +57,18 @@ func (c *monitorCommand) Validate() error {
 	case age > 0 && len(c.Witness) == 0 && c.Policy == "":
 		return errors.New("--max-age needs --witness or --policy: only witnesses can confirm the age of a view")
 	case c.All && (len(c.Compare) > 0 || c.Evidence != ""):
-		return errors.New("--compare and --evidence are for one log: not with --all")
+		return errors.New("--compare and --evidence are for one log and exclude --all")
 	case (c.Predecessor == "") != (len(c.PredecessorKey) == 0) || c.PredecessorURL != "" && c.Predecessor == "":
-		return errors.New("--predecessor, --predecessor-key and --predecessor-url belong together")
+		return errors.New("--predecessor requires --predecessor-key, and --predecessor-key and --predecessor-url require --predecessor")
 	case c.All && c.Predecessor != "":
-		return errors.New("--predecessor is for one log: not with --all")
+		return errors.New("--predecessor is for one log and excludes --all")
 	case c.Once && c.MetricsListen != "":
-		return errors.New("--metrics-listen is for a monitor that stays: not with --once")
+		return errors.New("--metrics-listen excludes --once")
 	}
 	return nil
 }
 
-// maxAge returns the bound of the view's age for package monitor: negative for any age.
+// maxAge returns the maximum age of the view for package monitor. Negative means any age.
 func (c *monitorCommand) maxAge() time.Duration {
 	switch age, err := time.ParseDuration(c.MaxAge); {
 	case err == nil && age == 0:
@@ -83,13 +83,13 @@ func (c *monitorCommand) maxAge() time.Duration {
 	return 0 // the default of package monitor
 }
 
-// Run ends with status 1 after a finding, with 2 when a check could not tell.
+// Run exits with 1 after a finding and with 2 if a check was inconclusive.
 func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	metrics, told := new(monitor.Metrics), map[id.Origin]bool{}
 	check, err := c.newCheck(s, func(r monitor.Report, err error) error {
 		metrics.Observe(r, err)
 		if told[r.Origin] && err == nil && r.NewEntries == 0 && len(r.AcceptedKeys) == 0 {
-			return nil // a monitor that stays prints news only
+			return nil // without --once only news are printed
 		}
 		told[r.Origin] = true
 		return printMonitored(s, r, err)
@@ -117,7 +117,7 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 // reportFunc prints the report of a check and the error of the check.
 type reportFunc func(monitor.Report, error) error
 
-// newCheck returns a function that checks the log, or all logs, once and gives each report to tell.
+// newCheck returns a function that checks the log, or all logs, once and passes each report to tell.
 func (c *monitorCommand) newCheck(s *streams, tell reportFunc) (func(context.Context) error, error) {
 	relied, err := c.readTrust(s)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *monitorCommand) newCheck(s *streams, tell reportFunc) (func(context.Con
 	}, nil
 }
 
-// newFleetCheck is check for all logs of a service.
+// newFleetCheck is newCheck for all logs of a service.
 func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell reportFunc) (func(context.Context) error, error) {
 	service, err := client.New(c.clientConfig(c.URL))
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.M
 	return monitor.New(o)
 }
 
-// openPredecessor opens the log that this one succeeds; nil when the flags name none.
+// openPredecessor opens the log that this one succeeds, or returns nil if the flags name none.
 func (c *monitorCommand) openPredecessor() (*monitor.Predecessor, error) {
 	if c.Predecessor == "" {
 		return nil, nil
@@ -204,7 +204,7 @@ func (c *monitorCommand) openPredecessor() (*monitor.Predecessor, error) {
 	if prefix == "" {
 		first, n := id.Origin(strings.TrimRight(c.URL, "/")).Split()
 		if n == 1 {
-			return nil, errors.New("--url does not end in the number of a successor: give --predecessor-url")
+			return nil, errors.New("--url does not end in the number of a successor: --predecessor-url is required")
 		}
 		for range n - 2 {
 			first = first.Next()
@@ -222,16 +222,16 @@ func (c *monitorCommand) clientConfig(url string) client.Config {
 	return client.Config{BaseURL: url, Timeout: c.Timeout, Retry: client.Retry{Attempts: c.Tries}}
 }
 
-// newReadingBar shows on a terminal how far reading has come.
+// newReadingBar shows the reading progress on a terminal.
 func newReadingBar(s *streams) func(read, size id.Index) {
 	bar := newProgressBar(s.err, -1, "read", "entries")
 	return func(read, size id.Index) {
 		bar.ChangeMax64(int64(size))
-		_ = bar.Set64(int64(read)) // a bar that can't be drawn stops nothing
+		_ = bar.Set64(int64(read)) // an error of the bar does not matter
 	}
 }
 
-// withExitStatus gives the error of a check its exit status.
+// withExitStatus wraps the error of a check so that it has its exit code.
 func withExitStatus(err error) error {
 	var f *monitor.Finding
 	switch {
@@ -258,7 +258,7 @@ func serveMetrics(address string, m *monitor.Metrics, s *streams) (stop func(), 
 	return func() { _ = server.Close() }, nil
 }
 
-// onlyMetrics answers GET and HEAD of /metrics with m.
+// onlyMetrics serves GET and HEAD of /metrics with m.
 func onlyMetrics(m http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

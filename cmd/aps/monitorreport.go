@@ -18,7 +18,7 @@ type monitorOutput struct {
 	Finding    string `json:"finding,omitzero"` // fork, rollback or tampering
 	Evidence   string `json:"evidence,omitzero"`
 	Error      string `json:"error,omitzero"`
-	// UnknownSigners sign as the log, and none of the keys given does: the log may have another key now.
+	// UnknownSigners have signed as the log and none of the given keys has: the log may have another key now.
 	UnknownSigners []string `json:"unknown_signers,omitzero"`
 }
 
@@ -43,7 +43,7 @@ func printMonitored(s *streams, r monitor.Report, err error) error {
 	return s.printJSON(out)
 }
 
-// monitoredLines returns a report for people. The error of the check is printed apart.
+// monitoredLines returns a report for users. The error of the check is printed separately.
 func monitoredLines(r monitor.Report, err error) (lines []string) {
 	name := textcheck.Printable(string(r.Origin))
 	switch next := r.Successor; {
@@ -97,7 +97,7 @@ func describeAge(r monitor.Report) []string {
 	return lines
 }
 
-// describeQuorum tells how far the quorum of the policy has followed.
+// describeQuorum describes up to which size a quorum of the policy has cosigned.
 func describeQuorum(q *monitor.QuorumReport) string {
 	line := fmt.Sprintf("cosigned: %s the quorum", textcheck.Count(q.TreeSize, "entry has", "entries have"))
 	if q.WaitingSince != nil {
@@ -106,7 +106,7 @@ func describeQuorum(q *monitor.QuorumReport) string {
 	return line
 }
 
-// describeSuccession tells how a log goes on from the one before it.
+// describeSuccession describes how a log continues its predecessor.
 func describeSuccession(p *monitor.SuccessionReport) string {
 	compared := fmt.Sprintf("which agrees with the %s kept of it", entries(p.KeptSize))
 	switch {

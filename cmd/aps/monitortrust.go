@@ -14,11 +14,10 @@ import (
 type monitorTrust struct {
 	keys      []tlog.VerifierKey // of the log; with --all of the directory
 	witnesses []tlog.WitnessKey
-	policy    *trust.Policy // whose quorum is required; nil for none
+	policy    *trust.Policy // whose quorum is required, or nil
 }
 
-// readTrust reads the keys and the policy that the flags name. As for verify, the log
-// lines of a policy don't count beside --key.
+// readTrust reads the keys and the policy that the flags name. As for verify, --key replaces the log lines of a policy.
 func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 	if r.keys, err = parseFlagValues("--key", c.Key, tlog.ParseVerifierKey); err != nil {
 		return r, err
@@ -39,8 +38,8 @@ func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 	return r, nil
 }
 
-// policyKeysAt returns the keys of the one log that a policy names, or, of several, of those
-// that it says lie at the address. all asks for the keys of every log.
+// policyKeysAt returns the keys of the only log that a policy names or, if it names several, of those at the address. If
+// all is set, it returns the keys of every log.
 func policyKeysAt(p *trust.Policy, address string, all bool) (keys []tlog.VerifierKey, err error) {
 	logs := p.Logs
 	if several := slices.ContainsFunc(logs,
@@ -53,7 +52,7 @@ func policyKeysAt(p *trust.Policy, address string, all bool) (keys []tlog.Verifi
 		keys = append(keys, l.Key)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("it has no log line for --url: give --key")
+		return nil, errors.New("it has no log line for --url: --key is required")
 	}
 	return keys, nil
 }

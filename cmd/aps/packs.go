@@ -14,9 +14,9 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// packTrust holds the auditor's keys and witnesses. All members but the first one are required.
+// packTrust contains the auditor's keys and witnesses. All fields except the first are required.
 type packTrust struct {
-	Known        []tlog.VerifierKey // keys that are pinned; none: the pack is checked by its own
+	Known        []tlog.VerifierKey // pinned keys; if empty, the pack is checked under its own keys
 	Open         func(note []byte) (tlog.Checkpoint, error)
 	Quorum       func(signed bool, note []byte) *bool
 	QuorumTime   func(signed bool, note []byte) *id.Instant
@@ -28,9 +28,9 @@ type packTrust struct {
 	Unknown   func(signers []string, slug id.Slug) error
 }
 
-// packWanted says how much a pack has to show.
+// packWanted is what a pack must show.
 type packWanted struct {
-	Manifest string // SHA-256 of its manifest, in hex; "": any
+	Manifest string // SHA-256 of its manifest in hex; if empty, any
 	Full     bool   // with the signed texts
 
 	// FindExport finds and proves the log's event that names the manifest, and returns its log index. found is false if
@@ -59,14 +59,14 @@ type packReport struct {
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error,omitzero"`
 	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
-	QuorumTime   *id.Instant          `json:"quorum_time,omitzero"` // by then a quorum had cosigned
+	QuorumTime   *id.Instant          `json:"quorum_time,omitzero"` // when a quorum had cosigned
 	ManifestOK   *bool                `json:"manifest_ok,omitzero"` // the manifest has the digest that was given, or that the log names
 	ExportIndex  *id.Index            `json:"export_log_index,omitzero"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
 }
 
-// verifyPack checks a pack, prints the facts that it proves, and returns an error unless these are all that were
+// verifyPack checks a pack, prints the facts that it proves, and returns an error unless it shows everything that is
 // wanted.
 func verifyPack(name string, w packWanted, out *people.Terminal, t packTrust) error {
 	r, failed, err := check(name, t)

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/term"
 )
 
-// progressInterval is the time between two drawings of the bar.
+// progressInterval is the time between redraws of the bar.
 const progressInterval = 200 * time.Millisecond
 
-// newProgressBar returns a bar for so many things, -1 for unknown. It shows on a terminal only.
+// newProgressBar returns a bar for that many items, or -1 if the number is unknown. It is shown only on a terminal.
 func newProgressBar(w io.Writer, total int64, doing, things string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
@@ -31,7 +31,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// countLines returns how many lines sourceLines will yield of a file, -1 when it can't be read twice.
+// countLines returns how many lines sourceLines will yield for a file, or -1 if the file can't be read twice.
 func countLines(f io.Reader, skip, limit uint64) (int64, error) {
 	seeker, ok := f.(io.ReadSeeker)
 	if !ok {

@@ -18,17 +18,17 @@ type proofReport struct {
 	CheckpointOK bool                 `json:"checkpoint_ok"` // strict, and signed by a key that is trusted
 	InclusionOK  bool                 `json:"inclusion_ok"`  // the entry is at its index in that checkpoint's tree
 	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
-	QuorumTime   *id.Instant          `json:"quorum_time,omitzero"` // by then a quorum had cosigned
+	QuorumTime   *id.Instant          `json:"quorum_time,omitzero"` // when a quorum had cosigned
 	OK           bool                 `json:"ok"`
-	Origin       id.Origin            `json:"origin"` // of the checkpoint, "" when it is not signed
+	Origin       id.Origin            `json:"origin"` // of the checkpoint, or "" if it is not signed
 	LogIndex     id.Index             `json:"log_index"`
 	TreeSize     id.Index             `json:"tree_size"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	Errors       []string             `json:"errors"`
-	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
+	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set if they are the only fault
 }
 
-// checkProof checks C2SP tlog-proof text, which holds neither key nor entry.
+// checkProof checks a C2SP tlog-proof, which contains neither key nor entry.
 func (c *verifyCommand) checkProof(s *streams, text []byte, trusted auditorTrust) error {
 	if c.Require != "commitment" {
 		return fmt.Errorf("can't tell: a tlog-proof does not show the %s; a bundle does", c.Require)
@@ -59,7 +59,7 @@ func (c *verifyCommand) checkProof(s *streams, text []byte, trusted auditorTrust
 	return nil
 }
 
-// readEntry reads the entry. No entry ends in LF, so one is of the file.
+// readEntry reads the entry. No entry ends in LF, so a final LF belongs to the file.
 func (c *verifyCommand) readEntry(s *streams) ([]byte, error) {
 	if c.Entry == stdin && c.Bundle == stdin {
 		return nil, errors.New("standard input is the proof already")
@@ -76,8 +76,8 @@ func unreadableProof(text []byte, err error) error {
 	return &negative{fmt.Errorf("not proved: %w", err)}
 }
 
-// newProofReport checks the checkpoint under the keys that are trusted, the proof, and
-// that an entry of this service names the index at which it lies.
+// newProofReport checks the checkpoint under the trusted keys, the proof, and that an entry of this service names its own
+// index.
 func newProofReport(p tlog.Proof, entry []byte, trusted auditorTrust) proofReport {
 	r := proofReport{LogIndex: p.Index, Cosignatures: []verify.Cosignature{}, Errors: []string{}}
 	checkpoint, err := trusted.openCheckpoint(p.Checkpoint)

@@ -34,11 +34,11 @@ type sourceLine struct {
 	text   []byte
 }
 
-// maxLine is the length in bytes of the longest line of a recording.
+// maxLine is the maximum length of a line in bytes.
 const maxLine = 4 << 20
 
-// sourceLines yields the lines of r that are not empty, from number skip on, at
-// most limit lines (0 for all). Empty lines have numbers too.
+// sourceLines yields the non-empty lines of r from number skip on, at most limit lines, or all if limit is 0. Empty lines
+// are numbered too.
 func sourceLines(r io.Reader, skip, limit uint64) iter.Seq2[sourceLine, error] {
 	return func(yield func(sourceLine, error) bool) {
 		scanner := bufio.NewScanner(r)
@@ -59,7 +59,7 @@ func sourceLines(r io.Reader, skip, limit uint64) iter.Seq2[sourceLine, error] {
 	}
 }
 
-// interval is the time between the emitted_at of two lines that follow each other.
+// interval is the time between the emitted_at of consecutive lines.
 const interval = 100 * time.Millisecond
 
 // playback makes events of recorded lines. Members that a line lacks are derived from the line, its number, start and
@@ -107,7 +107,7 @@ func (p playback) draftEvent(r recorded, number uint64, canonical []byte) client
 	return e
 }
 
-// traceIDFor keeps a trace's own name where that can be one.
+// traceIDFor returns a trace's own name if it is a valid ID.
 func (p playback) traceIDFor(trace string) id.Trace {
 	if event.ValidEvent(trace) {
 		return id.Trace(trace)

@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// errWrongRelease says that a file, the list or its signature is not as the release has it.
+// errWrongRelease means that a file, the list or its signature does not match the release.
 var errWrongRelease = errors.New("not the release")
 
 // releaseCommands are the commands about releases.
@@ -27,7 +27,7 @@ type releaseCommands struct {
 
 // releaseVerifyCommand is verify-release.
 type releaseVerifyCommand struct {
-	Path string `arg:"" help:"Folder of a release, or a file of it with SHA256SUMS.note beside it."`
+	Path string `arg:"" help:"Folder of a release, or one of its files next to SHA256SUMS.note."`
 	Key  string `env:"APS_RELEASE_KEY" placeholder:"VKEY" help:"The release key, from a source that you trust."`
 }
 
@@ -44,7 +44,7 @@ Of a folder each file has to be on the list and each file of the list there. Not
 // releaseReport is the JSON output of verify-release.
 type releaseReport struct {
 	OK       bool         `json:"ok"`
-	SignedBy string       `json:"signed_by,omitzero"` // name and key hash of the key given; "" when it has not signed
+	SignedBy string       `json:"signed_by,omitzero"` // name and key hash of the given key, or "" if it has not signed
 	Files    []fileReport `json:"files"`
 	Error    string       `json:"error,omitzero"` // of the list or its signature
 }
@@ -55,7 +55,7 @@ type fileReport struct {
 	Error string `json:"error,omitzero"`
 }
 
-// Run prints the result of each file. The error wraps errWrongRelease when one is wrong.
+// Run prints the result of each file. The error wraps errWrongRelease if a file is wrong.
 func (c *releaseVerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
 	key, err := c.parseKey()
 	if err != nil {
@@ -86,10 +86,10 @@ func (c *releaseVerifyCommand) Run(ctx context.Context, out *people.Terminal) er
 	return tellWrong(signed)
 }
 
-// openFolder opens the folder of the list. The name is that of the one file to check, "" for all.
+// openFolder opens the folder of the list. It returns the name of the only file to check, or "" for all.
 func (c *releaseVerifyCommand) openFolder() (dir *os.Root, name string, err error) {
 	folder := c.Path
-	if info, err := os.Stat(c.Path); err != nil || !info.IsDir() { // a file that is missing may be on the list
+	if info, err := os.Stat(c.Path); err != nil || !info.IsDir() { // a missing file may be on the list
 		folder, name = filepath.Split(filepath.Clean(c.Path))
 	}
 	dir, err = os.OpenRoot(filepath.Clean(folder))
@@ -110,7 +110,7 @@ func (c *releaseVerifyCommand) parseKey() (key tlog.VerifierKey, err error) {
 	return key, nil
 }
 
-// checkSignature checks the list under the key, which may be the zero one.
+// checkSignature checks the list under the key, which may be zero.
 func (r *releaseReport) checkSignature(list releasefiles.List, key tlog.VerifierKey) error {
 	err := list.CheckSignature(key)
 	switch {
@@ -124,7 +124,7 @@ func (r *releaseReport) checkSignature(list releasefiles.List, key tlog.Verifier
 	return err
 }
 
-// checkFiles adds the one file that is named, or all of the list and the folder. It returns the first difference.
+// checkFiles adds the named file, or all files of the list and the folder. It returns the first difference.
 func (r *releaseReport) checkFiles(ctx context.Context, dir *os.Root, list releasefiles.List,
 	name string) (differs, err error) {
 	wanted := list.Files
@@ -182,7 +182,7 @@ func (r *releaseReport) print(out *people.Terminal) error {
 	return out.PrintLine("%s", strings.Join(lines, "\n"))
 }
 
-// tellWrong tells files that are not the release from errors that prove nothing.
+// tellWrong distinguishes files that do not match the release from errors that prove nothing.
 func tellWrong(err error) error {
 	switch {
 	case err == nil:

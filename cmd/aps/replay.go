@@ -18,10 +18,10 @@ import (
 
 type replayCommand struct {
 	File        string    `arg:"" help:"NDJSON file of recorded events {trace, step, action_kind, tool_name?, payload}, - for standard input."`
-	Start       time.Time `default:"2026-01-01T00:00:00Z" placeholder:"TIME" help:"When the first line happened; each line is 100 ms after the one before. Another start makes other events."`
+	Start       time.Time `default:"2026-01-01T00:00:00Z" placeholder:"TIME" help:"Time of the first line. Each line is 100 ms later than the previous one. A different start produces different events."`
 	Connections int       `default:"8" help:"Connections to the service, 1 to 256. The lines of one trace stay in order."`
-	Skip        uint64    `help:"Leave out so many lines at the beginning."`
-	Limit       uint64    `help:"Send at most so many lines; 0 for all."`
+	Skip        uint64    `help:"Number of lines to skip at the beginning."`
+	Limit       uint64    `help:"Maximum number of lines to send; 0 means all."`
 	DryRun      bool      `help:"Print the envelopes and send nothing."`
 	batchFlags
 	flags.Service
@@ -85,7 +85,7 @@ func (c *replayCommand) sendRecording(ctx context.Context, s *streams, in io.Rea
 	out := r.tally.totalAfter(time.Since(begun))
 	_ = r.bar.Finish() // only looks
 	out.HeadBefore = before
-	out.HeadAfter, _ = r.fetchHead(context.WithoutCancel(ctx)) // unknown is an answer, too
+	out.HeadAfter, _ = r.fetchHead(context.WithoutCancel(ctx)) // an unknown head is acceptable
 	if err := out.printSummary(s); err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ type replay struct {
 // headTime bounds the time for fetching a head.
 const headTime = 10 * time.Second
 
-// fetchHead fetches the size and root of the organization's log: nil when the service
-// does not show them, an error when it can't be reached.
+// fetchHead fetches the size and root of the organization's log. It returns nil if the service does not show them, and an
+// error if the service can't be reached.
 func (r *replay) fetchHead(ctx context.Context) (*treeHead, error) {
 	ctx, cancel := context.WithTimeout(ctx, headTime)
 	defer cancel()
@@ -131,7 +131,7 @@ func (r *replay) fetchHead(ctx context.Context) (*treeHead, error) {
 	return newTreeHead(checkpoint), nil
 }
 
-// sendLines reads and sends until the file ends or something stops it.
+// sendLines reads and sends until the end of the file or the first error that stops the run.
 func (r *replay) sendLines(ctx context.Context, in io.Reader) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -162,7 +162,7 @@ func (r *replay) enqueueLines(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// sendQueued sends the events of a queue, over a connection of its own.
+// sendQueued sends the events of a queue over its own connection.
 func (r *replay) sendQueued(ctx context.Context, queue <-chan outgoingEvent) error {
 	service, err := r.command.NewNotifyingClient(func(err error, _ time.Duration) { r.tally.countRetry(err) })
 	if err != nil {
@@ -211,5 +211,5 @@ func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 
 func (r *replay) countLine(one func()) {
 	one()
-	_ = r.bar.Add(1) // a bar that can't be drawn stops nothing
+	_ = r.bar.Add(1) // an error of the bar does not matter
 }

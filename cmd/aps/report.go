@@ -13,14 +13,14 @@ import (
 // bundleReport is the JSON output of verify for a bundle.
 type bundleReport struct {
 	verify.Report
-	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
+	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without a policy
 	// QuorumTime is when a quorum had cosigned; absent if the cosignatures prove no time.
 	QuorumTime *id.Instant `json:"quorum_time,omitzero"`
 	// DirectoryQuorumOK and DirectoryQuorumTime are the same of the directory's policy
 	// and checkpoint.
 	DirectoryQuorumOK   *bool       `json:"directory_quorum_ok,omitzero"`
 	DirectoryQuorumTime *id.Instant `json:"directory_quorum_time,omitzero"`
-	// UnknownKeys are those that signed, by name and key id, when all that is wrong is that they are not known.
+	// UnknownKeys are the keys that signed, by name and key ID, if the only fault is that they are unknown.
 	UnknownKeys []string `json:"unknown_keys,omitzero"`
 }
 
@@ -152,8 +152,8 @@ func checkpointWords(source verify.KeySource) string {
 	return "the checkpoint is signed by the key that the bundle names itself"
 }
 
-// signatureWords names the owner of the key that signed, from the record. A signature
-// that the service made for an agent is not called the agent's.
+// signatureWords names the owner of the key that signed, from the record. A signature that the service made for an agent is
+// not attributed to the agent.
 func signatureWords(b *verify.Bundle) string {
 	if b.Record == nil {
 		return ""

@@ -13,20 +13,20 @@ import (
 
 // program is the command line.
 type program struct {
-	JSON bool `name:"json" help:"Print results as JSON, one value a line."`
+	JSON bool `name:"json" help:"Print results as JSON, one value per line."`
 
-	Keygen   keygenCommand   `cmd:"" help:"Make an Ed25519 key, or the proof with which it is registered."`
+	Keygen   keygenCommand   `cmd:"" help:"Generate an Ed25519 key, or the proof that registers it."`
 	Sign     signCommand     `cmd:"" help:"Complete and sign events, and print the envelopes."`
-	Signer   signerCommand   `cmd:"" help:"Hold a key for --signer of other commands, which run as another user."`
+	Signer   signerCommand   `cmd:"" help:"Hold a key for the flag --signer of commands that run as another user."`
 	Send     sendCommand     `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
-	Evaluate evaluateCommand `cmd:"" help:"Ask what the policy says of a tool call, without making it."`
-	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`
+	Evaluate evaluateCommand `cmd:"" help:"Evaluate the policy for a tool call without making the call."`
+	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. A repeated run sends nothing twice."`
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
-	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
+	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and detect whether it shows two histories."`
 	people.Commands
 	Acts    acts.Commands   `embed:""`
-	MCP     mcp.Command     `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: each tool call is decided and recorded."`
-	Grant   grantCommand    `cmd:"" help:"Permissions of people, for tools that check them."`
+	MCP     mcp.Command     `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: it gets a decision for each tool call and records it."`
+	Grant   grantCommand    `cmd:"" help:"Grants by approvers, for tools that check them."`
 	Did     didCommand      `cmd:"" help:"Print DID documents."`
 	Release releaseCommands `embed:""`
 }
@@ -38,8 +38,7 @@ type streams struct {
 	json     bool
 }
 
-// runProgram runs one command line, given without the program's name. printError prints its error and returns the
-// exit status.
+// runProgram runs one command line, without the program's name. printError prints its error and returns the exit code.
 func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var p program
 	helped := false

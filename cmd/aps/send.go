@@ -16,7 +16,7 @@ import (
 )
 
 type sendCommand struct {
-	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. What may have to be sent again after a crash is signed first: aps sign."`
+	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. To be able to resend events after a crash, sign them first with aps sign."`
 	batchFlags
 	flags.Service
 	flags.Signer
@@ -45,16 +45,16 @@ type delivery struct {
 	*streams
 	service *client.Client
 	flags   flags.Signer
-	signer  *client.Signer // nil until an unsigned event comes
+	signer  *client.Signer // nil until the first unsigned event
 
 	closeSigner func()
 
 	sent    int
 	refused int
-	first   error // why the first refused event was
+	first   error // reason of the first refused event
 }
 
-// sendAllEvents sends the events of in, at most batch in a request.
+// sendAllEvents sends the events of in, at most batch per request.
 func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) error {
 	for group, err := range readGroups(in, batch) {
 		if err != nil {
@@ -73,8 +73,8 @@ func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) e
 	return nil
 }
 
-// sendGroup sends a group of events, up to the first that can't be signed, and prints
-// the outcome of each. Its error ends the run.
+// sendGroup sends a group of events, up to the first that can't be signed, and prints the outcome of each. An error ends
+// the run.
 func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	envelopes := make([][]byte, 0, len(group))
 	var unsigned error
@@ -99,8 +99,8 @@ func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	return stop
 }
 
-// printOutcome prints the outcome of one event. Its error ends the run; a refusal does
-// not, but for one of the ingest key, which all others would meet as well.
+// printOutcome prints the outcome of one event. An error ends the run. A refusal is an error only if it concerns the ingest
+// key, because all other events would be refused too.
 func (d *delivery) printOutcome(envelope []byte, o client.Outcome) error {
 	if o.Err == nil {
 		return d.printResult(o.Result)
@@ -147,7 +147,7 @@ func (d *delivery) printResult(r client.Result) error {
 type refusedLine struct {
 	EventID    string `json:"event_id,omitzero"`
 	Status     string `json:"status"`
-	StatusCode int    `json:"status_code,omitzero"` // 0 when it was not sent at all
+	StatusCode int    `json:"status_code,omitzero"` // 0 if it was not sent
 	Code       string `json:"code,omitzero"`
 	Error      string `json:"error"`
 	RequestID  string `json:"request_id,omitzero"`
@@ -166,7 +166,7 @@ func (d *delivery) printRefusal(name id.Event, err error) error {
 	return d.printJSON(out)
 }
 
-// envelopeEventID returns the id of an envelope, "" when it is malformed.
+// envelopeEventID returns the ID of an envelope, or "" if it is malformed.
 func envelopeEventID(envelope []byte) id.Event {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: len(envelope)})
 	if err != nil {

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// minDepth is how many events for each queue may wait or be under way at least.
+// minDepth is the minimum number of events per queue that may wait or be in flight.
 const minDepth = 64
 
-// outgoingEvent is one event on its way.
+// outgoingEvent is one event to send.
 type outgoingEvent struct {
 	line     uint64 // in its file, from 0
 	trace    string
 	envelope []byte
 }
 
-// sendQueues hands events to a fixed number of senders, each with a queue. Events of one trace that wait or are under
-// way at the same time are in the same queue, so one sender sends them in order. Another trace goes to the queue with
-// the fewest events. Memory is bounded by the events under way and does not grow with the traces.
+// sendQueues distributes events to a fixed number of senders, each with a queue. Events of one trace that wait or are in
+// flight at the same time are in the same queue, so one sender sends them in order. A new trace goes to the queue with the
+// fewest events. Memory is bounded by the events in flight and does not grow with the number of traces.
 type sendQueues struct {
 	queues []chan outgoingEvent
-	room   chan struct{} // holds one token for each event that waits or is under way
+	room   chan struct{} // contains one token for each event that waits or is in flight
 
 	mu     sync.Mutex
 	load   []int                  // events of each queue
@@ -30,18 +30,18 @@ type sendQueues struct {
 // traceQueue is the queue of a trace while it has events.
 type traceQueue struct{ queue, events int }
 
-// newSendQueues makes n queues for senders that take up to batch events at a time.
+// newSendQueues returns n queues for senders that take up to batch events at a time.
 func newSendQueues(n, batch int) *sendQueues {
-	depth := max(minDepth, 2*batch) // one batch is under way, another gathers
+	depth := max(minDepth, 2*batch) // one batch is in flight, another fills
 	l := &sendQueues{queues: make([]chan outgoingEvent, n), room: make(chan struct{}, n*depth), load: make([]int, n),
 		traces: map[string]*traceQueue{}}
 	for i := range l.queues {
-		l.queues[i] = make(chan outgoingEvent, n*depth) // room for all: put never waits in here
+		l.queues[i] = make(chan outgoingEvent, n*depth) // capacity for all events: enqueueEvent never blocks on it
 	}
 	return l
 }
 
-// enqueueEvent queues an event, after all that were put before. It waits while too many are under way.
+// enqueueEvent appends an event. It blocks while too many events are in flight.
 func (l *sendQueues) enqueueEvent(ctx context.Context, o outgoingEvent) error {
 	select {
 	case l.room <- struct{}{}:
@@ -52,7 +52,7 @@ func (l *sendQueues) enqueueEvent(ctx context.Context, o outgoingEvent) error {
 	return nil
 }
 
-// closeQueues says that nothing more will be put.
+// closeQueues closes the queues: enqueueEvent must not be called again.
 func (l *sendQueues) closeQueues() {
 	for _, queue := range l.queues {
 		close(queue)
@@ -82,8 +82,8 @@ func (l *sendQueues) leastLoadedQueue() int {
 	return best
 }
 
-// takeEvents waits for an event in a queue and returns it with those right behind it, up
-// to most; nil when there will be no more.
+// takeEvents waits for an event in a queue and returns it with those that follow it, up to most. It returns nil when the
+// queue is closed and empty.
 func takeEvents(queue <-chan outgoingEvent, most int) []outgoingEvent {
 	first, ok := <-queue
 	if !ok {
@@ -104,7 +104,7 @@ func takeEvents(queue <-chan outgoingEvent, most int) []outgoingEvent {
 	return events
 }
 
-// finishEvent says that an event which was taken from a queue has been answered.
+// finishEvent records that an event taken from a queue is no longer in flight.
 func (l *sendQueues) finishEvent(o outgoingEvent) {
 	l.mu.Lock()
 	c := l.traces[o.trace]

@@ -47,7 +47,7 @@ func TestTokenAsFlagIsRefused(t *testing.T) {
 		"mcp":  {"mcp", "files", "--token", "apl_live_secret", "--", "true"},
 	} {
 		got := aps(t, "", args...)
-		if got.status == 0 || !strings.Contains(got.report, "--token is refused here") || strings.Contains(got.report, "apl_live_secret") {
+		if got.status == 0 || !strings.Contains(got.report, "--token is not accepted here") || strings.Contains(got.report, "apl_live_secret") {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}

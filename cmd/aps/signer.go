@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// signerCommand is the program of another user that holds the key of an agent; see docs/signer.md.
+// signerCommand holds the key of an agent, as a program of another user; see docs/signer.md.
 type signerCommand struct {
-	KeyID   id.Key `required:"" env:"APS_KEY_ID" placeholder:"ID" help:"Key id. Questions for another key are refused."`
+	KeyID   id.Key `required:"" env:"APS_KEY_ID" placeholder:"ID" help:"Key ID. Requests for another key are refused."`
 	KeyFile string `required:"" type:"path" placeholder:"FILE" help:"File with the private key."`
 }
 

@@ -16,33 +16,33 @@ import (
 	"github.com/agentledger/agentledger/monitor"
 )
 
-// Exit statuses.
+// Exit codes.
 const (
 	statusOK     = 0
 	statusNo     = 1 // refused by the service, or proven wrong
-	statusUnable = 2 // can't be told
+	statusUnable = 2 // unknown
 )
 
-// decided is the decision of evaluate, which is printed already. The exit status is 3 for deny and 4
-// for allow_with_obligation.
+// decided is the decision of evaluate, which has been printed already. The exit code is 3 for deny and 4 for
+// allow_with_obligation.
 type decided int
 
 func (decided) Error() string { return "the action is not allowed as it is" }
 
-// negative is an answer that is no: the program ends with statusNo.
+// negative is a negative result: the program exits with statusNo.
 type negative struct{ err error }
 
 func (n *negative) Error() string { return n.err.Error() }
 func (n *negative) Unwrap() error { return n.err }
 
-// unable is an error that neither proves nor disproves the question: the program ends
-// with statusUnable, also if the service refused.
+// unable is an error that neither proves nor disproves anything: the program exits with statusUnable, even if the service
+// refused.
 type unable struct{ err error }
 
 func (u *unable) Error() string { return u.err.Error() }
 func (u *unable) Unwrap() error { return u.err }
 
-// printError prints an error and a hint, and returns the exit status.
+// printError prints an error and a hint, and returns the exit code.
 func printError(w io.Writer, err error) int {
 	if err == nil {
 		return statusOK
@@ -68,7 +68,7 @@ func printError(w io.Writer, err error) int {
 	return statusUnable
 }
 
-// isRefusal reports whether the service has answered and refused, or documents differ or are unfit.
+// isRefusal reports whether the service refused, or documents differ or can't be activated.
 func isRefusal(err error) bool {
 	var answer *client.Error
 	var refused *people.Refusal
@@ -76,7 +76,7 @@ func isRefusal(err error) bool {
 		errors.As(err, &refused) && refused.Status/100 == 4 || errors.Is(err, people.ErrFound) || errors.Is(err, errWrongRelease)
 }
 
-// errorHint returns a hint for the user about an error, "" for none.
+// errorHint returns a hint for the user about an error, or "".
 func errorHint(err error) string {
 	var answer *client.Error
 	var usage *kong.ParseError

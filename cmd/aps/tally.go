@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// maxReasons is how many different reasons of refusal are told apart.
+// maxReasons bounds the number of distinct reasons.
 const maxReasons = 20
 
 // tally counts the outcomes of the lines. It is safe for concurrent use.
@@ -27,7 +27,7 @@ type tally struct {
 	retries map[string]uint64
 }
 
-// summary is the outcome of a replay. Head members are nil when the checkpoint could not be fetched.
+// summary is the outcome of a replay. Heads are nil if the checkpoint could not be fetched.
 type summary struct {
 	Lines      uint64    `json:"lines"`
 	Created    uint64    `json:"created"`
@@ -50,7 +50,7 @@ type reason struct {
 	FirstLine uint64 `json:"first_line"`
 }
 
-// retry is why requests were sent again. An event that the first try stored is replayed by the second.
+// retry is a reason for which requests were retried. An event that the first attempt stored is replayed by the second.
 type retry struct {
 	Reason   string `json:"reason"`
 	Requests uint64 `json:"requests"`
@@ -66,7 +66,7 @@ func newTreeHead(c tlog.Checkpoint) *treeHead { return &treeHead{c.Size, c.Root}
 
 func newTally() *tally { return &tally{reasons: map[string]*reason{}, retries: map[string]uint64{}} }
 
-// countTaken counts a line that the service took.
+// countTaken counts a line that the service accepted.
 func (t *tally) countTaken(r client.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *tally) countTaken(r client.Result) {
 	}
 }
 
-// countRefused counts the line of that number (from 0), which was not taken.
+// countRefused counts a refused line. Its number starts at 0.
 func (t *tally) countRefused(number uint64, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *tally) countRefused(number uint64, why string) {
 	r.FirstLine = min(r.FirstLine, number+1)
 }
 
-// boundedReason returns the reason by which why is counted: itself while there is room.
+// boundedReason returns the reason under which why is counted: why itself, unless there are maxReasons others.
 func boundedReason[V any](reasons map[string]V, why string) string {
 	if _, known := reasons[why]; !known && len(reasons) >= maxReasons {
 		return "other reasons"
@@ -108,7 +108,7 @@ func boundedReason[V any](reasons map[string]V, why string) string {
 	return why
 }
 
-// countRetry counts a request that is sent again after err.
+// countRetry counts a request that is retried after err.
 func (t *tally) countRetry(err error) {
 	why := retryReason(err)
 	t.mu.Lock()
@@ -116,7 +116,7 @@ func (t *tally) countRetry(err error) {
 	t.retries[boundedReason(t.retries, why)]++
 }
 
-// retryReason returns the cause of an error without addresses and request ids, which differ each time.
+// retryReason returns the cause of an error without addresses and request IDs, which differ each time.
 func retryReason(err error) string {
 	var answer *client.Error
 	var broken *net.OpError
@@ -132,7 +132,7 @@ func retryReason(err error) string {
 	return err.Error()
 }
 
-// totalAfter returns the summary after so much time.
+// totalAfter returns the summary after that much time.
 func (t *tally) totalAfter(elapsed time.Duration) summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()

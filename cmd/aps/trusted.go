@@ -15,24 +15,24 @@ import (
 
 // trustFlags name the keys and the policy that an auditor relies on.
 type trustFlags struct {
-	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be whole, but nothing says whose it is."`
+	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be consistent, but nothing shows whose it is."`
 	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
 	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
 }
 
-// directoryFlags say the same about the service's directory. With one of these flags
-// the directory MUST have listed the log.
+// directoryFlags are the same for the service's directory. If one of these flags is set, the directory must have listed the
+// log.
 type directoryFlags struct {
-	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, which must have listed the bundle's log: a second proof. Without it such a proof can be whole, but nothing says whose directory it is."`
+	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, which must have listed the bundle's log: a second proof. Without it such a proof can be consistent, but nothing shows whose directory it is."`
 	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy of the directory: its log, and witnesses of whom a quorum must have cosigned the directory's checkpoint in the second proof."`
 	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys."`
 }
 
 // auditorTrust is the keys and the policy that an auditor relies on.
 type auditorTrust struct {
-	keys   []tlog.VerifierKey // one has to have signed
+	keys   []tlog.VerifierKey // one of them must have signed
 	others []verify.LogKey    // of the same logs
-	policy *trust.Policy      // whose quorum is required; nil for none
+	policy *trust.Policy      // whose quorum is required, or nil
 	now    id.Instant         // when the check began
 }
 
@@ -66,8 +66,8 @@ func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err er
 	return t, nil
 }
 
-// readOtherKeys reads further keys of a log. The list MUST hold a key that is trusted
-// already, because names alone do not prove that the list is of that log.
+// readOtherKeys reads further keys of a log. The list must contain a trusted key, because names alone do not prove that the
+// list belongs to that log.
 func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, error) {
 	text, err := s.readSettings(file, maxProven)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, e
 	return others, nil
 }
 
-// bundleOptions are those for a bundle: of the keys that are trusted, one that it names, or else one of its log.
+// bundleOptions returns the options for a bundle: among the trusted keys, one that the bundle names, or else one of its log.
 func (t auditorTrust) bundleOptions(b *verify.Bundle) verify.Options {
 	o := verify.Options{CheckedAt: t.now, Retired: t.others, Witnesses: t.witnessKeys()}
 	for _, k := range t.keys {
@@ -103,7 +103,7 @@ func (t auditorTrust) bundleOptions(b *verify.Bundle) verify.Options {
 	return o
 }
 
-// witnessKeys are those of the policy.
+// witnessKeys returns the keys of the policy's witnesses.
 func (t auditorTrust) witnessKeys() (all []tlog.WitnessKey) {
 	if t.policy != nil {
 		for _, w := range t.policy.Witnesses {
@@ -149,7 +149,7 @@ func (t auditorTrust) openCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return tlog.Checkpoint{}, err
 }
 
-// knownKeys returns all keys that are given, for trees of any size.
+// knownKeys returns all given keys, for trees of any size.
 func (t auditorTrust) knownKeys() []tlog.VerifierKey {
 	keys := slices.Clone(t.keys)
 	for _, k := range t.others {
@@ -158,8 +158,8 @@ func (t auditorTrust) knownKeys() []tlog.VerifierKey {
 	return keys
 }
 
-// checkQuorum says whether enough witnesses have cosigned a checkpoint: nil when none
-// are asked for, or the log did not sign it.
+// checkQuorum returns whether enough witnesses have cosigned a checkpoint, or nil if none are required or the log did not
+// sign it.
 func (t auditorTrust) checkQuorum(signed bool, note []byte) *bool {
 	if t.policy == nil || !signed {
 		return nil
@@ -169,7 +169,7 @@ func (t auditorTrust) checkQuorum(signed bool, note []byte) *bool {
 	return &reached
 }
 
-// validCosignatures are the valid ones of the policy's witnesses.
+// validCosignatures returns the valid cosignatures of the policy's witnesses.
 func (t auditorTrust) validCosignatures(note []byte) []verify.Cosignature {
 	all := []verify.Cosignature{}
 	n, err := tlog.ParseNote(note)

@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// maxProven is the size in bytes of the largest file that verify reads.
+// maxProven is the maximum size of a file in bytes.
 const maxProven = 64 << 20
 
 type verifyCommand struct {
@@ -28,9 +28,9 @@ type verifyCommand struct {
 	trustFlags
 	Directory directoryFlags `embed:"" prefix:"directory-"`
 
-	Entry    string `placeholder:"FILE" help:"The entry that a tlog-proof is for, as it was logged, - for standard input. A line end behind it does not count."`
+	Entry    string `placeholder:"FILE" help:"The logged entry that a tlog-proof is for, - for standard input. A final line end is ignored."`
 	Require  string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
-	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export says it."`
+	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export states it."`
 	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service. For an evidence pack: fetch the log's event of the export, with the session of aps login or APS_CONSOLE_TOKEN, and compare the manifest with it."`
 	Slug     string `placeholder:"NAME" help:"The organization's slug, with --url."`
 }
@@ -135,7 +135,7 @@ func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, err
 	return text, nil
 }
 
-// fetchAddress fetches a document from wherever it lies, the service or not.
+// fetchAddress fetches a document from any address.
 func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, error) {
 	address, err := url.Parse(c.Bundle)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, e
 	return text, nil
 }
 
-// askedEvent returns the event that was asked for, "" when none was: with --url, and with the address of a service.
+// askedEvent returns the requested event, with --url or with the address of a service, or "".
 func (c *verifyCommand) askedEvent() id.Event {
 	if c.URL != "" {
 		return id.Event(c.Bundle)
@@ -219,8 +219,8 @@ var (
 	errNoSecondProof = errors.New("can't tell: the bundle has no second proof by the directory")
 )
 
-// unknownKeysError says that the only fault is a signature by unknown keys, and where
-// to find the keys. The slug is only a hint.
+// unknownKeysError returns the error if the only fault is a signature by unknown keys, with where to find the keys. The
+// slug is only a hint.
 func unknownKeysError(signers []string, slug id.Slug) error {
 	if slug == "" {
 		slug = "SLUG"
@@ -248,8 +248,8 @@ func checkDisclosure(required string, r verify.Report) error {
 	return fmt.Errorf("can't tell: the %s is not disclosed", missing)
 }
 
-// unreadableBundle tells a bundle that breaks the rules, which is wrong, from
-// something that is none or can't be read yet, of which nothing can be told.
+// unreadableBundle distinguishes a bundle that violates the rules, which is wrong, from input that is not a bundle or of a
+// later version, about which nothing is known.
 func unreadableBundle(text []byte, err error) error {
 	value := jsontext.Value(text)
 	isObject := value.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) &&

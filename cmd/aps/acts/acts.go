@@ -1,14 +1,14 @@
-// Package acts is the commands of aps that ask about acts of other programs and record them: tool calls
-// of coding agents, and processes.
+// Package acts contains the commands of aps that get permission for acts of other programs and record them: tool calls of
+// coding agents, and processes.
 //
 // Invariants:
 //
-//   - A call or a process runs only after its intent is stored and allowed. Any failure on the way
-//     refuses it, with an exit status that the caller takes for a refusal.
-//   - Each call has a journal of its own, so a call that waits for people keeps no other one waiting.
+//   - A call or a process runs only after its intent is stored and allowed. On any failure it is refused, with an exit
+//     code that the caller treats as a refusal.
+//   - Each call has its own journal, so a call that waits for approval does not block other calls.
 //   - A result that can't be sent stays on disk, and a later command sends it.
-//   - A process that is run gets no variable with the prefix APS_, and can't read the ingest key from this one: it
-//     is refused as a flag, and the environment is protected (secret.ProtectProcess).
+//   - A process that is run gets no variable with the prefix APS_ and can't read the ingest key from this process: the key
+//     is not accepted as a flag, and the environment is protected (secret.ProtectProcess).
 package acts
 
 import (
@@ -27,20 +27,20 @@ import (
 
 // Commands are the commands about acts.
 type Commands struct {
-	Hook HookCommand `cmd:"" help:"Ask about and record tool calls of a coding agent, from its hooks."`
-	Wrap WrapCommand `cmd:"" help:"Run a program if that is allowed, and record it."`
+	Hook HookCommand `cmd:"" help:"Get permission for tool calls of a coding agent and record them, from its hooks."`
+	Wrap WrapCommand `cmd:"" help:"Run a program if the policy allows it, and record it."`
 }
 
-// Streams are those of the program.
+// Streams are the standard streams of the program.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Exit is the end of a command with its own exit status.
+// Exit is the result of a command that chooses its exit code.
 type Exit struct {
 	Status  int
-	Message string // for people, "" for none
+	Message string // for the user, or ""
 }
 
 // Error returns the message.
@@ -52,14 +52,14 @@ type agentFlags struct {
 	flags.Signer
 	Principal  string   `env:"APS_PRINCIPAL" placeholder:"NAME" help:"For whom the agent acts. Default: the agent."`
 	Journal    string   `env:"APS_JOURNAL" placeholder:"DIR" type:"path" help:"Folder of the journals."`
-	DigestOnly bool     `help:"Keep the arguments out of the ledger, but for their digest and --see."`
+	DigestOnly bool     `help:"Keep the arguments out of the ledger, except their digest and the ones named by --see."`
 	See        []string `placeholder:"NAME" help:"Arguments that policies see with --digest-only."`
 }
 
-// tries is how often a request is tried: a person or a model waits for the answer.
+// tries is the number of attempts of a request. A user or a model waits for the result.
 const tries = 4
 
-// openGuard returns the guard of one call, whose journal has a name of its own.
+// openGuard returns the guard of one call, which has its own journal.
 func (f *agentFlags) openGuard(s *Streams, signer *client.Signer, name string) (*guard.Guard, error) {
 	service, err := f.NewRetryingClient(client.Retry{Attempts: tries})
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *agentFlags) folder() (folder, error) {
 	return folder(filepath.Join(state, "aps", "acts")), nil
 }
 
-// describeRefusal says in one sentence why an act must not run. subject names the act.
+// describeRefusal returns a sentence that explains why an act must not run. subject names the act.
 func describeRefusal(subject string, err error) string {
 	var denied *client.DeniedError
 	var waits *guard.ApprovalRequiredError

@@ -17,11 +17,11 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// folder has the journals of calls, and entries that lead from a call to its journal.
+// folder contains the journals of calls, and entries that map a call to its journal.
 type folder string
 
-// Prefixes of journals' names. A journal with one of the first two goes when its call has ended and
-// everything was sent.
+// Prefixes of journals' names. A journal with one of the first two is removed when its call has ended and everything was
+// sent.
 const (
 	hookPrefix = "hook-"
 	wrapPrefix = "wrap-"
@@ -33,13 +33,13 @@ const endedFile = "ended"
 
 func (f folder) journal(name string) string { return filepath.Join(string(f), "journals", name) }
 
-// shortHash names something by its content.
+// shortHash derives a name from content.
 func shortHash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// entry leads to a call's journal and key.
+// entry maps a call to its journal and key.
 type entry struct {
 	Journal string `json:"journal"`
 	Key     string `json:"key"`
@@ -48,7 +48,7 @@ type entry struct {
 // Kinds of entries.
 const (
 	callEntries  = "calls" // by session and tool_use_id, for the end of the call
-	againEntries = "again" // by session, tool and arguments of a call that is not decided yet
+	againEntries = "again" // by session, tool and arguments, for undecided calls
 )
 
 // entryLife is how long an entry is used.
@@ -56,7 +56,7 @@ const entryLife = 7 * 24 * time.Hour
 
 func (f folder) entryPath(kind, name string) string { return filepath.Join(string(f), kind, name) }
 
-// findEntry returns an entry; ok is false when there is none, or none that is young enough.
+// findEntry returns an entry. ok is false if there is none or it has expired.
 func (f folder) findEntry(kind, name string) (e entry, ok bool, err error) {
 	path := f.entryPath(kind, name)
 	info, err := os.Stat(path)
@@ -102,11 +102,11 @@ func (f folder) closeEnded(g *guard.Guard, name string) error {
 	return os.RemoveAll(f.journal(name))
 }
 
-// maxSwept bounds the journals of other calls that one command looks after.
+// maxSwept bounds the journals of other calls that one command handles.
 const maxSwept = 16
 
-// sweep sends the events of calls that have ended, and states as unknown the processes whose aps was
-// killed. Journals that another process holds are left alone.
+// sweep sends the events of calls that have ended, and records processes whose aps was killed as unknown. It skips journals
+// that another process holds.
 func (f *agentFlags) sweep(ctx context.Context, s *Streams) error {
 	folder, err := f.folder()
 	if err != nil {

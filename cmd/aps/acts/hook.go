@@ -14,19 +14,19 @@ import (
 
 // HookCommand is aps hook.
 type HookCommand struct {
-	Pre   preCommand   `cmd:"" help:"Before a tool call: ask whether it is allowed. Exit status 2 refuses it."`
+	Pre   preCommand   `cmd:"" help:"Before a tool call: ask whether it is allowed. Exit code 2 refuses it."`
 	Post  postCommand  `cmd:"" help:"After a tool call: record its result."`
 	Close closeCommand `cmd:"" help:"After a session: record calls without a result as unknown."`
 }
 
-// refused is the exit status with which hooks refuse a tool call. Other statuses let it go on.
+// refused is the exit code with which hooks refuse a tool call. Other codes let it continue.
 const refused = 2
 
 type preCommand struct {
 	agentFlags
 	Prefix string        `default:"" placeholder:"TEXT" help:"Text before the tool's name: claude."`
-	Wait   time.Duration `default:"50s" help:"How long a call waits for people."`
-	Permit bool          `help:"Answer allow, so that the coding agent does not ask its user."`
+	Wait   time.Duration `default:"50s" help:"How long a call waits for approval."`
+	Permit bool          `help:"Print allow, so that the coding agent does not ask its user."`
 }
 
 // Run implements the command.
@@ -55,8 +55,8 @@ func printPermission(s *Streams) error {
 	return nil
 }
 
-// decideCall gets permission for a call. A call that was not decided, and comes again with the same
-// arguments, goes on with the intent and the approval of before.
+// decideCall gets permission for a call. If an undecided call is retried with the same arguments, it reuses its intent and
+// approval.
 func (c *preCommand) decideCall(ctx context.Context, s *Streams) error {
 	call, err := readCall(s.In)
 	if err != nil {
@@ -97,8 +97,8 @@ func journalOf(c hookCall) string {
 	return hookPrefix + shortHash(c.Session) + "-" + shortHash(c.Session, c.ID)
 }
 
-// settleDecision keeps or removes the entry by which the same call goes on. A denied call leaves nothing
-// behind but events that are still to be sent.
+// settleDecision keeps or removes the entry by which a retry of the call continues. A denied call leaves only events that
+// are still to be sent.
 func (f folder) settleDecision(g *guard.Guard, e entry, again string, err error) error {
 	var denied *client.DeniedError
 	var open *guard.NotDecidedError

@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// hookCall is the part of a hook's input that is read. Other members are ignored.
+// hookCall is the part of a hook's input that aps uses. Other members are ignored.
 type hookCall struct {
 	Session  string         `json:"session_id"`
 	Event    string         `json:"hook_event_name"`
@@ -28,7 +28,7 @@ type hookCall struct {
 	Error    jsontext.Value `json:"error"`
 }
 
-// maxHookInput is the size in bytes of the largest input that is read.
+// maxHookInput is the maximum size of an input in bytes.
 const maxHookInput = 64 << 20
 
 // readSession reads the input of a hook that is about a session.
@@ -42,7 +42,7 @@ func readSession(in io.Reader) (hookCall, error) {
 		return c, fmt.Errorf("read hook input: longer than %d bytes", maxHookInput)
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
-		return c, errors.New("read hook input: it is no JSON object of the expected form")
+		return c, errors.New("read hook input: it is not a JSON object of the expected form")
 	}
 	if c.Session == "" {
 		return c, errors.New("read hook input: session_id is missing")
@@ -81,7 +81,7 @@ func (c *hookCall) action(prefix string) (guard.Action, error) {
 	return a, nil
 }
 
-// output returns the response of the tool, which the event has by its digest.
+// output returns the response of the tool, of which the event contains the digest.
 func (c *hookCall) output() any {
 	if len(c.Response) == 0 {
 		return nil
@@ -89,13 +89,13 @@ func (c *hookCall) output() any {
 	return c.Response
 }
 
-// failure returns an error for a call that failed. Its text stays in the journal.
+// failure returns an error if the call failed. The text of the error stays in the journal.
 func (c *hookCall) failure() error {
 	var response struct {
 		IsError bool  `json:"is_error"`
 		Success *bool `json:"success"`
 	}
-	_ = json.Unmarshal(c.Response, &response) // a response in another form does not say that it failed
+	_ = json.Unmarshal(c.Response, &response) // a response in another form does not indicate a failure
 	failed := len(c.Error) > 0 && c.Error.Kind() != 'n' && c.Error.Kind() != 'f'
 	if failed || response.IsError || response.Success != nil && !*response.Success ||
 		strings.HasSuffix(c.Event, "Failure") {
@@ -104,7 +104,7 @@ func (c *hookCall) failure() error {
 	return nil
 }
 
-// recoverSession states as unknown the calls of a session that have no result.
+// recoverSession records calls of a session without a result as unknown.
 func (f *agentFlags) recoverSession(ctx context.Context, s *Streams, session string) error {
 	folder, err := f.folder()
 	if err != nil {

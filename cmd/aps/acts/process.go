@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// process is a program that is run once.
+// process is a program that runs once.
 type process struct {
 	path    string
 	command []string
@@ -26,14 +26,13 @@ type process struct {
 	files   []string // digests of which are recorded at the end
 
 	began  bool
-	status int // exit status for the caller, 128 and the number of the signal that ended the program
+	status int // exit code for the caller; 128 plus the number of the signal that ended the program
 }
 
 // exitFormat is the text of a failure.
 const exitFormat = "exit status %d"
 
-// run runs the program to its end and returns the members that its result has. The error says that the
-// exit status is not 0.
+// run runs the program and returns the members of its result. It returns an error if the exit code is not 0.
 func (p *process) run() (map[string]any, error) {
 	p.began = true
 	signals := make(chan os.Signal, 16)
@@ -59,7 +58,7 @@ func (p *process) awaitEnd(cmd *exec.Cmd, signals <-chan os.Signal, ended <-chan
 		case s := <-signals:
 			// A terminal sends its signals to the program too.
 			if !fromTerminal || s != syscall.SIGINT && s != syscall.SIGQUIT {
-				_ = cmd.Process.Signal(s) // it may have ended
+				_ = cmd.Process.Signal(s) // it may have exited
 			}
 		case err := <-ended:
 			return p.describeEnd(cmd, err)
@@ -79,7 +78,7 @@ func (p *process) describeEnd(cmd *exec.Cmd, err error) (map[string]any, error) 
 		members["files"] = digestFiles(p.files)
 	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		p.status = max(p.status, 1) // its output could not be passed on
+		p.status = max(p.status, 1) // its output could not be forwarded
 	}
 	if p.status != 0 {
 		return members, fmt.Errorf(exitFormat, p.status)
@@ -97,7 +96,7 @@ func isTerminal(r io.Reader) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// digestFiles returns the SHA-256 of each file in hex, nil for one that can't be read.
+// digestFiles returns the SHA-256 of each file in hex, or nil for a file that can't be read.
 func digestFiles(names []string) map[string]any {
 	digests := make(map[string]any, len(names))
 	for _, name := range names {

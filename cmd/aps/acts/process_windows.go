@@ -2,6 +2,6 @@ package acts
 
 import "os"
 
-// forwarded is empty of signals that Windows does not have. The console gives an interrupt to the program too, so
-// aps only has to outlive it.
+// forwarded contains no signals that Windows lacks. The console sends an interrupt to the program too, so aps only has to
+// survive it.
 var forwarded = []os.Signal{os.Interrupt}

@@ -18,14 +18,14 @@ import (
 type WrapCommand struct {
 	agentFlags
 	Tool    id.Tool       `default:"process.run" placeholder:"NAME" help:"The tool that policies see."`
-	Key     string        `placeholder:"TEXT" help:"Name of this run: a program runs once under a name."`
+	Key     string        `placeholder:"TEXT" help:"Name of this run. A program runs at most once under a name."`
 	Trace   id.Trace      `placeholder:"ID" help:"Trace of the events."`
-	Wait    time.Duration `default:"1h" help:"How long to wait for people."`
-	File    []string      `placeholder:"FILE" help:"Record the SHA-256 that this file has at the end."`
+	Wait    time.Duration `default:"1h" help:"How long to wait for approval."`
+	File    []string      `placeholder:"FILE" help:"Record the SHA-256 of this file after the run."`
 	Command []string      `arg:"" passthrough:"" help:"The program and its arguments."`
 }
 
-// Exit statuses of programs that did not run, as shells have them.
+// Exit codes for programs that did not run, as shells use them.
 const (
 	notPermitted = 126
 	notFound     = 127
@@ -66,8 +66,8 @@ func (c *WrapCommand) Run(ctx context.Context, s *Streams) error {
 	return &Exit{Status: p.status}
 }
 
-// runOnce runs the program if it is allowed. The wait for people ends by ctx and by the time limit, and
-// neither ends the program or the record of its end.
+// runOnce runs the program if it is allowed. ctx and the time limit end the wait for approval, but neither the program nor
+// the recording of its result.
 func (c *WrapCommand) runOnce(ctx context.Context, g *guard.Guard, p *process, name string) error {
 	folder, err := c.folder()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *WrapCommand) runOnce(ctx context.Context, g *guard.Guard, p *process, n
 	if !p.began {
 		err = endOfBefore(o, err)
 	} else if failed != nil && errors.Is(err, failed) && err.Error() == failed.Error() {
-		err = nil // the program's own end, which is recorded
+		err = nil // the program failed, which is recorded
 	}
 	if isUndecided(err) {
 		return err
@@ -100,14 +100,14 @@ func (c *WrapCommand) runOnce(ctx context.Context, g *guard.Guard, p *process, n
 	return errors.Join(err, folder.closeEnded(g, name))
 }
 
-// isUndecided reports whether the same run may go on later.
+// isUndecided reports whether the same run may continue later.
 func isUndecided(err error) bool {
 	var open *guard.NotDecidedError
 	var waits *guard.ApprovalRequiredError
 	return errors.As(err, &open) || errors.As(err, &waits)
 }
 
-// endOfBefore returns the end of a program that was run before under the same key.
+// endOfBefore returns the result of a program that ran earlier under the same key.
 func endOfBefore(o guard.Outcome, err error) error {
 	const message = "aps: the program was run before under this key, and is not run again"
 	if err == nil && o.Repeated {
@@ -118,6 +118,6 @@ func endOfBefore(o guard.Outcome, err error) error {
 		return err
 	}
 	status := 1
-	_, _ = fmt.Sscanf(failed.Failure, exitFormat, &status) // another failure has status 1
+	_, _ = fmt.Sscanf(failed.Failure, exitFormat, &status) // another failure has exit code 1
 	return &Exit{status, message}
 }

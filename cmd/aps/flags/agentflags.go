@@ -1,9 +1,9 @@
-// Package flags is the flags of commands that act for an agent: which service, which agent, which key.
+// Package flags contains the flags of commands that act for an agent: which service, which agent, which key.
 //
 // Invariants:
 //
-//   - Flags have the names and environment twins that all commands share.
-//   - Private keys are read from files, or held by another program, and no error holds one.
+//   - All commands share the names and environment variables of flags.
+//   - Private keys are read from files, or held by another program, and no error contains one.
 package flags
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Service is the flags of which service to talk to.
+// Service is the flags that select the service.
 type Service struct {
 	URL   string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
-	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN. aps wrap and mcp refuse the flag."`
+	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users can see flags: prefer APS_TOKEN. aps wrap and mcp reject the flag."`
 }
 
-// NewClient returns a client that says on w when a try has failed and it waits for a second or more.
+// NewClient returns a client that reports on w when an attempt has failed and it waits for a second or more.
 func (f Service) NewClient(w io.Writer) (*client.Client, error) {
 	return f.NewNotifyingClient(func(err error, wait time.Duration) {
 		if wait >= time.Second {
@@ -37,12 +37,12 @@ func (f Service) NewClient(w io.Writer) (*client.Client, error) {
 	})
 }
 
-// NewNotifyingClient returns a client that tells notify of each failed try that another one follows.
+// NewNotifyingClient returns a client that calls notify for each failed attempt that will be retried.
 func (f Service) NewNotifyingClient(notify func(err error, wait time.Duration)) (*client.Client, error) {
 	return f.NewRetryingClient(client.Retry{Notify: notify})
 }
 
-// NewRetryingClient returns a client that tries again as r says.
+// NewRetryingClient returns a client that retries as configured by r.
 func (f Service) NewRetryingClient(r client.Retry) (*client.Client, error) {
 	if f.URL == "" {
 		return nil, errors.New("no service: set --url or APS_URL")
@@ -50,14 +50,14 @@ func (f Service) NewRetryingClient(r client.Retry) (*client.Client, error) {
 	return client.New(client.Config{BaseURL: f.URL, Token: f.Token, Retry: r})
 }
 
-// Names is the flags of the agent and key for which something is made.
+// Names is the flags that name the agent and its key.
 type Names struct {
 	Org   id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
 	Agent string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
 	KeyID string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
 }
 
-// FullIdentity returns the names, all of which must be there.
+// FullIdentity returns the names, all of which must be set.
 func (f Names) FullIdentity() (client.Identity, error) {
 	who, err := f.AgentIdentity()
 	if err == nil && f.KeyID == "" {
@@ -66,7 +66,7 @@ func (f Names) FullIdentity() (client.Identity, error) {
 	return who, err
 }
 
-// AgentIdentity returns the names, of which the key's may be missing.
+// AgentIdentity returns the names. The key ID may be empty.
 func (f Names) AgentIdentity() (client.Identity, error) {
 	switch {
 	case f.Org == id.Organization{}:
@@ -112,7 +112,7 @@ func startSigner(who client.Identity, program []string) (*client.Signer, func(),
 	if err != nil {
 		return nil, nil, err
 	}
-	closeSigner := func() { _ = holder.Close() } // it returns no error
+	closeSigner := func() { _ = holder.Close() } // it never returns an error
 	signer, err := client.NewKeySigner(who, holder)
 	if err != nil {
 		closeSigner()
@@ -125,17 +125,17 @@ func startSigner(who client.Identity, program []string) (*client.Signer, func(),
 // every program can read the command line of every other.
 func CheckHidden(token string) error {
 	if token != "" && token != os.Getenv("APS_TOKEN") {
-		return errors.New("--token is refused here, because the programs that are started can read it: set APS_TOKEN")
+		return errors.New("--token is not accepted here, because the started programs could read it: set APS_TOKEN")
 	}
 	return nil
 }
 
-// maxKeyFile is the size in bytes of the largest key file that is read.
+// maxKeyFile is the maximum size of a key file in bytes.
 const maxKeyFile = 4 << 10
 
 // ReadSeed reads the base64 of a 32-byte seed from a file.
 func ReadSeed(file string) ([]byte, error) {
-	f, err := secret.OpenSettings(file) // who can write it decides whose key signs
+	f, err := secret.OpenSettings(file) // whoever can write the file decides which key signs
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}

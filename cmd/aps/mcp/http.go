@@ -14,10 +14,10 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// tokenVariable holds the bearer token of clients by HTTP.
+// tokenVariable names the variable with the bearer token of HTTP clients.
 const tokenVariable = "APS_MCP_TOKEN"
 
-// headerTime bounds the reading of a request's header. endTime bounds the end of open requests.
+// headerTime bounds the reading of a request's header. endTime bounds the wait for open requests at the end.
 const (
 	headerTime = 10 * time.Second
 	endTime    = 5 * time.Second
@@ -48,7 +48,7 @@ func (c *serveCommand) serveHTTP(ctx context.Context, g *gateway.Gateway, s Sett
 	}
 	defer socket.Close()
 	if at, ok := socket.Addr().(*net.TCPAddr); t.none() && !(ok && at.IP.IsLoopback()) {
-		return errors.New("--listen: other machines reach this address: put a bearer token into " + tokenVariable + ", or set callers")
+		return errors.New("--listen: other machines can reach this address: set a bearer token in " + tokenVariable + ", or set callers")
 	}
 	handler := listen.New(ctx, listen.Options{
 		Token: t.common, Callers: t.callers, Origins: s.origins(), Principal: s.Principal.Header, MaxBytes: s.MaxMessageBytes,

@@ -2,10 +2,10 @@
 //
 // Invariants:
 //
-//   - Standard output has MCP messages only; everything else goes to standard error.
+//   - Only MCP messages are written to standard output; everything else goes to standard error.
 //   - The agent's key, the ingest key and the tokens of clients and of other servers reach no server and no message. On
 //     Linux a server can't read them from this process either (secret.ProtectProcess).
-//   - Without a decision of the service no tool runs.
+//   - No tool runs without a decision of the service.
 package mcp
 
 import (
@@ -34,8 +34,8 @@ import (
 
 // Command is aps mcp.
 type Command struct {
-	Serve     serveCommand               `cmd:"" default:"withargs" help:"Stand in front of MCP servers (the default)."`
-	Approvals people.MCPApprovalsCommand `cmd:"" help:"Be an MCP server with the approvals that people decide on."`
+	Serve     serveCommand               `cmd:"" default:"withargs" help:"Serve as a gateway in front of MCP servers (the default)."`
+	Approvals people.MCPApprovalsCommand `cmd:"" help:"Serve approvals as an MCP server, for approvers."`
 }
 
 // agentFlags name the service, the agent and its key. The service is not --url, because that is an MCP server's.
@@ -53,11 +53,11 @@ type serveCommand struct {
 	Program []string `arg:"" optional:"" passthrough:"" help:"Program of the server and its arguments, after --."`
 
 	URL       string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program."`
-	Listen    string        `placeholder:"HOST:PORT" help:"Serve clients by streamable HTTP, not by standard input."`
+	Listen    string        `placeholder:"HOST:PORT" help:"Serve clients over streamable HTTP instead of standard input."`
 	Config    string        `type:"path" placeholder:"FILE" help:"Configuration with several servers."`
 	State     string        `env:"APS_MCP_STATE" type:"path" placeholder:"DIR" help:"Folder of the journal."`
-	Principal string        `env:"APS_PRINCIPAL" help:"Person or system that the calls are made for."`
-	Wait      time.Duration `default:"50s" help:"How long a call waits for people."`
+	Principal string        `env:"APS_PRINCIPAL" help:"User or system on whose behalf calls are made."`
+	Wait      time.Duration `default:"50s" help:"How long a call waits for approval."`
 }
 
 // Run implements the command.
@@ -111,14 +111,14 @@ func (c *serveCommand) loadSettings() (Settings, error) {
 	}
 	if c.Config != "" {
 		if c.Name != "" || c.URL != "" {
-			return Settings{}, errors.New("--config has the servers: give no NAME, program or --url")
+			return Settings{}, errors.New("--config names the servers: NAME, a program and --url are not allowed")
 		}
 		s, err := LoadSettings(c.Config)
 		s.Principal.Fixed = cmp.Or(c.Principal, s.Principal.Fixed)
 		return s, err
 	}
 	if c.Name == "" || (len(program) == 0) == (c.URL == "") {
-		return Settings{}, errors.New("give NAME and either --url or a program after --, or --config")
+		return Settings{}, errors.New("NAME with either --url or a program after --, or --config is required")
 	}
 	s := Settings{Servers: map[string]ServerSettings{c.Name: {Command: program, URL: c.URL}}}
 	s.Principal.Fixed = c.Principal
@@ -203,7 +203,7 @@ func openState(folder string) (string, *guard.Journal, error) {
 	return "", nil, fmt.Errorf("open %s: %d gateways use it", folder, maxGateways)
 }
 
-// startSending sends results beside the calls until stop is called.
+// startSending sends results in the background until stop is called.
 func startSending(ctx context.Context, g *gateway.Gateway) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var sending sync.WaitGroup
@@ -214,7 +214,7 @@ func startSending(ctx context.Context, g *gateway.Gateway) (stop func()) {
 	}
 }
 
-// flushTime bounds the last sending of results. The rest stays in the journal for the next start.
+// flushTime bounds the final sending of results. The rest stays in the journal for the next start.
 const flushTime = 5 * time.Second
 
 func flushResults(g *gateway.Gateway) error {

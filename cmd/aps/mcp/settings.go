@@ -18,10 +18,10 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// Settings are the configuration file. Members that it does not define are an error.
+// Settings is the configuration file. Unknown members are an error.
 type Settings struct {
 	Servers    map[string]ServerSettings `json:"servers"`
-	Record     []RecordSettings          `json:"record"` // the first that fits a tool counts; none: whole
+	Record     []RecordSettings          `json:"record"` // the first that matches a tool applies; default: record everything
 	Hide       []string                  `json:"hide"`
 	HideDenied bool                      `json:"hide_denied"`
 	Principal  PrincipalSettings         `json:"principal"`
@@ -34,11 +34,11 @@ type Settings struct {
 	// Callers are the clients by HTTP, by principal. If there are any, each request needs the token of one.
 	Callers map[string]CallerSettings `json:"callers"`
 
-	AllowedOrigins  []string `json:"allowed_origins"`   // of web pages that see servers without their own list
+	AllowedOrigins  []string `json:"allowed_origins"`   // of web pages that may use servers without their own list
 	Wait            string   `json:"wait"`              // duration, for example "50s"
 	MaxMessageBytes int      `json:"max_message_bytes"` // default 16 MiB
-	MaxCalls        int      `json:"max_calls"`         // of a session at once; default 128
-	MaxWaiting      int      `json:"max_waiting"`       // calls of a session that wait for people; default 16
+	MaxCalls        int      `json:"max_calls"`         // concurrent calls of a session; default 128
+	MaxWaiting      int      `json:"max_waiting"`       // calls of a session that wait for approval; default 16
 }
 
 // ServerSettings are one MCP server: a program or an address.
@@ -51,16 +51,16 @@ type ServerSettings struct {
 	// Headers are sent with each request to URL. HeadersEnv names variables that hold such values.
 	Headers    map[string]string `json:"headers"`
 	HeadersEnv map[string]string `json:"headers_env"`
-	// AllowedOrigins are those of the web pages that see the server; nil: Settings.AllowedOrigins, [] none.
+	// AllowedOrigins are the origins of the web pages that may use the server. If nil, Settings.AllowedOrigins apply.
 	AllowedOrigins []string `json:"allowed_origins"`
 }
 
-// RecordSettings say how the calls of tools are recorded.
+// RecordSettings configure how calls of tools are recorded.
 type RecordSettings struct {
 	Tools  string   `json:"tools"`  // pattern of tool names: mcp.files.*
 	Digest bool     `json:"digest"` // the SHA-256 of the arguments instead of the arguments
-	Seen   []string `json:"seen"`   // with digest: members that are recorded all the same
-	Output bool     `json:"output"` // the result too, and not its SHA-256 alone
+	Seen   []string `json:"seen"`   // with digest: members that are recorded nevertheless
+	Output bool     `json:"output"` // the result, not only its SHA-256
 }
 
 // CallerSettings say where the bearer token of a client is: in a file or in a variable.
@@ -121,7 +121,7 @@ func (s Settings) dropSecrets() error {
 	return nil
 }
 
-// PrincipalSettings say for whom calls are made. The first that is there counts.
+// PrincipalSettings configure on whose behalf calls are made. The first that is present applies.
 type PrincipalSettings struct {
 	Meta   string `json:"meta"`   // member of the call's _meta
 	Header string `json:"header"` // of the HTTP request
@@ -173,7 +173,7 @@ func (s Settings) check() error {
 	return nil
 }
 
-// checkOrigins refuses a text that no browser sends as an Origin, because it would never match.
+// checkOrigins rejects texts that no browser sends as an Origin, because they would never match.
 func checkOrigins(origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
@@ -185,7 +185,7 @@ func checkOrigins(origins []string) error {
 	return nil
 }
 
-// originsOf returns the origins of the web pages that see a server.
+// originsOf returns the origins of the web pages that may use a server.
 func (s Settings) originsOf(name string) []string {
 	if own := s.Servers[name].AllowedOrigins; own != nil {
 		return own
@@ -193,7 +193,7 @@ func (s Settings) originsOf(name string) []string {
 	return s.AllowedOrigins
 }
 
-// origins returns those of the web pages that see any server.
+// origins returns the origins of the web pages that may use any server.
 func (s Settings) origins() []string {
 	var all []string
 	for _, name := range s.serverNames() {
@@ -216,7 +216,7 @@ func (s Settings) waitTime() (time.Duration, error) {
 
 func (s Settings) serverNames() []string { return slices.Sorted(maps.Keys(s.Servers)) }
 
-// gatewayConfig returns the part of a gateway's configuration that the settings have.
+// gatewayConfig returns the part of a gateway's configuration that the settings contain.
 func (s Settings) gatewayConfig() (gateway.Config, error) {
 	wait, err := s.waitTime()
 	if err != nil {

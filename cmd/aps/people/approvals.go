@@ -15,13 +15,13 @@ import (
 
 // ApprovalsCommand is aps approvals.
 type ApprovalsCommand struct {
-	List    approvalsListCommand `cmd:"" help:"Print what waits for a decision."`
-	Show    approvalsShowCommand `cmd:"" help:"Print one approval with all that is decided on."`
-	Approve approveCommand       `cmd:"" help:"Agree to an action, after its tool and payload were shown."`
-	Deny    denyCommand          `cmd:"" help:"Refuse an action; one refusal is final."`
+	List    approvalsListCommand `cmd:"" help:"Print pending approvals."`
+	Show    approvalsShowCommand `cmd:"" help:"Print one approval with everything that it covers."`
+	Approve approveCommand       `cmd:"" help:"Approve an action, after showing its tool and payload."`
+	Deny    denyCommand          `cmd:"" help:"Deny an action. One denial is final."`
 }
 
-// consoleApproval is an approval as the console shows it.
+// consoleApproval is an approval in the form of the console.
 type consoleApproval struct {
 	ID           string         `json:"approval_id"`
 	Status       string         `json:"status"`

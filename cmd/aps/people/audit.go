@@ -18,7 +18,7 @@ type AuditCommand struct {
 	formatFlags
 	Actor  string `help:"Only what this account, ingest key or operator did."`
 	Kind   string `help:"Only events of this kind, such as ledger_policy_activated."`
-	Oldest bool   `help:"The oldest first."`
+	Oldest bool   `help:"Oldest first."`
 }
 
 // Run implements the command.
@@ -43,7 +43,7 @@ func (c *AuditCommand) Run(ctx context.Context, t *Terminal) error {
 	return p.readPages(ctx, "/audit", values, c.Limit, func(text jsontext.Value) error { return printAct(t, text) })
 }
 
-// printAct prints an act of the audit list.
+// printAct prints one entry of the audit list.
 func printAct(t *Terminal, text jsontext.Value) error {
 	if t.JSON {
 		return t.PrintJSON(text)

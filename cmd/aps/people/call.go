@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Refusal is an answer of the service that is no success.
+// Refusal is a response of the service other than success.
 type Refusal struct {
 	Status  int
 	Message string // printable
@@ -26,7 +26,7 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Status, r.Message) }
 
-// session makes calls for one person, or with one token.
+// session makes calls for one user or with one token.
 type session struct {
 	base   string // URL of the service
 	cookie *http.Cookie
@@ -37,10 +37,10 @@ type session struct {
 
 const (
 	callTime         = 30 * time.Second
-	maxConsoleAnswer = 64 << 20 // bytes of the largest answer that is read
+	maxConsoleAnswer = 64 << 20 // maximum size of a response in bytes
 )
 
-// newSession follows no redirect, because a cookie belongs to one service.
+// newSession returns a session that follows no redirects, because a cookie belongs to one service.
 func newSession(base string) *session {
 	return &session{base: strings.TrimRight(base, "/"), http: &http.Client{Timeout: callTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
@@ -51,7 +51,7 @@ func (s *session) callConsole(ctx context.Context, method, path string, body, an
 	return err
 }
 
-// call sends body as JSON, reads the answer into answer, and returns the cookies that came.
+// call sends body as JSON, decodes the response into answer, and returns the received cookies.
 func (s *session) call(ctx context.Context, method, address string, body, answer any) ([]*http.Cookie, error) {
 	sent, err := encodeBody(body)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *session) authorize(r *http.Request) {
 	}
 }
 
-// encodeBody leaves a text in JSON as it is.
+// encodeBody returns JSON text unchanged.
 func encodeBody(body any) ([]byte, error) {
 	switch b := body.(type) {
 	case nil:
@@ -106,7 +106,7 @@ func encodeBody(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// readRefusal returns the refusal of an answer. A proxy's page has nothing that can be shown.
+// readRefusal returns the refusal in a response. It shows nothing of a proxy's page.
 func readRefusal(status int, text []byte) error {
 	var told struct {
 		Error string `json:"error"`
@@ -122,11 +122,11 @@ func isRefusal(err error, status int) bool {
 	return ok && refused.Status == status
 }
 
-// hostOf returns the part of a URL that a kept session belongs to.
+// hostOf returns the part of a URL that a saved session belongs to.
 func hostOf(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
-		return "", errors.New("--url: the base URL of a service is needed")
+		return "", errors.New("--url must be the base URL of a service")
 	}
 	return strings.ToLower(u.Scheme + "://" + u.Host + strings.TrimRight(u.Path, "/")), nil
 }

@@ -21,9 +21,8 @@ type difference struct {
 	Change string `json:"change"` // added, removed or changed
 }
 
-// compareDocuments returns the differences between the newest version of a policy and a
-// document. The service writes out the defaults of members that a document leaves out, and
-// derives some from others: these are no difference.
+// compareDocuments returns the differences between the latest version of a policy and a document. The service adds defaults
+// for missing members and derives some from others, which do not count as differences.
 func compareDocuments(v *policyVersion, d document) ([]difference, error) {
 	var written struct {
 		Name    string           `json:"name"`
@@ -53,8 +52,8 @@ func compareDocuments(v *policyVersion, d document) ([]difference, error) {
 	return found, nil
 }
 
-// compareRules notes the rules that are in one list alone, and those that differ. Order
-// decides among rules of one priority, so another order is a change too.
+// compareRules records the rules that are in only one list and those that differ. Order matters among rules of one
+// priority, so a different order is a change too.
 func compareRules(stored, written []jsontext.Value, note func(member, change string)) {
 	before, order := rulesByID(stored)
 	after, newOrder := rulesByID(written)
@@ -90,8 +89,8 @@ func rulesByID(rules []jsontext.Value) (byID map[string]jsontext.Value, order []
 	return byID, order
 }
 
-// covers reports whether a stored value says the same as a written one. Objects may have
-// more members where the service writes out defaults.
+// covers reports whether a stored value is equivalent to a written one. Stored objects may have more members, because the
+// service adds defaults.
 func covers(stored, written jsontext.Value) bool {
 	var s, w any
 	if json.Unmarshal(stored, &s) != nil || json.Unmarshal(written, &w) != nil {
@@ -126,8 +125,8 @@ func coversMembers(stored, written map[string]any) bool {
 	return true
 }
 
-// isDefault reports whether a member is one that the service writes out for a document
-// without it: on_error follows from the decision, and requires from the condition.
+// isDefault reports whether a member is a default that the service adds to a document without it: on_error follows from the
+// decision, and requires from the condition.
 func isDefault(name string, value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -178,9 +177,8 @@ func withoutVersion(d document) ([]byte, error) {
 	return json.Marshal(members, json.Deterministic(true))
 }
 
-// patchOf returns a document as the patch of its policy: without the members that name the
-// policy and a version, and with null for those that it leaves out, because a patch would
-// keep them.
+// patchOf returns a document as a patch of its policy: without the members that name the policy and a version, and with
+// null for missing members, because a patch would keep them.
 func patchOf(d document) ([]byte, error) {
 	text, err := withoutVersion(d)
 	var members map[string]jsontext.Value
@@ -198,8 +196,8 @@ func patchOf(d document) ([]byte, error) {
 
 type policyDiffCommand struct{ policyFiles }
 
-// ErrFound: documents differ from the newest versions, or can't be activated. It is printed already.
-var ErrFound = errors.New("documents differ from the newest versions, or can't be activated")
+// ErrFound means that documents differ from the latest versions, or can't be activated. The findings were printed.
+var ErrFound = errors.New("documents differ from the latest versions, or can't be activated")
 
 // Run implements the command.
 func (c *policyDiffCommand) Run(ctx context.Context, t *Terminal) error {

@@ -14,13 +14,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// formatFlags say in which format a list is printed.
+// formatFlags select the format of a list.
 type formatFlags struct {
 	CSV    bool `name:"csv" xor:"format" help:"Print CSV. Text that looks like a formula gets an apostrophe."`
-	NDJSON bool `name:"ndjson" xor:"format" help:"Print one JSON object a line."`
+	NDJSON bool `name:"ndjson" xor:"format" help:"Print one JSON object per line."`
 }
 
-// format returns the format parameter of the service, "" for none.
+// format returns the format parameter of the service, or "".
 func (f *formatFlags) format() string {
 	switch {
 	case f.CSV:
@@ -31,11 +31,11 @@ func (f *formatFlags) format() string {
 	return ""
 }
 
-// downloadPart is how many rows one call asks for, so that it ends within callTime.
+// downloadPart is the number of rows per call, which completes within callTime.
 const downloadPart = 5000
 
-// printRows writes the rows of a list in a format, limit rows at most, or all for 0. Each call goes on
-// behind the last row of the one before.
+// printRows writes the rows of a list in a format, at most limit rows, or all if limit is 0. Each call continues after the
+// last row of the previous one.
 func (s *session) printRows(ctx context.Context, out io.Writer, path string, values url.Values, format string,
 	limit int) error {
 	values.Set("format", format)
@@ -68,7 +68,7 @@ func (s *session) printRows(ctx context.Context, out io.Writer, path string, val
 	return nil
 }
 
-// rawText takes an answer as it is.
+// rawText is a response that is not decoded.
 type rawText []byte
 
 // readRows returns how many rows a part has, the log index of the last one, and the bytes of its header.

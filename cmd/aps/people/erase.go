@@ -20,13 +20,13 @@ import (
 type EraseCommand struct {
 	personFlags
 	Event     string `arg:"" optional:"" help:"Event id, log index or event hash."`
-	Agent     string `help:"All events of this agent, in place of one event."`
+	Agent     string `help:"All events of this agent, instead of one event."`
 	Trace     string `help:"All events of this trace."`
 	Principal string `help:"All events of this actor_principal."`
 	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
-	To        string `help:"The event behind the last one: a UTC time, or a log index."`
-	Reason    string `required:"" help:"A code, such as data_subject_request. Another one is answered with the list."`
-	Wait      bool   `help:"Wait until all is erased, and print the result."`
+	To        string `help:"The event after the last one: a UTC time, or a log index."`
+	Reason    string `required:"" help:"A code, such as data_subject_request. The error for an unknown code lists all."`
+	Wait      bool   `help:"Wait until the erasure has completed, and print the result."`
 }
 
 // Run implements the command.
@@ -42,7 +42,7 @@ func (c *EraseCommand) Run(ctx context.Context, t *Terminal) error {
 	path := "/erasures"
 	switch {
 	case c.Event != "" && len(body) > 1:
-		return errors.New("an event is erased alone: leave the flags out, or the event")
+		return errors.New("either an event or flags are allowed")
 	case c.Event != "":
 		path = "/events/" + url.PathEscape(c.Event) + "/erase"
 	}
@@ -65,10 +65,10 @@ func (c *EraseCommand) Run(ctx context.Context, t *Terminal) error {
 	return t.PrintLine("%s", textcheck.Printable(made.ID))
 }
 
-// erasurePause is how often a command that waits asks how far an erasure has come.
+// erasurePause is how often a waiting command polls an erasure.
 const erasurePause = time.Second
 
-// awaitErasure prints an erasure when it has ended, or is held.
+// awaitErasure waits until an erasure has ended or is held, and prints it.
 func (s *session) awaitErasure(ctx context.Context, t *Terminal, name string) error {
 	for {
 		found, e, err := s.findErasure(ctx, name)
@@ -86,7 +86,7 @@ func (s *session) awaitErasure(ctx context.Context, t *Terminal, name string) er
 
 // ErasuresCommand is aps erasures.
 type ErasuresCommand struct {
-	List erasuresListCommand `cmd:"" help:"Print erasures, the newest first."`
+	List erasuresListCommand `cmd:"" help:"Print erasures, latest first."`
 	Show erasuresShowCommand `cmd:"" help:"Print one erasure as JSON."`
 }
 
@@ -122,7 +122,7 @@ func printErasure(t *Terminal, text jsontext.Value) error {
 
 type erasuresListCommand struct {
 	personFlags
-	Limit int `help:"How many to print at most; 0 prints all." default:"100"`
+	Limit int `help:"Maximum number to print; 0 prints all." default:"100"`
 }
 
 // Run implements the command.
@@ -164,7 +164,7 @@ func (s *session) findErasure(ctx context.Context, name string) (text jsontext.V
 // RetentionCommand is aps retention.
 type RetentionCommand struct {
 	personFlags
-	Days string `help:"Erase envelopes that are older than so many days; 0 keeps them for ever."`
+	Days string `help:"Erase envelopes that are older than this number of days; 0 keeps them permanently."`
 	Hold string `enum:",on,off" default:"" help:"Legal hold: while it is on, nothing is erased."`
 }
 
@@ -174,7 +174,7 @@ func (c *RetentionCommand) Run(ctx context.Context, t *Terminal) error {
 	if c.Days != "" {
 		days, err := strconv.Atoi(c.Days)
 		if err != nil {
-			return errors.New("--days: a whole number is needed")
+			return errors.New("--days must be a whole number")
 		}
 		body["retention_days"] = days
 	}

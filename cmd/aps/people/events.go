@@ -16,21 +16,21 @@ import (
 
 // EventsCommand is aps events.
 type EventsCommand struct {
-	List eventsListCommand `cmd:"" help:"Print events of the log, the newest first."`
+	List eventsListCommand `cmd:"" help:"Print events of the log, latest first."`
 	Show eventsShowCommand `cmd:"" help:"Print one event with its documents and its proof, as JSON."`
-	Tail eventsTailCommand `cmd:"" help:"Print new events as they come in, until it is interrupted."`
+	Tail eventsTailCommand `cmd:"" help:"Print new events as they arrive, until interrupted."`
 }
 
-// eventFilter says which events are wanted.
+// eventFilter selects events.
 type eventFilter struct {
 	Agent     string `help:"Only those of this agent."`
-	Tool      string `help:"Only those of this tool, or of tools that fit this pattern, such as acme.**."`
+	Tool      string `help:"Only those of this tool, or of tools that match this pattern, such as acme.**."`
 	Kind      string `help:"Only those of this action_kind."`
 	Decision  string `help:"Only those with this effective decision."`
 	Declared  string `help:"Only those with this declared decision."`
 	Trace     string `help:"Only those of this trace."`
 	Principal string `help:"Only those of this actor_principal."`
-	Signer    string `help:"Only those that were signed by such a key: agent, bridge or system."`
+	Signer    string `help:"Only those signed by this kind of key: agent, bridge or system."`
 }
 
 // values returns the parameters of a filter.
@@ -50,8 +50,8 @@ func (f *eventFilter) values() url.Values {
 // rangeFlags bound a list, and its length.
 type rangeFlags struct {
 	From  string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
-	To    string `help:"The event behind the last one: a UTC time, or a log index."`
-	Limit int    `help:"How many to print at most; 0 prints all." default:"100"`
+	To    string `help:"The event after the last one: a UTC time, or a log index."`
+	Limit int    `help:"Maximum number to print; 0 prints all." default:"100"`
 }
 
 func (f *rangeFlags) addTo(values url.Values) {
@@ -73,7 +73,7 @@ type listedEvent struct {
 	Effective id.Decision `json:"effective"`
 }
 
-// eventPage is a page of a list. The items are kept as they came, for JSON.
+// eventPage is a page of a list. The items are kept undecoded, for JSON.
 type eventPage struct {
 	Events []jsontext.Value `json:"events"`
 	Next   *string          `json:"next"`
@@ -97,7 +97,7 @@ func printEvent(t *Terminal, text jsontext.Value) (listedEvent, error) {
 		textcheck.Printable(string(e.Event)))
 }
 
-// maxPage is the most that one call asks for.
+// maxPage is the maximum number of items per call.
 const maxPage = 1000
 
 type eventsListCommand struct {
@@ -106,7 +106,7 @@ type eventsListCommand struct {
 	rangeFlags
 	formatFlags
 	Search string `short:"q" help:"Only those with this text in their stored texts."`
-	Oldest bool   `help:"The oldest first."`
+	Oldest bool   `help:"Oldest first."`
 }
 
 // Run implements the command.
@@ -132,7 +132,7 @@ func (c *eventsListCommand) Run(ctx context.Context, t *Terminal) error {
 	})
 }
 
-// readPages calls visit with the items of a list, with limit items at most, or with all for 0.
+// readPages calls visit with the items of a list, at most limit items, or all if limit is 0.
 func (s *session) readPages(ctx context.Context, path string, values url.Values, limit int,
 	visit func(jsontext.Value) error) error {
 	for left := limit; limit == 0 || left > 0; {
@@ -181,7 +181,7 @@ func (c *eventsShowCommand) Run(ctx context.Context, t *Terminal) error {
 	return printDocument(t, found)
 }
 
-// printDocument prints JSON, for people with a line for each member.
+// printDocument prints JSON, without --json with a line for each member.
 func printDocument(t *Terminal, text jsontext.Value) error {
 	if !t.JSON {
 		if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -197,8 +197,8 @@ const tailWait = "20"
 type eventsTailCommand struct {
 	personFlags
 	eventFilter
-	After string `help:"Log index of the last event that is known. Default: the newest one."`
-	Count int    `help:"End after so many events; 0 goes on." default:"0"`
+	After string `help:"Log index of the last known event. Default: the latest one."`
+	Count int    `help:"Exit after this number of events; 0 means never." default:"0"`
 }
 
 // Run implements the command.
@@ -239,7 +239,7 @@ func (c *eventsTailCommand) Run(ctx context.Context, t *Terminal) error {
 	return nil
 }
 
-// beginTail sets the place behind the newest event.
+// beginTail starts after the latest event.
 func (s *session) beginTail(ctx context.Context, values url.Values) error {
 	var newest struct {
 		To id.Index `json:"indexed_to"`

@@ -15,12 +15,12 @@ import (
 type EvidenceCommand struct {
 	personFlags
 	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
-	To        string `help:"The event behind the last one: a UTC time, or a log index."`
+	To        string `help:"The event after the last one: a UTC time, or a log index."`
 	Agent     string `help:"Show only events of this agent."`
-	Tool      string `help:"Show only events of this tool, or of tools that fit this pattern, such as acme.**."`
+	Tool      string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**."`
 	Trace     string `help:"Show only events of this trace."`
-	Envelopes bool   `help:"With the signed texts."`
-	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An older one is replaced."`
+	Envelopes bool   `help:"Include the signed texts."`
+	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced."`
 }
 
 // Help implements kong.HelpProvider.
@@ -74,7 +74,7 @@ func (c *EvidenceCommand) Run(ctx context.Context, t *Terminal) error {
 	return t.PrintLine("%s: %s; check it with aps verify", c.Out, textcheck.Count(size, "byte"))
 }
 
-// download writes an answer of the console to w. It takes as long as the service sends.
+// download writes a response of the console to w. It has no time limit while the service sends.
 func (s *session) download(ctx context.Context, path string, w io.Writer) (size int64, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/console"+path, nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *session) download(ctx context.Context, path string, w io.Writer) (size 
 		return 0, readRefusal(response.StatusCode, text)
 	}
 	if size, err = io.Copy(w, response.Body); err != nil {
-		return 0, fmt.Errorf("the pack did not arrive whole: %w", err)
+		return 0, fmt.Errorf("the pack did not arrive completely: %w", err)
 	}
 	return size, nil
 }

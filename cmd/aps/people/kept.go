@@ -20,7 +20,7 @@ type keptSession struct {
 	Value string `json:"value"`
 }
 
-// keptPath returns the file of the kept sessions, in the folder of the user's settings.
+// keptPath returns the file of the saved sessions, in the folder of the user's settings.
 func keptPath() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -29,7 +29,7 @@ func keptPath() (string, error) {
 	return filepath.Join(dir, "agentledger", "sessions.json"), nil
 }
 
-// readAllKept returns the kept sessions by service. A file that others may read is refused.
+// readAllKept returns the saved sessions by service. It rejects a file that others may read.
 func readAllKept() (path string, kept map[string]keptSession, err error) {
 	if path, err = keptPath(); err != nil {
 		return "", nil, err
@@ -55,7 +55,7 @@ func readAllKept() (path string, kept map[string]keptSession, err error) {
 	return path, kept, nil
 }
 
-// readKept returns the cookie of the kept session of a service, nil for none.
+// readKept returns the cookie of the saved session of a service, or nil.
 func readKept(base string) (*http.Cookie, error) {
 	host, err := hostOf(base)
 	if err != nil {
@@ -72,7 +72,7 @@ func readKept(base string) (*http.Cookie, error) {
 	return &http.Cookie{Name: k.Name, Value: k.Value}, nil
 }
 
-// keepSession puts the session of a service in the place of the one before.
+// keepSession saves the session of a service and replaces the previous one.
 func keepSession(base string, cookie *http.Cookie) (path string, err error) {
 	return changeKept(base, func(kept map[string]keptSession, host string) {
 		kept[host] = keptSession{cookie.Name, cookie.Value}

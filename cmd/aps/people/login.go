@@ -22,17 +22,16 @@ type serviceFlags struct {
 
 func (f *serviceFlags) identityURL() string { return strings.TrimRight(cmp.Or(f.IDURL, f.URL), "/") }
 
-// personFlags name the person. Passwords and tokens are never flags, because flags show in
-// the list of processes: APS_PASSWORD holds the password, else standard input has it, and
-// APS_RECOVERY_CODE a recovery code of an account with a second factor. Without
-// an address the token in APS_CONSOLE_TOKEN counts, or the session of aps login.
+// personFlags name the user. Passwords and tokens are never flags, because the list of processes shows flags. The password
+// is in APS_PASSWORD or on standard input, and APS_RECOVERY_CODE contains a recovery code for an account with a second
+// factor. Without an address, the token in APS_CONSOLE_TOKEN or the session of aps login is used.
 type personFlags struct {
 	serviceFlags
-	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in for this command alone."`
+	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in for this command only."`
 	Org   id.Organization `name:"org" env:"APS_ORG" placeholder:"UUID" help:"Organization id, for members of several."`
 }
 
-// openSession returns the session of a command: of the token, of the address, or the kept one.
+// openSession returns the session of a command: of the token, of the address, or the saved one.
 func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, error) {
 	s := newSession(f.URL)
 	if s.token = secret.Getenv("APS_CONSOLE_TOKEN"); s.token != "" {
@@ -83,11 +82,11 @@ func (f *personFlags) signIn(ctx context.Context, t *Terminal, s *session) error
 	return nil
 }
 
-// bringCode ends a sign-in that lacks its second factor by a recovery code.
+// bringCode completes a sign-in that lacks its second factor with a recovery code.
 func (f *personFlags) bringCode(ctx context.Context, s *session, begun []*http.Cookie) ([]*http.Cookie, error) {
 	code := secret.Getenv("APS_RECOVERY_CODE")
 	if code == "" || len(begun) == 0 {
-		return nil, errors.New("the account has a second factor: put a recovery code into APS_RECOVERY_CODE")
+		return nil, errors.New("the account has a second factor: set APS_RECOVERY_CODE to a recovery code")
 	}
 	pending := *s
 	pending.cookie = begun[0]
@@ -112,7 +111,7 @@ type LoginCommand struct{ personFlags }
 // Run implements the command.
 func (c *LoginCommand) Run(ctx context.Context, t *Terminal) error {
 	if c.Email == "" {
-		return errors.New("--email: whose session?")
+		return errors.New("--email is required")
 	}
 	s := newSession(c.URL)
 	if err := c.signIn(ctx, t, s); err != nil {
@@ -128,8 +127,8 @@ func (c *LoginCommand) Run(ctx context.Context, t *Terminal) error {
 // LogoutCommand is aps logout.
 type LogoutCommand struct{ serviceFlags }
 
-// Run ends the kept session at the service and takes it out of the file. A session that the
-// service does not know any more is over.
+// Run ends the saved session at the service and removes it from the file. A session that the service no longer knows has
+// ended already.
 func (c *LogoutCommand) Run(ctx context.Context, t *Terminal) error {
 	cookie, err := readKept(c.URL)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// MCPApprovalsCommand is aps mcp approvals: the queue of approvals as an MCP server. Its client acts for the
-// person of the session, and the service decides as ever who may vote.
+// MCPApprovalsCommand is aps mcp approvals: the queue of approvals as an MCP server. Its client acts for the user of the
+// session, and the service decides who may vote.
 type MCPApprovalsCommand struct {
 	personFlags
 }
 
-// Run serves the tools by standard input and output until the client has gone.
+// Run serves the tools over standard input and output until the client disconnects.
 func (c *MCPApprovalsCommand) Run(ctx context.Context, t *Terminal) error {
 	p, err := c.openSession(ctx, t)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *MCPApprovalsCommand) Run(ctx context.Context, t *Terminal) error {
 	return newApprovalServer(p.newest).Serve(ctx, message.NewLines(t.In, t.Out, 0))
 }
 
-// newest returns the session, or the one that aps login has kept since.
+// newest returns the session, or the one that aps login has saved since.
 func (s *session) newest() (*session, error) {
 	if !s.kept {
 		return s, nil
@@ -43,7 +43,7 @@ func (s *session) newest() (*session, error) {
 }
 
 // newApprovalServer returns the server of the tools list_approvals, show_approval and vote_on_approval. Each call of a
-// tool is made by the session that open returns.
+// tool uses the session that open returns.
 func newApprovalServer(open func() (*session, error)) *toolserver.Server {
 	desk := approvalDesk{open}
 	return &toolserver.Server{Name: "agentledger-approvals", Version: "1", Tools: []toolserver.Tool{
@@ -106,7 +106,7 @@ func (d approvalDesk) castVote(ctx context.Context, in map[string]string) (strin
 	return d.fetch(ctx, http.MethodPost, "/approvals/"+url.PathEscape(in["approval_id"])+"/votes", ballot)
 }
 
-// fetch makes one console call. The answer is JSON of the service.
+// fetch makes one console call and returns the JSON response.
 func (d approvalDesk) fetch(ctx context.Context, method, path string, body any) (string, error) {
 	p, err := d.open()
 	if err != nil {
@@ -119,7 +119,7 @@ func (d approvalDesk) fetch(ctx context.Context, method, path string, body any) 
 	return string(textcheck.EscapeJSON(text)), nil
 }
 
-// adviseSignIn adds to a refusal what the person can do outside of the model's reach.
+// adviseSignIn adds to a refusal what the user can do outside the model's reach.
 func adviseSignIn(err error) error {
 	refused, ok := errors.AsType[*Refusal](err)
 	switch {

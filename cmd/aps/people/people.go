@@ -1,11 +1,10 @@
-// Package people is the commands of aps for people: signing in, deciding on approvals, reading the
-// log, and bringing policies from a folder into an organization.
+// Package people contains the commands of aps for users: signing in, deciding on approvals, reading the log, and uploading
+// policies from a folder.
 //
 // Invariants:
 //
-//   - Passwords and tokens are never flags and never printed. A session that is kept lies
-//     in a file that only its owner may read.
-//   - A kept session is sent to the service that gave it, and to no other.
+//   - Passwords and tokens are never flags and never printed. A saved session is in a file that only its owner can read.
+//   - A saved session is sent only to the service that issued it.
 //   - Text of the service is made printable before it reaches a terminal.
 package people
 
@@ -18,26 +17,26 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Commands are the commands for people.
+// Commands are the commands for users.
 type Commands struct {
-	Login     LoginCommand     `cmd:"" help:"Sign in: the session is kept in your folder of settings."`
+	Login     LoginCommand     `cmd:"" help:"Sign in. The session is saved in your settings folder."`
 	Logout    LogoutCommand    `cmd:"" help:"End the session of login."`
-	Approvals ApprovalsCommand `cmd:"" help:"Decide on what agents ask for, in a terminal."`
-	Policy    PolicyCommand    `cmd:"" help:"Bring policies from a folder into an organization."`
+	Approvals ApprovalsCommand `cmd:"" help:"Decide on approvals in a terminal."`
+	Policy    PolicyCommand    `cmd:"" help:"Upload policies from a folder to an organization."`
 	Events    EventsCommand    `cmd:"" help:"Read the log: list, show and follow events."`
 	Traces    TracesCommand    `cmd:"" help:"Read the log by traces."`
 	Evidence  EvidenceCommand  `cmd:"" help:"Download an evidence pack: proof of a range of events."`
 	Erase     EraseCommand     `cmd:"" help:"Erase the payloads of an event, an agent, a trace or a principal."`
-	Erasures  ErasuresCommand  `cmd:"" help:"Tell how far erasures have come."`
+	Erasures  ErasuresCommand  `cmd:"" help:"Show the progress of erasures."`
 	Retention RetentionCommand `cmd:"" help:"Show or change how long payloads are kept, and the legal hold."`
-	Audit     AuditCommand     `cmd:"" help:"Print who changed what, from where, the newest first."`
+	Audit     AuditCommand     `cmd:"" help:"Print who changed what, from where, latest first."`
 }
 
 // Terminal is the input and the output of a command.
 type Terminal struct {
 	In   io.Reader
 	Out  io.Writer
-	JSON bool // results as JSON, one value a line
+	JSON bool // results as JSON, one value per line
 }
 
 // PrintLine prints one line.

@@ -18,19 +18,19 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// PolicyCommand is aps policy. The service checks and tests documents, because it is the one that
-// enforces them; agentledger policy does the same without a service.
+// PolicyCommand is aps policy. The service checks and tests documents, because it enforces them. agentledger policy does
+// the same without a service.
 type PolicyCommand struct {
 	Check    policyCheckCommand    `cmd:"" help:"Check documents as the service does when they are activated."`
-	Test     policyTestCommand     `cmd:"" help:"Run the tests that documents hold."`
+	Test     policyTestCommand     `cmd:"" help:"Run the tests that documents contain."`
 	Show     policyShowCommand     `cmd:"" help:"Print a version of a policy as the service enforces it."`
-	Diff     policyDiffCommand     `cmd:"" help:"Print how documents differ from the newest versions."`
-	Push     policyPushCommand     `cmd:"" help:"Bring documents into the organization as drafts."`
-	Activate policyActivateCommand `cmd:"" help:"Make the draft of a policy, or an older version, count."`
-	Rollback policyRollbackCommand `cmd:"" help:"Activate the newest older version that was active."`
+	Diff     policyDiffCommand     `cmd:"" help:"Print how documents differ from the latest versions."`
+	Push     policyPushCommand     `cmd:"" help:"Upload documents to the organization as drafts."`
+	Activate policyActivateCommand `cmd:"" help:"Activate the draft of a policy, or an older version."`
+	Rollback policyRollbackCommand `cmd:"" help:"Activate the latest older version that was active."`
 }
 
-// policyVersion is a version of a policy as the console shows it.
+// policyVersion is a version of a policy in the form of the console.
 type policyVersion struct {
 	PolicyID string         `json:"policy_id"`
 	Name     string         `json:"name"`
@@ -42,8 +42,7 @@ type policyVersion struct {
 	Tests    jsontext.Value `json:"tests"`
 }
 
-// readVersion returns a version of a policy, 0 for the newest; nil when there is no such
-// policy.
+// readVersion returns a version of a policy, or the latest if version is 0. It returns nil if there is no such policy.
 func (s *session) readVersion(ctx context.Context, policy string, version uint64) (*policyVersion, error) {
 	path := "/policies/" + url.PathEscape(policy)
 	if version > 0 {
@@ -68,7 +67,7 @@ func (v *policyVersion) printState(t *Terminal) error {
 type policyShowCommand struct {
 	personFlags
 	Policy  string `arg:"" help:"Policy id."`
-	Version uint64 `help:"Version; default: the newest."`
+	Version uint64 `help:"Version. Default: the latest."`
 }
 
 // Run implements the command.
@@ -101,8 +100,7 @@ type document struct {
 	text   []byte
 }
 
-// maxDocument is the size in bytes of the largest document. The service has a bound of its
-// own.
+// maxDocument is the maximum size of a document in bytes. The service has its own bound.
 const maxDocument = 4 << 20
 
 func readDocument(file string) (d document, err error) {
@@ -130,8 +128,8 @@ func readDocument(file string) (d document, err error) {
 	return d, err
 }
 
-// forEachDocument opens a session and calls handle with each document. A document that can't
-// be read ends the command before the first call.
+// forEachDocument opens a session and calls handle with each document. If a document can't be read, it returns an error
+// before the first call.
 func (f *policyFiles) forEachDocument(
 	ctx context.Context, t *Terminal, handle func(*session, document) error,
 ) error {
@@ -156,7 +154,7 @@ func (f *policyFiles) forEachDocument(
 
 type policyPushCommand struct {
 	policyFiles
-	Activate bool `help:"Also make each document count."`
+	Activate bool `help:"Also activate each document."`
 }
 
 // Run implements the command.
@@ -173,8 +171,7 @@ func (c *policyPushCommand) Run(ctx context.Context, t *Terminal) error {
 	})
 }
 
-// pushDocument makes a document the newest version of its policy. The service leaves the
-// newest version as it is when nothing changes.
+// pushDocument makes a document the latest version of its policy. If nothing changes, the service keeps the latest version.
 func (s *session) pushDocument(ctx context.Context, d document) (*policyVersion, error) {
 	newest, err := s.readVersion(ctx, d.policy, 0)
 	if err != nil {
@@ -205,7 +202,7 @@ func (s *session) activateVersion(
 type policyActivateCommand struct {
 	personFlags
 	Policy  string `arg:"" help:"Policy id."`
-	Version uint64 `help:"Version; default: the newest."`
+	Version uint64 `help:"Version. Default: the latest."`
 }
 
 // Run implements the command.
@@ -234,8 +231,8 @@ type policyRollbackCommand struct {
 
 var errNoOlder = errors.New("no version was active before the active one")
 
-// Run implements the command. Versions are looked at from the active one back: the newest
-// that is archived was active before.
+// Run implements the command. It searches versions from the active one backwards: the latest archived version was active
+// before.
 func (c *policyRollbackCommand) Run(ctx context.Context, t *Terminal) error {
 	s, err := c.openSession(ctx, t)
 	if err != nil {

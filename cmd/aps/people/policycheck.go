@@ -12,7 +12,7 @@ import (
 // checkedDocument is the service's answer about a document.
 type checkedDocument struct {
 	File     string        `json:"file"`
-	Problem  string        `json:"problem,omitzero"` // why it is no policy; "": it is one
+	Problem  string        `json:"problem,omitzero"` // why it is not a policy, or ""
 	PolicyID *string       `json:"policy_id"`
 	Rules    int           `json:"rules"`
 	Tests    int           `json:"tests"`
@@ -26,7 +26,7 @@ type testFailure struct {
 	Why   string `json:"why"`
 }
 
-// checkDocument asks the service about a document, which it does not keep.
+// checkDocument has the service check a document without storing it.
 func (s *session) checkDocument(ctx context.Context, d document) (checkedDocument, error) {
 	c := checkedDocument{File: d.file}
 	text, err := withoutVersion(d)
@@ -74,7 +74,7 @@ func (c *policyTestCommand) Run(ctx context.Context, t *Terminal) error {
 	})
 }
 
-// judgeEach asks about all documents and prints the verdict on each.
+// judgeEach has the service check all documents and prints each verdict.
 func (f *policyFiles) judgeEach(
 	ctx context.Context, t *Terminal, judge func(checkedDocument) (said string, fine bool),
 ) error {

@@ -14,7 +14,7 @@ import (
 
 // TracesCommand is aps traces.
 type TracesCommand struct {
-	List tracesListCommand `cmd:"" help:"Print traces in which an event is wanted, the newest first."`
+	List tracesListCommand `cmd:"" help:"Print traces with a matching event, latest first."`
 	Show tracesShowCommand `cmd:"" help:"Print the events of one trace, below their parents."`
 }
 
@@ -25,7 +25,7 @@ type tracesListCommand struct {
 	formatFlags
 }
 
-// listedTrace is a trace as the console lists it.
+// listedTrace is a trace in the list of the console.
 type listedTrace struct {
 	Trace  id.Trace   `json:"trace_id"`
 	First  id.Instant `json:"first_at"`
@@ -35,7 +35,7 @@ type listedTrace struct {
 	AtLeast bool `json:"at_least"` // it may have more
 }
 
-// describeCount returns the number of events, with a mark when the trace has more.
+// describeCount returns the number of events, with a mark if the trace has more.
 func (l *listedTrace) describeCount() string {
 	if l.AtLeast {
 		return ">=" + strconv.Itoa(l.Events)
@@ -85,10 +85,10 @@ func (c *tracesShowCommand) Run(ctx context.Context, t *Terminal) error {
 	})
 }
 
-// maxDepth bounds how far an event is moved to the right.
+// maxDepth bounds the indentation of an event.
 const maxDepth = 20
 
-// printStep prints an event of a trace below its parent, which came before it.
+// printStep prints an event of a trace, indented below its parent.
 func printStep(t *Terminal, text jsontext.Value, depths map[id.Event]int) error {
 	var step struct {
 		Event  id.Event  `json:"event_id"`
