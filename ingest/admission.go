@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// serveRoute takes the requests of a route through the load control.
+// serveRoute passes the requests of a route through the load control.
 func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
-	scope, class := newWantedScope(route.Permission.Right), s.classOf(route)
+	scope, class := newWantedScope(route.Permission.Right), s.classFor(route)
 	polls := *class
 	polls.Limit = s.polls
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -23,8 +23,8 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	}
 }
 
-// classOf returns how the requests of a route are admitted.
-func (s *Server) classOf(route *edge.Route[handler]) *admission.Class {
+// classFor returns how the requests of a route are admitted.
+func (s *Server) classFor(route *edge.Route[handler]) *admission.Class {
 	c := &admission.Class{
 		Control: s.control, Limit: s.limit, Pacer: s.pacer, MaxBody: route.Body.Max, WeighBody: true,
 		Waits: route.Mode == edge.LongPoll,
@@ -35,7 +35,7 @@ func (s *Server) classOf(route *edge.Route[handler]) *admission.Class {
 	return c
 }
 
-// call is one request of the surface.
+// call is one request.
 type call struct {
 	server *Server
 	route  *edge.Route[handler]
@@ -70,7 +70,7 @@ func (c *call) Handle() (err error) {
 	return c.server.edge.CheckLost(err, c.caller.Tenant, body)
 }
 
-// compute runs work that keeps a processor busy, when it is the turn of the caller's organization.
+// compute runs CPU-bound work when it is the turn of the caller's organization.
 func (s *Server) compute(ctx context.Context, c caller, work func() error) error {
 	if err := s.control.Processors.Acquire(ctx, c.share, 1); err != nil {
 		return err

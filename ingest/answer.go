@@ -16,11 +16,10 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// answer is the answer to a request that was not refused. Bodies are rendered by hand,
-// because their members are few and this is the hot path.
+// answer is the response to a request that was not refused. Bodies on the hot path are encoded without reflection.
 type answer struct {
 	status int
-	body   []byte // one JSON object, or a line for each
+	body   []byte // one JSON object, or one line for each event
 }
 
 func (s *Server) writeJSON(w http.ResponseWriter, a answer) {
@@ -36,7 +35,7 @@ func (s *Server) writeDocument(w http.ResponseWriter, status int, document any) 
 	return err
 }
 
-// headerValues are values of headers that all answers of a server share. They never change.
+// headerValues are values of headers that all responses share. They never change.
 type headerValues struct{ version, json, lines, noStore, noSniff []string }
 
 func newHeaderValues() headerValues {
@@ -50,26 +49,26 @@ func (v *headerValues) writeAnswer(w http.ResponseWriter, a answer, mediaType []
 	h := w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = mediaType, v.noStore, v.noSniff
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a client that is gone reads nothing
+	_, _ = w.Write(a.body) // an error means that the client has disconnected
 }
 
-// Bytes of an answer beside the event's id: of a replay, of an event, and of one with the policy's decision.
+// Size of a response without the event ID: of a replay, of an event, and of an event with the policy's decision.
 const (
-	replayRoom  = 64
-	createdRoom = 192
-	decidedRoom = 512
+	replaySize  = 64
+	createdSize = 192
+	decidedSize = 512
 )
 
-// renderAnswer renders the answer to a request with one event.
+// renderAnswer encodes the response to a request with one event.
 func (in *incomingEvent) renderAnswer() answer {
-	room := replayRoom + len(in.envelope.EventID)
+	size := replaySize + len(in.envelope.EventID)
 	switch {
 	case in.fate == created && in.policy.Effective != in.policy.Declared:
-		room = decidedRoom
+		size = decidedSize
 	case in.fate == created:
-		room = createdRoom + len(in.envelope.EventID)
+		size = createdSize + len(in.envelope.EventID)
 	}
-	b := in.appendMembers(append(make([]byte, 0, room), '{'))
+	b := in.appendMembers(append(make([]byte, 0, size), '{'))
 	return answer{in.httpStatus(), append(b, '}')}
 }
 
@@ -83,9 +82,8 @@ func (in *incomingEvent) httpStatus() int {
 	return edge.StatusOf(in.err)
 }
 
-// appendMembers appends the members of the answer for an event that is in the
-// ledger. The policy's decision is a member when it differs from the declared one, and of a
-// replay when its sender wants to know it.
+// appendMembers appends the members of the response for an event that is in the ledger. It contains the policy's
+// decision if that differs from the declared one, and for a replay if the sender asks for it.
 func (in *incomingEvent) appendMembers(b []byte) []byte {
 	b = jcs.AppendString(append(b, `"event_id":`...), string(in.envelope.EventID))
 	if in.fate == replayed {
@@ -112,8 +110,7 @@ func (in *incomingEvent) appendMembers(b []byte) []byte {
 	return appendAsked(b, in.asked)
 }
 
-// appendDecision appends the decision that the ledger holds. The record has no policy_id where
-// no policy was asked.
+// appendDecision appends the decision that the ledger contains. The record has no policy_id if no policy was evaluated.
 func (in *incomingEvent) appendDecision(b []byte) []byte {
 	p := &in.policy
 	b = jcs.AppendString(append(b, `,"policy_decision":`...), p.Effective.String())
@@ -121,8 +118,7 @@ func (in *incomingEvent) appendDecision(b []byte) []byte {
 	return jcs.AppendString(append(b, `,"rule_id":`...), p.RuleID)
 }
 
-// renderDecision answers an evaluation. Version and digest are those of a policy, so
-// they are left out when none is active.
+// renderDecision encodes the response to an evaluation. Version and digest are omitted if no policy is active.
 func renderDecision(o policy.Outcome, input id.Hash) answer {
 	b := append(make([]byte, 0, 512), `{"decision":`...)
 	b = jcs.AppendString(b, o.Decision.String())
@@ -162,7 +158,7 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 	return append(b, ']')
 }
 
-// appendAsked appends the approval that an event or an evaluation asks for, if it does.
+// appendAsked appends the approval that an event or an evaluation requests, if any.
 func appendAsked(b []byte, asked *approval.Approval) []byte {
 	if asked == nil {
 		return b

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// maxClaim is the largest body, in bytes, of consume and cancel.
+// maxClaim bounds the bodies of consume and cancel, in bytes.
 const maxClaim = 4 << 10
 
 // postApproval serves POST /v1/ingest/approvals.
@@ -46,7 +46,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	return s.writeDocument(w, status, newApprovalView(asked))
 }
 
-// approvalQuestion returns the approval that an evaluation asks for, nil for none.
+// approvalQuestion returns the approval that an evaluation requests, or nil.
 func (q *question) approvalQuestion(c caller, in policy.Input) (*approval.Question, error) {
 	asks := c.Asks
 	switch string(q.requestApproval) {
@@ -116,8 +116,7 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 	}{approval.Consumed, note})
 }
 
-// cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body may be
-// left out.
+// cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body is optional.
 func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
 	if len(body) > 0 {
 		if err := edge.DecodeStrict(body, &struct{}{}); err != nil {

@@ -31,14 +31,14 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	s.answerIntents(r.Context(), c, pointersToAll(batch), requested)
 	s.countRefused(batch)
 	requestID := w.Header().Get(edge.RequestIDHeader)
-	s.logFailures(r.Context(), requestID, failuresOf(batch))
+	s.logFailures(r.Context(), requestID, failuresIn(batch))
 	s.writeLines(w, requestID, batch)
 	return nil
 }
 
-// errorOfMove returns log.ErrNotOwner for a batch whose ledger went to another node before any line was stored, so that
-// the batch is passed on as a whole. Else its lines have their own answers.
-func errorOfMove(batch []incomingEvent) (moved error) {
+// moveError returns log.ErrNotOwner if the ledger of a batch moved to another node before any line was stored, so that
+// the batch can be forwarded as a whole. Otherwise each line has its own response.
+func moveError(batch []incomingEvent) (moved error) {
 	for i := range batch {
 		if in := &batch[i]; in.fate == created {
 			return nil
@@ -49,9 +49,9 @@ func errorOfMove(batch []incomingEvent) (moved error) {
 	return moved
 }
 
-// takeBatch reads a batch and brings it into the ledger. It waits for room for all of its
-// lines once the first ones are read, so that none is refused by halves. With an error
-// no line is stored, and no append is in flight.
+// takeBatch reads a batch and appends it. As soon as the first lines are read, it waits for capacity for all lines, so
+// that a batch is accepted or refused as a whole. If it returns an error, no line is stored, and no append is in
+// flight.
 func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]incomingEvent, error) {
 	r := s.startReading(ctx, c, lines)
 	defer func() { <-r.done }()
@@ -67,10 +67,10 @@ func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]inc
 	if err := s.settleLines(ctx, c, r); err != nil {
 		return r.batch, r.refuseOpen(err)
 	}
-	return r.batch, errorOfMove(r.batch)
+	return r.batch, moveError(r.batch)
 }
 
-// splitBatch returns the lines of a body and checks the headers of its request.
+// splitBatch returns the lines of a body and checks the headers of the request.
 func (s *Server) splitBatch(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, error) {
 	lines, err := splitLines(body)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) splitBatch(w http.ResponseWriter, r *http.Request, body []byte)
 	return lines, nil
 }
 
-// countRefused counts the refusals in an answer that is 200 as a whole.
+// countRefused counts the refused lines of a response whose status is 200.
 func (s *Server) countRefused(batch []incomingEvent) {
 	for i := range batch {
 		if batch[i].fate == refused {
@@ -105,12 +105,12 @@ func pointersToAll(batch []incomingEvent) []*incomingEvent {
 	return events
 }
 
-// lineRoom is the length in bytes of a usual line of an answer.
-const lineRoom = 256
+// lineSize is the length in bytes of a typical line of a response.
+const lineSize = 256
 
-// writeLines answers with a line for each event, in their order.
+// writeLines writes a response with one line for each event, in order.
 func (s *Server) writeLines(w http.ResponseWriter, requestID string, batch []incomingEvent) {
-	b := make([]byte, 0, lineRoom*len(batch))
+	b := make([]byte, 0, lineSize*len(batch))
 	for i := range batch {
 		b = strconv.AppendInt(append(b, `{"status_code":`...), int64(batch[i].httpStatus()), 10)
 		b = append(b, ',')
@@ -125,7 +125,7 @@ func (s *Server) writeLines(w http.ResponseWriter, requestID string, batch []inc
 	s.values.writeAnswer(w, answer{http.StatusOK, b}, s.values.lines)
 }
 
-// appendError appends the members of an error answer.
+// appendError appends the members of an error response.
 func appendError(b []byte, err error, requestID string) []byte {
 	body := edge.DescribeError(err)
 	b = jcs.AppendString(append(b, `"error":`...), body.Error)
@@ -133,7 +133,7 @@ func appendError(b []byte, err error, requestID string) []byte {
 		b = jcs.AppendString(append(b, `,"code":`...), body.Code)
 	}
 	if body.Details != (edge.Details{}) {
-		details, _ := json.Marshal(body.Details) // of texts alone, so it always marshals
+		details, _ := json.Marshal(body.Details) // contains only strings, so encoding it cannot fail
 		b = append(append(b, ','), details[1:len(details)-1]...)
 	}
 	if edge.StatusOf(err) >= http.StatusInternalServerError {

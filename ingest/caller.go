@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// caller is what authentication found out about a request: its ingest key, the state of the organization's ledger at
-// that time, and the share of the load control that the request counts against. All later steps use these.
+// caller is the result of authentication: the ingest key, the state of the organization's ledger at that time, and the
+// share of the load control to which the request counts. All later steps use these.
 type caller struct {
 	*org.Caller
 	share admission.Tenant
@@ -25,10 +25,10 @@ type caller struct {
 type wantedScope struct {
 	scope        org.Scopes
 	name         string
-	unauthorized string // the answer to a caller without a valid key
+	unauthorized string // the message for a caller without a valid key
 }
 
-// newWantedScope returns the scope that a route wants, by its name.
+// newWantedScope returns the scope of a route, by its name.
 func newWantedScope(name string) wantedScope {
 	scope, err := org.ParseScopes([]string{name})
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) authenticate(r *http.Request, wants wantedScope) (caller, error
 	return known, nil
 }
 
-// activeSettings returns the settings of an organization that takes events.
+// activeSettings returns the settings of an organization that accepts events.
 func (s *Server) activeSettings(ctx context.Context, state *log.State) (*org.Settings, error) {
 	settings, err := s.orgs.Settings(ctx, state)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) activeSettings(ctx context.Context, state *log.State) (*org.Set
 	return settings, nil
 }
 
-// checkAgent refuses agents that the ingest key was not made for.
+// checkAgent rejects agents that the ingest key is not restricted to.
 func (c caller) checkAgent(a id.Agent) error {
 	if len(c.Agents) > 0 && !slices.Contains(c.Agents, a) {
 		return fault.New(fault.Forbidden, "The ingest key is not for this agent")
@@ -90,7 +90,7 @@ func (c caller) checkAgent(a id.Agent) error {
 	return nil
 }
 
-// bearerToken returns the token of the one Authorization header, "" when there is none.
+// bearerToken returns the token of the only Authorization header, or "".
 func bearerToken(h http.Header) string {
 	values := h["Authorization"]
 	if len(values) != 1 {

@@ -15,14 +15,14 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Defaults of the members of an evaluation that are absent.
+// Defaults of optional members of an evaluation.
 const (
 	defaultActorType  = "agent"
 	defaultActionKind = "tool_call"
 )
 
-// evaluatePolicy serves POST /v1/ingest/policy/evaluate. It changes nothing, unless it is
-// to ask for an approval where one is needed.
+// evaluatePolicy serves POST /v1/ingest/policy/evaluate. It changes nothing, unless the request asks for an approval if
+// one is needed.
 func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
 	a, ask, err := s.decideQuestion(r.Context(), c, body)
 	if err != nil {
@@ -39,10 +39,10 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 	return nil
 }
 
-// decideQuestion answers the question in body. ask is the approval to ask for, or nil.
+// decideQuestion evaluates the question in body. ask is the approval to request, or nil.
 func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question,
 	err error) {
-	// Without compute, whose closure is an allocation.
+	// This does not call compute, whose closure would be an allocation.
 	if err := s.control.Processors.Acquire(ctx, c.share, 1); err != nil {
 		return answer{}, nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a a
 	if ask, err = q.approvalQuestion(c, in); err != nil {
 		return answer{}, nil, err
 	}
-	if err := s.ledgers.Timely(c.state); err != nil { // conditions and limits would be decided by a wrong time
+	if err := s.ledgers.Timely(c.state); err != nil { // otherwise a wrong time would decide conditions and limits
 		return answer{}, nil, err
 	}
 	if err := s.checkAgentActive(ctx, c.state, in.Agent); err != nil {
@@ -81,7 +81,7 @@ func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a a
 	return renderDecision(out, policy.InputDigest(in)), ask, nil
 }
 
-// checkAgentActive refuses an agent that is switched off, where that is known for certain.
+// checkAgentActive rejects an agent that is known to be disabled.
 func (s *Server) checkAgentActive(ctx context.Context, state *log.State, a id.Agent) error {
 	if err := state.Trusted(); err != nil {
 		return err
@@ -89,18 +89,18 @@ func (s *Server) checkAgentActive(ctx context.Context, state *log.State, a id.Ag
 	return s.agents.CheckActive(ctx, state, a)
 }
 
-// question is the body of an evaluation: canonical JSON values, nil where absent.
+// question is the body of an evaluation: canonical JSON values, or nil if absent.
 type question struct {
 	organization, agent, tool, payload, actorType, actionKind []byte
 
-	// Of a question that asks for an approval.
+	// For a question that requests an approval.
 	trace, principal, callback, requestApproval []byte
 }
 
-// parseQuestion takes the members that it knows; others are ignored.
+// parseQuestion reads the members that it knows and ignores others.
 func parseQuestion(body []byte) (q question, err error) {
-	var room [16]jcs.Member
-	canonical, members, err := jcs.ParseObject(room[:0], body, jcs.MaxDepth)
+	var buffer [16]jcs.Member
+	canonical, members, err := jcs.ParseObject(buffer[:0], body, jcs.MaxDepth)
 	if err != nil {
 		return q, err
 	}
@@ -132,7 +132,7 @@ func parseQuestion(body []byte) (q question, err error) {
 	return q, nil
 }
 
-// policyInput checks a question of c, in the order that the interface gives.
+// policyInput checks a question of c, in the order of the API.
 func (q *question) policyInput(c caller) (in policy.Input, err error) {
 	organization, agent, tool := decodeText(q.organization), decodeText(q.agent), decodeText(q.tool)
 	if organization == "" || agent == "" || tool == "" {
@@ -162,15 +162,14 @@ func (q *question) policyInput(c caller) (in policy.Input, err error) {
 	return in, err
 }
 
-// decodeText returns the text of a canonical JSON string, "" for anything else.
+// decodeText returns the text of a canonical JSON string, or "" for any other value.
 func decodeText(value []byte) string {
-	var room [256]byte
-	b, _ := jcs.AppendDecoded(room[:0], value)
+	var buffer [256]byte
+	b, _ := jcs.AppendDecoded(buffer[:0], value)
 	return string(b)
 }
 
-// parseKind reads an optional actor_type or action_kind, which are tokens that the
-// server has not kept for itself.
+// parseKind reads an optional actor_type or action_kind, which must be a token that is not reserved for the service.
 func parseKind(name string, value []byte, absent string) (string, error) {
 	if value == nil {
 		return absent, nil

@@ -9,16 +9,15 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// failure is one reason why lines of a batch got a 5xx.
+// failure is one reason why lines of a batch failed with a 5xx status.
 type failure struct {
 	err   error // of the first such line
 	first int   // number of that line, from 1
 	lines int
 }
 
-// failuresOf returns the failures of a batch: one for each text that its client
-// was told.
-func failuresOf(batch []incomingEvent) []failure {
+// failuresIn returns the failures of a batch, one for each message in the response.
+func failuresIn(batch []incomingEvent) []failure {
 	var found []failure
 	for i := range batch {
 		in := &batch[i]
@@ -36,7 +35,7 @@ func failuresOf(batch []incomingEvent) []failure {
 	return found
 }
 
-// logFailures logs the causes, since the request's own log line says 200.
+// logFailures logs the causes, because the request itself is logged with status 200.
 func (s *Server) logFailures(ctx context.Context, requestID string, failures []failure) {
 	if s.edge.Logger == nil {
 		return

@@ -7,8 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Version is the date of the interface that this surface serves. A request without
-// Service-Version gets it too.
+// Version is the version of the API, a date. It also applies to requests without Service-Version.
 const Version = "2026-05-18"
 
 const versionHeader = "Service-Version"
@@ -23,11 +22,11 @@ func (s *Server) checkVersion(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxIdempotencyKey is the length in bytes of the longest Idempotency-Key, bare.
+// maxIdempotencyKey bounds the bare form of Idempotency-Key, in bytes.
 const maxIdempotencyKey = 255
 
-// idempotencyKey reads Idempotency-Key in its bare form, "" when there is none. A
-// value that begins with a quote is an RFC 9651 string, without parameters.
+// idempotencyKey returns Idempotency-Key in its bare form, or "". A value that begins with a quote is an RFC 9651
+// string without parameters.
 func idempotencyKey(h http.Header) (string, error) {
 	values := h["Idempotency-Key"]
 	if len(values) == 0 {
@@ -44,7 +43,7 @@ func idempotencyKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// unquoteString returns the value of an RFC 9651 section 3.3.3 string.
+// unquoteString returns the value of a string as defined in RFC 9651 section 3.3.3.
 func unquoteString(s string) (string, bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -61,7 +60,7 @@ func unquoteString(s string) (string, bool) {
 	return "", false
 }
 
-// validIdempotencyKey reports whether s is an Idempotency-Key.
+// validIdempotencyKey reports whether s is a valid Idempotency-Key.
 func validIdempotencyKey(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {

@@ -16,40 +16,40 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// replayTries bounds how often an event waits for another one of its name. One
-// round is enough unless that other one fails.
+// replayTries bounds how often an event waits for another event with the same ID. One round is enough unless that other
+// event fails.
 const replayTries = 8
 
 // eventFate is the outcome of an event so far.
 type eventFate uint8
 
 const (
-	open     eventFate = iota // nothing yet
-	replayed                  // it was in the ledger before
-	created                   // it is in the ledger now
+	open     eventFate = iota // not decided
+	replayed                  // the ledger already contained it
+	created                   // it was appended
 	refused
 )
 
-// incomingEvent is one event on its way from its text to its answer: it is read and recalled,
-// then settled. It is used by one goroutine at a time.
+// incomingEvent is one event while its request is processed: it is parsed, looked up, and then appended. It must not be
+// used concurrently.
 type incomingEvent struct {
 	server         *Server
 	caller         caller
-	idempotencyKey string // "" for none
+	idempotencyKey string // "" if none
 
-	envelope *event.Envelope // once it is read
+	envelope *event.Envelope // set by readEvent
 	form     event.Form
-	policy   event.Policy        // the decision of the last call of prepareAppend
-	result   *policystore.Result // nil unless it says to be the result of another event
-	intent   *policystore.Intent // of a result, once it was looked for; nil: it is judged
+	policy   event.Policy        // decision of the last call of prepareAppend
+	result   *policystore.Result // nil unless it claims to be the result of another event
+	intent   *policystore.Intent // of a result, after it was looked up; if nil, the policy decides
 
 	evaluation policy.Evaluation // of the last call of prepareAppend
 
 	fate         eventFate
-	receipt      log.Receipt          // of a created one
+	receipt      log.Receipt          // if created
 	asksDecision bool                 // whether the sender asks for the decision
-	decided      *policystore.Decided // of a replayed one, when its sender wants to know; nil for none
-	asked        *approval.Approval   // that the event asks for, nil for none
+	decided      *policystore.Decided // if replayed and the sender asks for it; may be nil
+	asked        *approval.Approval   // requested by the event; may be nil
 	err          error                // why it was refused
 }
 
@@ -96,15 +96,15 @@ func (in *incomingEvent) parseAndVerify(ctx context.Context, body []byte) error 
 	return nil
 }
 
-// errInvalidSignature names the digest that the signature has to be of and, of a body that is not in
-// canonical form, the first difference: many a client signs the text that its own library writes.
+// errInvalidSignature contains the digest that must be signed and, if the body is not canonical, the first difference:
+// many clients sign the text that their own library writes.
 func (in *incomingEvent) errInvalidSignature(body []byte) error {
 	details := &edge.Details{EventDigest: in.envelope.Digest}
 	details.Difference, _ = jcs.FindDifference(body, in.envelope.Canonical)
 	return fault.Wrap(fault.Invalid, "Invalid signature", details)
 }
 
-// findReplays looks which of the open events of c, or their idempotency keys, are known.
+// findReplays looks up the open events of c and their idempotency keys.
 func (s *Server) findReplays(ctx context.Context, c caller, events ...*incomingEvent) {
 	events = slices.DeleteFunc(events, func(in *incomingEvent) bool { return in.fate != open })
 	if len(events) == 0 {
@@ -135,8 +135,8 @@ func (in *incomingEvent) refuseWith(err error) {
 	in.server.metrics.events[refused].Inc()
 }
 
-// settleEvents brings the events of c that are still open into its ledger, in their
-// order, and returns when the fate of each is known. It takes events over.
+// settleEvents appends the open events of c, in order, and returns when the outcome of each is known. It takes
+// ownership of events.
 func (s *Server) settleEvents(ctx context.Context, c caller, events []*incomingEvent) {
 	for range replayTries {
 		events = slices.DeleteFunc(events, func(in *incomingEvent) bool { return in.fate != open })
@@ -157,7 +157,7 @@ func (s *Server) settleEvents(ctx context.Context, c caller, events []*incomingE
 	}
 }
 
-// appendEvents brings events into the ledger of c at once, in their order.
+// appendEvents appends events together, in order.
 func (s *Server) appendEvents(ctx context.Context, c caller, events []*incomingEvent) {
 	events = s.findIntents(ctx, c, events)
 	if len(events) == 0 {
@@ -175,8 +175,8 @@ func (s *Server) appendEvents(ctx context.Context, c caller, events []*incomingE
 	}
 }
 
-// applyOutcome takes the outcome of the event's append. A duplicate that is not stored stays
-// open, because the other event of its name has failed.
+// applyOutcome applies the outcome of the event's append. A duplicate that is not stored stays open, because the other
+// event with its ID has failed.
 func (in *incomingEvent) applyOutcome(ctx context.Context, o log.Outcome) {
 	switch {
 	case errors.Is(o.Err, log.ErrDuplicate):

@@ -1,25 +1,22 @@
-// Package ingest is the HTTP surface of agents: it takes signed events, one or
-// many in a request, into the ledger of an organization, evaluates its policy on a
-// tool call, asks people for approvals, and records the runs of automation tools.
+// Package ingest is the HTTP API for agents. It appends signed events to the ledger of an organization, one or many per
+// request, evaluates the organization's policy for a tool call, requests approvals, and records the runs of automation
+// tools. It hides authentication, load control and the encoding of responses.
 //
 // Invariants:
 //
-//   - The checks of a request have one order, and the first that fails gives the
-//     answer. Nothing of a refused request is stored.
-//   - A request that was accepted before is answered from the store, even if key,
-//     clock, policy or cap have changed since.
-//   - An event is decided by the ledger state that it is appended to: activity of the
-//     organization, state of the key, policy, limits, cap, disclosure.
-//   - The declared decision is only ever tightened. A policy that can't be read
-//     refuses; it never allows.
-//   - Each event of a batch gets the answer that it would get alone after the events
-//     before it. Events are appended in the order of their lines.
-//   - However many batches there are, the reading of their lines takes no more
-//     goroutines than there are processors.
-//   - Work that takes processors goes in turns between organizations, and what is
-//     too much is refused before its body is looked at.
-//   - An ingest key acts for its own organization, in its scopes and for its
-//     agents, and learns nothing of others.
+//   - The checks of a request have one order, and the first failure determines the response. Nothing of a refused
+//     request is stored.
+//   - A request that was accepted before is answered from the store, even if key, clock, policy or cap have changed
+//     since.
+//   - An event is decided under the ledger state that it is appended to: activity of the organization, state of the
+//     key, policy, limits, cap, disclosure.
+//   - A decision is never weaker than the declared one. A policy that cannot be read rejects and never allows.
+//   - Each event of a batch gets the response that it would get alone after the events before it. Events are appended
+//     in the order of their lines.
+//   - Any number of batches is read by at most as many goroutines as there are processors.
+//   - CPU-bound work is scheduled in turns between organizations, and overload is rejected before the body is read.
+//   - An ingest key acts only for its own organization, in its scopes and for its agents, and reveals nothing of
+//     others.
 package ingest
 
 import (
@@ -53,21 +50,21 @@ type Ledgers interface {
 	policystore.Stored
 }
 
-// Organizations finds ingest keys and settings (package org).
+// Organizations provides ingest keys and settings. org.Orgs implements it.
 type Organizations interface {
 	Authenticate(ctx context.Context, token string) (*org.Caller, error)
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
 	EventsPerMonth(*org.Settings) uint64
 }
 
-// Agents finds the key of an agent in any state; fault.NotFound when it was never
-// registered for that agent. CheckActive refuses an agent that is switched off.
+// Agents provides the keys of agents in any state. SigningKey returns fault.NotFound if the key was never registered
+// for the agent. CheckActive rejects a disabled agent.
 type Agents interface {
 	CheckActive(ctx context.Context, s *log.State, a id.Agent) error
 	SigningKey(ctx context.Context, s *log.State, a id.Agent, k id.Key) (agent.Key, error)
 }
 
-// Approvals are requests for the consent of people (package approval).
+// Approvals manages requests for approval. approval.Approvals implements it.
 type Approvals interface {
 	Ask(ctx context.Context, t id.Tenant, q approval.Question) (asked approval.Approval, made bool, err error)
 	Get(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID,
@@ -76,7 +73,7 @@ type Approvals interface {
 	Cancel(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID) error
 }
 
-// Workflows are runs of automation tools (package workflow).
+// Workflows manages runs of automation tools. workflow.Workflows implements it.
 type Workflows interface {
 	Start(ctx context.Context, t id.Tenant, b workflow.Beginning) (run workflow.Run, started workflow.Placed,
 		made bool, err error)
@@ -99,31 +96,30 @@ type Options struct {
 	Workflows     Workflows
 
 	Clock    func() time.Time // default: time.Now
-	MaxBytes int              // of a body as sent and of an envelope in canonical form; default 256 KiB
-	MaxAhead time.Duration    // how far emitted_at may be in the future; default 15 minutes
-	MaxAge   time.Duration    // how far emitted_at may be in the past; 0: no bound
+	MaxBytes int              // of a body as sent and of a canonical envelope; default: 256 KiB
+	MaxAhead time.Duration    // how far emitted_at may be in the future; default: 15 minutes
+	MaxAge   time.Duration    // how far emitted_at may be in the past; 0: not bounded
 
-	// Requests under way in all and of one organization, from authentication to
-	// answer; each 64 KiB of a body count as one more. Evaluations are bounded apart, by
-	// the same numbers. Defaults: 4,096 and 1,024.
+	// Requests in flight in total and of one organization, from authentication to response. Each 64 KiB of a body count
+	// as one more. Evaluations are bounded separately by the same numbers. Defaults: 4,096 and 1,024.
 	MaxInFlight, MaxInFlightOrganization int
 
-	// Long polls that wait in all and of one organization, which are bounded apart
-	// because they do nothing but wait. Defaults: 6,144 and 1,024.
+	// Waiting long polls in total and of one organization. They are bounded separately because they only wait.
+	// Defaults: 6,144 and 1,024.
 	MaxPolls, MaxPollsOrganization int
 
-	// Control is the load control shared with other surfaces; default: one of its own for
-	// runtime.GOMAXPROCS(0) processors.
+	// Control is the load control, shared with other HTTP interfaces. Default: a new one for runtime.GOMAXPROCS(0)
+	// processors.
 	Control *admission.Control
 
-	// Refusals a second of one organization, and of all unknown callers, that are
-	// answered at once; those beyond are answered a second later. 0: all at once.
+	// Refusals per second of one organization, and of all unknown callers, that are sent immediately. Further ones are
+	// delayed by a second. If 0, none is delayed.
 	MaxRefusals int
 
-	KeyTableBytes int64              // for tables of the keys that sign most; 0: none
-	Verified      *keytable.Verified // is told which signatures were verified; nil: nothing is
+	KeyTableBytes int64              // for tables of the most used keys; 0: none
+	Verified      *keytable.Verified // caches verified signatures; may be nil
 
-	Metrics prometheus.Registerer // default: none
+	Metrics prometheus.Registerer // default: not registered
 }
 
 func (o Options) withDefaults() Options {
@@ -157,7 +153,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server serves the surface. It keeps nothing of a request.
+// Server serves the API. It stores nothing of a request.
 type Server struct {
 	edge     edge.Edge
 	ledgers  Ledgers
@@ -175,9 +171,9 @@ type Server struct {
 
 	control     *admission.Control
 	limit       *admission.Limit
-	evaluations *admission.Limit     // apart, so that events that wait for the store do not refuse evaluations
-	polls       *admission.Limit     // of polls that wait
-	lines       *admission.FairQueue // of batches, by lines, between reading and the queue
+	evaluations *admission.Limit     // separate, so that events that wait for the store do not displace evaluations
+	polls       *admission.Limit     // of waiting polls
+	lines       *admission.FairQueue // of the lines of batches between reading and appending
 	pacer       *admission.RefusalPacer
 	keyTables   *keytable.Tables
 	verified    *keytable.Verified
@@ -185,16 +181,15 @@ type Server struct {
 	values      headerValues
 }
 
-// linesInQueue is how many lines of an organization's batches may be in its queue for
-// another batch to join them: with that one and the single requests that may be
-// under way there are never more than the queue takes, so that a batch waits as a
-// whole and is not refused by halves.
+// linesInQueue bounds the lines of an organization's batches that are being appended when another batch starts. With
+// that batch and the single requests that may be in flight, the queue of the ledger never overflows, so a batch waits
+// as a whole and is never partly refused.
 const linesInQueue = 2048
 
-// refusalDelay is how much later refusals beyond Options.MaxRefusals are answered.
+// refusalDelay is the delay of refusals beyond Options.MaxRefusals.
 const refusalDelay = time.Second
 
-// New returns a server. Its 401 answers carry a Bearer challenge.
+// New returns a server. Its 401 responses contain a Bearer challenge.
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
@@ -219,10 +214,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// handler answers a request of c, whose body is read.
+// handler serves a request of c, whose body has been read.
 type handler func(w http.ResponseWriter, r *http.Request, c caller, body []byte) error
 
-// Routes adds the routes of the surface to r.
+// Routes adds the routes of the API to r.
 func (s *Server) Routes(r *edge.Router) {
 	event := edge.JSONBody(int64(s.maxBytes))
 	claim := edge.JSONBody(maxClaim)

@@ -15,7 +15,7 @@ import (
 
 const requestApprovalHeader = "X-Request-Approval"
 
-// maxAskedInBatch bounds the approvals that one batch asks for, because each is an append of its own.
+// maxAskedInBatch bounds the approvals that one batch may request, because each needs its own append.
 const maxAskedInBatch = 32
 
 // requestsApproval reports whether a request asks for the approvals that its events need.
@@ -31,18 +31,18 @@ func requestsApproval(h http.Header, c caller) (bool, error) {
 	return true, nil
 }
 
-// saysIntent reports whether the event calls itself an intent.
-func (in *incomingEvent) saysIntent() bool {
+// claimsIntent reports whether the event claims to be an intent.
+func (in *incomingEvent) claimsIntent() bool {
 	return in.envelope.Tool != "" && in.envelope.MayBeIntent() && in.envelope.Call().Phase == event.PhaseIntent
 }
 
-// answerIntents finds the decisions on intents that were stored before, and asks for the approvals
-// that intents need. requested says that the request asks for them. An event that can't get its approval
-// is refused, and stays stored: the same event may be sent again.
+// answerIntents finds the decisions on intents that were stored before, and requests the approvals that intents need,
+// if requested is set. An event that cannot get its approval is refused and stays stored: the same event may be sent
+// again.
 func (s *Server) answerIntents(ctx context.Context, c caller, events []*incomingEvent, requested bool) {
 	for _, in := range events {
-		told := in.fate == replayed || in.fate == created && in.policy.Effective > id.Allow
-		in.asksDecision = told && (requested || in.saysIntent())
+		decided := in.fate == replayed || in.fate == created && in.policy.Effective > id.Allow
+		in.asksDecision = decided && (requested || in.claimsIntent())
 	}
 	s.findDecisions(ctx, c, events)
 	asked := 0
@@ -61,7 +61,7 @@ func (s *Server) answerIntents(ctx context.Context, c caller, events []*incoming
 	}
 }
 
-// findDecisions reads the decisions on replayed events whose senders want to know them.
+// findDecisions reads the decisions on replayed events whose senders ask for them.
 func (s *Server) findDecisions(ctx context.Context, c caller, events []*incomingEvent) {
 	var wanted []*incomingEvent
 	var names []id.Event
@@ -85,7 +85,7 @@ func (s *Server) findDecisions(ctx context.Context, c caller, events []*incoming
 	}
 }
 
-// needsApproval reports whether the ledger itself decided that the stored event needs approval.
+// needsApproval reports whether the ledger decided that the stored event needs approval.
 func (in *incomingEvent) needsApproval() bool {
 	if in.fate != created && (in.fate != replayed || in.decided == nil) {
 		return false
@@ -93,8 +93,8 @@ func (in *incomingEvent) needsApproval() bool {
 	return in.policy.Evaluated && in.policy.Effective == id.AllowWithObligation
 }
 
-// askApproval asks for the approval of a stored event, or finds the one that was asked for. An event that
-// declares the obligation by itself gets none where the policy asks for none.
+// askApproval requests the approval of a stored event, or finds the approval that was requested. An event that only
+// declares the obligation gets none if the policy does not require one.
 func (in *incomingEvent) askApproval(ctx context.Context) error {
 	e := in.envelope
 	if in.decided != nil && in.decided.Erased {
@@ -115,23 +115,23 @@ func (in *incomingEvent) askApproval(ctx context.Context) error {
 	return nil
 }
 
-// refuseApproval refuses an event that is stored and has no approval. A 422 would say that nothing is
-// stored, so that becomes 409.
+// refuseApproval refuses an event that is stored and has no approval. A 422 would mean that nothing is stored, so it
+// becomes a 409.
 func (in *incomingEvent) refuseApproval(err error) {
 	err = edge.EndedEarly(err)
 	if cause := fault.Of(err); cause.Kind != fault.Internal {
-		told := *cause
-		told.Message, told.Err = "The event is stored without its approval: "+cause.Message, err
+		refusal := *cause
+		refusal.Message, refusal.Err = "The event is stored without its approval: "+cause.Message, err
 		switch cause.Kind {
 		case fault.Invalid:
-			told.Kind = fault.Conflict
+			refusal.Kind = fault.Conflict
 		case fault.OutcomeUnknown:
-			told.Message = "The event is stored, its approval may be asked for; retry with the same event_id"
+			refusal.Message = "The event is stored, its approval may be asked for; retry with the same event_id"
 		}
 		if cause.Kind != fault.RateLimited {
-			told.Code = "not_asked"
+			refusal.Code = "not_asked"
 		}
-		err = &told
+		err = &refusal
 	}
 	in.fate, in.err = refused, err
 }

@@ -23,8 +23,8 @@ func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (s
 	return sub, err
 }
 
-// decideUnder decides everything about the event that depends on the organization's configuration. The append is
-// guarded by the same state: if the configuration changes before the event is sequenced, it is decided again.
+// decideUnder decides everything about the event that depends on the organization's configuration. The same state
+// guards the append: if the configuration changes before the event is sequenced, it is decided again.
 func (in *incomingEvent) decideUnder(ctx context.Context, state *log.State) (log.Submission, error) {
 	s, e := in.server, in.envelope
 	settings, err := s.activeSettings(ctx, state)
@@ -56,7 +56,7 @@ func (in *incomingEvent) decideUnder(ctx context.Context, state *log.State) (log
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
 
-// checkNewEvent makes the checks of events that are not stored yet. Replays skip them.
+// checkNewEvent runs the checks of events that are not stored yet. Replays skip them.
 func (s *Server) checkNewEvent(now time.Time, e *event.Envelope) error {
 	if event.ReservedEvent(string(e.EventID)) {
 		return fault.New(fault.Invalid, "An event_id that begins with ledger_ or stp_ is reserved for the server")
@@ -94,8 +94,7 @@ func checkActive(k *agent.Key) error {
 	return nil
 }
 
-// applyPolicy applies the active policy to an event that names a tool. A result takes the
-// decision of its intent.
+// applyPolicy applies the active policy to an event that names a tool. A result gets the decision of its intent.
 func (in *incomingEvent) applyPolicy(ctx context.Context, state *log.State, now id.Instant) (policystore.Judgement,
 	error) {
 	s, e := in.server, in.envelope
@@ -110,8 +109,8 @@ func (in *incomingEvent) applyPolicy(ctx context.Context, state *log.State, now 
 	return judged, err
 }
 
-// countShadows counts the shadow rules that match. Rules with limits are left out, because
-// their counters are read later.
+// countShadows counts the shadow rules that match. Rules with limits are not counted, because their counters are read
+// later.
 func (s *Server) countShadows(e *policy.Evaluation) {
 	certain := e.Settle(func(*policy.Claim) bool { return false })
 	s.metrics.shadows.Add(float64(len(certain.Shadow)))

@@ -15,9 +15,9 @@ const (
 	maxBatchLines = 1000
 )
 
-// splitLines returns the lines of an NDJSON body (https://github.com/ndjson/ndjson-spec)
-// that are not blank, without their LF. The last one needs none, and a CR before
-// it is white space. fault.TooLarge for more than maxBatchLines.
+// splitLines returns the lines of an NDJSON body (https://github.com/ndjson/ndjson-spec) that are not blank, without
+// their LF. The last line needs none, and a CR before an LF is white space. It returns fault.TooLarge if there are more
+// than maxBatchLines.
 func splitLines(body []byte) ([][]byte, error) {
 	lines := make([][]byte, 0, min(bytes.Count(body, []byte{'\n'})+1, maxBatchLines))
 	for line := range bytes.SplitSeq(body, []byte{'\n'}) {
@@ -32,7 +32,7 @@ func splitLines(body []byte) ([][]byte, error) {
 	return lines, nil
 }
 
-// isBlankLine reports whether a line holds nothing but JSON's white space.
+// isBlankLine reports whether a line contains only JSON white space.
 func isBlankLine(line []byte) bool {
 	for _, c := range line {
 		if c != ' ' && c != '\t' && c != '\r' {

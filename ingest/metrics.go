@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// metrics of the surface. Labels are bounded, and their children are found once.
+// metrics of the API. Labels are bounded, and the counters are resolved once.
 type metrics struct {
 	events    [refused + 1]prometheus.Counter // by fate
 	decisions [id.Deny + 1]prometheus.Counter // of evaluations
@@ -21,12 +21,12 @@ func newMetrics(r prometheus.Registerer, p *admission.RefusalPacer, polls *admis
 	limits ...*admission.Limit) *metrics {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_ingest_events_total",
-		Help: "Events by what became of them, lines of batches included."}, []string{"result"})
+		Help: "Events by result, including batch lines."}, []string{"result"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_evaluations_total", Help: "Evaluations by decision."}, []string{"decision"})
 	shadows := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "agentledger_shadow_rule_matches_total",
-		Help: "Matches of shadow rules, which change no answer, of evaluations and events."})
+		Help: "Matches of shadow rules, which do not affect decisions, by evaluations and events."})
 	m := &metrics{shadows: shadows, verify: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "agentledger_signature_verification_seconds", Help: "Time to verify one signature.",
 		Buckets: prometheus.ExponentialBuckets(0.00002, 2, 10)})}
@@ -54,7 +54,7 @@ func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits [
 	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "agentledger_ingest_overload_total",
-			Help:        "Requests refused since too much was under way, by the bound that was reached.",
+			Help:        "Requests refused because of too many requests in flight, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, sum(func(l *admission.Limit) float64 { return float64(count(l.Refused())) }))
 	}
@@ -63,11 +63,11 @@ func registerLimits(r prometheus.Registerer, p *admission.RefusalPacer, limits [
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ingest_in_flight",
-			Help: "Weight of the requests under way: one each, and one for each 64 KiB of body.",
+			Help: "Weight of the requests in flight: one each, and one for each 64 KiB of body.",
 		}, sum(func(l *admission.Limit) float64 { return float64(l.WeightInUse()) })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_ingest_held_refusals_total",
-			Help: "Refusals that were answered later since there were too many.",
+			Help: "Refusals that were delayed because there were too many.",
 		}, func() float64 { return float64(p.DelayedRefusals()) }),
 	)
 }
@@ -76,17 +76,17 @@ func registerPolls(r prometheus.Registerer, polls *admission.Limit) {
 	refusals := func(bound string, count func(admission.Refused) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "agentledger_poll_overload_total",
-			Help:        "Long polls refused because too many wait, by the bound that was reached.",
+			Help:        "Long polls refused because too many are waiting, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, func() float64 { return float64(count(polls.Refused())) })
 	}
 	r.MustRegister(
 		refusals("all", func(n admission.Refused) uint64 { return n.All }),
 		refusals("organization", func(n admission.Refused) uint64 { return n.One }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_polls_waiting", Help: "Long polls that wait."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_polls_waiting", Help: "Waiting long polls."},
 			func() float64 { return float64(polls.WeightInUse()) }),
 	)
 }
 
-// observeVerification notes how long a verification took that began at began.
+// observeVerification records the duration of a verification that began at began.
 func (m *metrics) observeVerification(began time.Time) { m.verify.Observe(time.Since(began).Seconds()) }

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// pollRetry is when to come again with a poll for which there was no room to wait.
+// pollRetry is the Retry-After of a poll that was refused because too many wait.
 const pollRetry = 5 * time.Second
 
 // answerApproval serves GET /v1/ingest/approvals/:id.

@@ -14,34 +14,33 @@ import (
 )
 
 const (
-	// chunkLines is how many lines are read by one goroutine in one go: about a
-	// millisecond's work.
+	// chunkLines is the number of lines that a goroutine reads at a time, about a millisecond of work.
 	chunkLines = 16
 
-	// portionLines is how many lines come into the ledger together, while those
-	// behind them are read: about as long as that takes.
+	// portionLines is the number of lines that are appended together while the following ones are read, which takes
+	// about as long.
 	portionLines = 16 * chunkLines
 )
 
-// batchReading is a batch whose lines are being read. Its portions become ready in any
-// order. A ready portion belongs to the goroutine that waited for it.
+// batchReading is a batch whose lines are being read. Its portions become ready in any order. A ready portion belongs
+// to the goroutine that waited for it.
 type batchReading struct {
 	batch    []incomingEvent
 	portions []portion
-	done     chan struct{} // closed when nothing is read any more
+	done     chan struct{} // closed when reading has ended
 	err      error         // why not all portions are ready; set before done is closed
-	settled  int           // portions of which events may be in the ledger
+	settled  int           // portions whose events may be in the ledger
 }
 
 type portion struct {
 	batch []incomingEvent
 	lines [][]byte
 	left  atomic.Int32  // chunks
-	ready chan struct{} // closed when none is left
+	ready chan struct{} // closed when no chunk is left
 }
 
-// startReading begins to read the events of a batch, several at once. Each event waits for a
-// processor like all others that the server reads. The caller waits for done before it returns.
+// startReading starts reading the events of a batch in parallel. Each event waits for a processor like every other
+// event that the server reads. The caller waits for done before it returns.
 func (s *Server) startReading(ctx context.Context, c caller, lines [][]byte) *batchReading {
 	r := &batchReading{batch: make([]incomingEvent, len(lines)), done: make(chan struct{})}
 	for i := range r.batch {
@@ -61,11 +60,10 @@ func (s *Server) startReading(ctx context.Context, c caller, lines [][]byte) *ba
 	return r
 }
 
-// countChunks returns how many chunks the portion's lines are.
+// countChunks returns the number of chunks of the portion.
 func (p *portion) countChunks() int { return (len(p.lines) + chunkLines - 1) / chunkLines }
 
-// readPortions reads chunk after chunk, in their order, by a few goroutines. The
-// first error ends it.
+// readPortions reads all chunks in order, with a few goroutines. The first error stops it.
 func (s *Server) readPortions(ctx context.Context, c caller, r *batchReading) error {
 	ctx, span := s.edge.Tracer.StartSpan(ctx, "read batch")
 	defer span.End()
@@ -90,8 +88,8 @@ func (s *Server) readPortions(ctx context.Context, c caller, r *batchReading) er
 	return group.Wait()
 }
 
-// readChunk reads the events of some lines. A panic becomes an error, because the
-// goroutine has no caller that would recover.
+// readChunk reads the events of some lines. A panic becomes an error, because no caller of the goroutine would recover
+// it.
 func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -110,7 +108,7 @@ func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (er
 	return ctx.Err()
 }
 
-// awaitPortion waits until a portion is ready, or it is certain that it will not be.
+// awaitPortion waits until a portion is ready or reading has failed.
 func (r *batchReading) awaitPortion(ctx context.Context, p *portion) error {
 	select {
 	case <-p.ready:
@@ -127,25 +125,24 @@ func (r *batchReading) awaitPortion(ctx context.Context, p *portion) error {
 	}
 }
 
-// settleLines brings the events of a batch into the ledger of c portion by portion,
-// in their order, while later ones are read.
+// settleLines appends the events of a batch portion by portion, in order, while later ones are read.
 func (s *Server) settleLines(ctx context.Context, c caller, r *batchReading) error {
-	met := make(map[id.Event]struct{}, len(r.batch))
+	seen := make(map[id.Event]struct{}, len(r.batch))
 	for i := range r.portions {
 		p := &r.portions[i]
 		if err := r.awaitPortion(ctx, p); err != nil {
 			return err
 		}
 		events := pointersToAll(p.batch)
-		s.findReplays(ctx, c, knownNames(events, met)...)
+		s.findReplays(ctx, c, knownNames(events, seen)...)
 		r.settled++
 		s.settleEvents(ctx, c, events)
 	}
 	return nil
 }
 
-// refuseOpen refuses the lines of a batch whose time was over before its end, if it
-// was begun: each line has an answer of its own then. Else it returns err.
+// refuseOpen refuses the open lines of a batch that timed out, if some of its lines may be stored: each line then has
+// its own response. Otherwise it returns err.
 func (r *batchReading) refuseOpen(err error) error {
 	<-r.done
 	if r.settled == 0 || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
@@ -159,21 +156,21 @@ func (r *batchReading) refuseOpen(err error) error {
 	return nil
 }
 
-// knownNames returns those of events whose names met has, since they may have come into
-// the ledger after it was asked for them, and adds the names of all.
-func knownNames(events []*incomingEvent, met map[id.Event]struct{}) (repeated []*incomingEvent) {
-	before := len(met) > 0
+// knownNames returns the events whose IDs are already in seen, and adds every ID to seen. The caller looks those up
+// again, because an earlier line may have stored them.
+func knownNames(events []*incomingEvent, seen map[id.Event]struct{}) (repeated []*incomingEvent) {
+	before := len(seen) > 0
 	for _, in := range events {
 		if in.fate != open {
 			continue
 		}
 		name := in.envelope.EventID
 		if before {
-			if _, known := met[name]; known {
+			if _, known := seen[name]; known {
 				repeated = append(repeated, in)
 			}
 		}
-		met[name] = struct{}{}
+		seen[name] = struct{}{}
 	}
 	return repeated
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// replayOnlyHeader makes a request with an event a question: is the event stored, and what was decided?
+// replayOnlyHeader turns a request with an event into a question: is the event stored, and what was decided?
 const replayOnlyHeader = "X-Replay-Only"
 
-// asksReplayOnly reports whether a request stores nothing.
+// asksReplayOnly reports whether a request must not store anything.
 func asksReplayOnly(h http.Header) (bool, error) {
 	switch values := h[replayOnlyHeader]; {
 	case len(values) == 0:
@@ -23,8 +23,8 @@ func asksReplayOnly(h http.Header) (bool, error) {
 
 var errNotStored = &fault.Error{Kind: fault.NotFound, Code: "not_stored", Message: "Not found"}
 
-// answerStored answers for an event that is stored, and refuses any other one. It asks for no approval.
-// A ledger with a fault may have lost the event, so it can't say that there is none.
+// answerStored responds for an event that is stored, and refuses any other event. It requests no approval. A ledger
+// with a fault may have lost the event, so it cannot deny that the event exists.
 func (s *Server) answerStored(ctx context.Context, c caller, in *incomingEvent) {
 	if in.fate == open {
 		err := c.state.Trusted()

@@ -16,14 +16,14 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// maxRun is the largest body, in bytes, of a run's start and end.
+// maxRun bounds the bodies of a run's start and end, in bytes.
 const maxRun = 64 << 10
 
 func runOfPath(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r, "run")) }
 
 // postRun serves POST …/workflows/runs.
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	var asked struct {
+	var request struct {
 		Workflow    workflow.Flow `json:"workflow"`
 		External    string        `json:"external_run_id"`
 		Agent       id.Agent      `json:"agent_id"`
@@ -31,15 +31,15 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 		Planned     *int          `json:"planned_steps"`
 		InputDigest *id.Hash      `json:"input_digest"`
 	}
-	if err := edge.DecodeStrict(body, &asked); err != nil {
+	if err := edge.DecodeStrict(body, &request); err != nil {
 		return err
 	}
-	if err := c.checkAgent(asked.Agent); err != nil { // "" too: a key for some agents has to name one
+	if err := c.checkAgent(request.Agent); err != nil { // a key that is restricted to agents must name one
 		return err
 	}
 	run, started, made, err := s.workflows.Start(r.Context(), c.Tenant, workflow.Beginning{
-		Workflow: asked.Workflow, External: asked.External, Agent: asked.Agent, Trace: asked.Trace,
-		Planned: asked.Planned, InputDigest: asked.InputDigest, IngestKeyID: c.KeyID,
+		Workflow: request.Workflow, External: request.External, Agent: request.Agent, Trace: request.Trace,
+		Planned: request.Planned, InputDigest: request.InputDigest, IngestKeyID: c.KeyID,
 	})
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 	return s.writeDocument(w, status, all)
 }
 
-// checkApprovals refuses steps that consume approvals to keys that may not.
+// checkApprovals rejects steps that consume approvals if the key does not have that scope.
 func (c *caller) checkApprovals(steps []workflow.Step) error {
 	for i := range steps {
 		if steps[i].Approval != "" && !c.Scopes.Has(org.ScopeApprovals) {
@@ -115,7 +115,7 @@ func (b *stepBody) workflowStep() workflow.Step {
 	return step
 }
 
-// parseSteps reads one step or a list of steps.
+// parseSteps parses one step or a list of steps.
 func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 	var bodies []stepBody
 	if list = bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")); list {
@@ -177,7 +177,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, c caller, _ [
 	return s.writeDocument(w, http.StatusOK, newShownRun(&run, events, next, settings.Slug))
 }
 
-// parseQueryNumber reads a whole number of the query.
+// parseQueryNumber parses an integer parameter of the query.
 func parseQueryNumber(r *http.Request, name string, absent, least, most int) (int, error) {
 	query := r.URL.Query()
 	if !query.Has(name) {

@@ -12,9 +12,9 @@ import (
 // outcomeKey is the key of WithOutcome's value.
 type outcomeKey struct{}
 
-// WithOutcome returns a context for a call, and a function that MUST be given the error of the call. log.ErrNotOwner
-// says that nothing was done, which is wrong after a statement of the call has landed. Then the function returns
-// fault.OutcomeUnknown, and else the error as given.
+// WithOutcome returns a context for a call, and a function that must be given the error of the call. log.ErrNotOwner
+// means that nothing was done, which is wrong if a statement of the call has been committed. In that case, the function
+// returns fault.OutcomeUnknown, and otherwise the given error.
 func WithOutcome(ctx context.Context) (call context.Context, check func(error) error) {
 	stated := new(atomic.Bool)
 	return context.WithValue(ctx, outcomeKey{}, stated), func(err error) error {
@@ -25,7 +25,7 @@ func WithOutcome(ctx context.Context) (call context.Context, check func(error) e
 	}
 }
 
-// noteStatement notes that a statement of a call has landed.
+// noteStatement records that a statement of a call has been committed.
 func noteStatement(ctx context.Context) {
 	if stated, ok := ctx.Value(outcomeKey{}).(*atomic.Bool); ok {
 		stated.Store(true)

@@ -13,41 +13,41 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Credential is the kind of credential by which a call was made.
+// Credential is the kind of credential with which a call was made.
 type Credential string
 
-// The credentials of calls that state something.
+// The credentials of calls that record statements.
 const (
 	BySession        Credential = "session"
 	ByToken          Credential = "token"
 	ByPlatformSecret Credential = "platform_secret"
-	ByCommand        Credential = "command" // of a person who may use the machine
+	ByCommand        Credential = "command" // of a user of the machine
 )
 
-// Source says where a call came from. It is kept in a record beside the event and never in the event,
-// because entries and records are public, envelopes may be, and nothing in a ledger can be taken back.
+// Source is where a call came from. It is stored in a record and never in the event, because entries and records are
+// public, envelopes may be, and nothing in a ledger can be retracted.
 type Source struct {
 	Credential Credential `json:"credential"`
 	ID         string     `json:"id,omitzero"`      // public name of the session or token
-	Address    netip.Addr `json:"address,omitzero"` // of the client; the zero value is not known
+	Address    netip.Addr `json:"address,omitzero"` // of the client; zero if unknown
 }
 
-// kindSource is the sources of events, by event id. They are of one log, as their events are.
+// kindSource has the sources of events, by event ID. They belong to one log, as their events do.
 const kindSource storage.Kind = "event_source"
 
-// OfLog reports whether records of a kind are about one log.
+// OfLog reports whether records of a kind belong to one log.
 func OfLog(kind storage.Kind) bool { return kind == kindSource }
 
 // sourceKey is the key of WithSource's value.
 type sourceKey struct{}
 
-// WithSource returns a context for a call. The source is kept with the statements of the call.
+// WithSource returns a context for a call. The source is stored with the statements of the call.
 func WithSource(ctx context.Context, o Source) context.Context {
 	return context.WithValue(ctx, sourceKey{}, o)
 }
 
-// sourceChanges returns the records of the source of a call, one for each of its own events. A
-// statement of another principal is the service's own and has none.
+// sourceChanges returns the records of a call's source, one for each of its own events. A statement of another
+// principal is made by the service itself and has no source.
 func sourceChanges(ctx context.Context, statements []Statement, events []id.Event) ([]storage.Change, error) {
 	o, known := ctx.Value(sourceKey{}).(Source)
 	if !known {
@@ -66,10 +66,10 @@ func sourceChanges(ctx context.Context, statements []Statement, events []id.Even
 	return changes, nil
 }
 
-// Sources reads the sources that appenders have kept.
+// Sources reads the sources that appenders have stored.
 type Sources struct{ Records storage.RecordStore }
 
-// Source returns the source of an event; nil when none was kept.
+// Source returns the source of an event, or nil if there is none.
 func (n Sources) Source(ctx context.Context, t id.Tenant, e id.Event) (*Source, error) {
 	r, err := n.Records.Get(ctx, t, kindSource, string(e))
 	if errors.Is(err, storage.ErrNotFound) {
@@ -85,7 +85,8 @@ func (n Sources) Source(ctx context.Context, t id.Tenant, e id.Event) (*Source, 
 	return &o, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindSource:    records.Check[Source],

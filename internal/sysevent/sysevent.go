@@ -1,18 +1,15 @@
-// Package sysevent writes the server's own events: statements of the service about
-// an organization's keys, agents, policies and settings, signed with the
-// organization's system key and kept in its ledger like all other events.
+// Package sysevent writes the service's own events: statements about an organization's keys, agents, policies and
+// settings. They are signed with the organization's system key and stored in its ledger like all other events. It hides
+// the system keys and the retries of an append.
 //
 // Invariants:
 //
-//   - An event and the record changes that it stands for land in one append, or
-//     neither does.
-//   - The system key signs system envelopes and nothing else; it lies sealed in
-//     the organization's partition and is made with the organization.
-//   - The event id is a function of the statement, of the config version that it
-//     was stated under and of the system key: so a repeated attempt does not state
-//     it twice, and no other party can predict the name.
-//   - An act raises the organization's config version, unless it is said to be of
-//     nothing that events are judged by.
+//   - An event and the record changes that it represents are committed in one append, or neither is.
+//   - The system key signs only system envelopes. It is stored sealed in the organization's partition and is generated
+//     with the organization.
+//   - The event ID is a function of the statement, the config version under which it was made, and the system key. So a
+//     repeated attempt does not record it twice, and no other party can predict the ID.
+//   - Append increments the config version unless KeepConfigVersion is set.
 package sysevent
 
 import (
@@ -45,10 +42,10 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// Kind is the action_kind of a server's own event.
+// Kind is the action_kind of an event of the service.
 type Kind string
 
-// The statements that the service makes.
+// The statements of the service.
 const (
 	KeyRegistered    Kind = "ledger_key_registered"
 	KeyRetired       Kind = "ledger_key_retired"
@@ -98,40 +95,40 @@ const (
 	RecordsAccepted Kind = "ledger_records_accepted"
 )
 
-// Operator is the principal of acts with the platform secret.
+// Operator is the principal of changes that were made with the platform secret.
 const Operator = "operator"
 
-// agentID is the agent of the server's own events.
+// agentID is the agent of the service's own events.
 const agentID = "system"
 
-// Statement is one event of the server's own.
+// Statement is one event of the service.
 type Statement struct {
 	Kind    Kind
 	Payload map[string]any // a JSON object
-	Trace   id.Trace       // of the subject; "": ledger
+	Trace   id.Trace       // of the subject; "" means ledger
 
-	// Principal is the actor, if that is not the principal of the change. For example, an
-	// agent asks anew, and its older request has expired, which the service states itself.
+	// Principal is the actor if it is not the principal of the change. For example, an agent asks again, and its older
+	// request has expired, which the service records in its own name.
 	Principal string
 
-	// Erases are the ranges whose envelopes the statement takes away (log.Draft). Package erasure alone sets
-	// it, because it makes the payload that says so.
+	// Erases are the ranges whose envelopes the statement erases (log.Draft). Only package erasure sets it, because it
+	// creates the payload that describes the erasure.
 	Erases []id.Range
 }
 
-// Change is one change of an organization and the statements that stand for it.
+// Change is one change of an organization and the statements that record it.
 type Change struct {
-	Statements []Statement // in the order of the ledger; none: nothing changes, and nothing is appended
+	Statements []Statement // in the order of the ledger; if empty, nothing changes and nothing is appended
 	Changes    []storage.Change
-	Keys       *log.KeyChange   // of the log's keys; nil: none
-	Clock      *log.ClockChange // of a ledger that is ahead of the clock, with one statement; nil: none
+	Keys       *log.KeyChange   // of the log's keys; may be nil
+	Clock      *log.ClockChange // of a ledger that is ahead of the clock, with one statement; may be nil
 
-	// KeepConfigVersion says that nothing changes by which events are judged: the config
-	// version stays, and events that were prepared meanwhile go on.
+	// KeepConfigVersion means that the change does not affect how events are decided: the config version stays, and
+	// events that were prepared in the meantime are appended.
 	KeepConfigVersion bool
 }
 
-// Appender states things. Its methods may be called concurrently.
+// Appender appends the service's own events. Its methods may be called concurrently.
 type Appender struct {
 	Ledgers *log.Ledgers
 	Records storage.RecordStore
@@ -142,24 +139,24 @@ type Appender struct {
 	Disclosure func(ctx context.Context, s *log.State) (id.Disclosure, error)
 
 	Clock      func() time.Time
-	Processors *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
+	Processors *admission.FairQueue // in which changes are prepared, shared with the other work of the process; may be nil
 
-	acting syncs.KeyLocks[id.Tenant] // one act of an organization at a time
+	acting syncs.KeyLocks[id.Tenant] // one change of an organization at a time
 
 	keepKeys sync.Once // makes keys
 	keys     *cache.Map[id.Organization, systemKey]
 }
 
-// systemKey is an opened system key. It never changes while its organization exists.
+// systemKey is an unsealed system key. It never changes while its organization exists.
 type systemKey struct {
 	id      id.Key
 	private edkey.Private
 }
 
-// maxKeys is the number of opened system keys that are kept, about 200 bytes each.
+// maxKeys bounds the cached system keys, about 200 bytes each.
 const maxKeys = 4096
 
-// kindSystemKey is the record of an organization's system key, under key "".
+// kindSystemKey has the record of an organization's system key, under the key "".
 const kindSystemKey storage.Kind = "system_key"
 
 type systemKeyRecord struct {
@@ -171,14 +168,13 @@ func sealContext(organization id.Organization) string {
 	return "system-key\n" + organization.String()
 }
 
-// SealedSystemKey is where an organization's system key is.
+// SealedSystemKey describes the record with an organization's system key.
 func SealedSystemKey() seal.Record {
 	return seal.RecordOf(kindSystemKey, "system key", seal.ForOrganization(sealContext),
 		func(r *systemKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
-// NewSystemKey makes a system key and returns the record that a new organization
-// begins with.
+// NewSystemKey generates a system key and returns its record, for a new organization.
 func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.Change, error) {
 	seed := edkey.NewPrivate().Seed()
 	sealed, err := keyring.Seal(sealContext(organization), seed[:])
@@ -194,17 +190,15 @@ func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.
 	return storage.Change{Kind: kindSystemKey, Value: value}, nil
 }
 
-// Append appends the act that prepare returns, under the ledger state that
-// prepare was given; prepare is called again when that state's config version
-// moved meanwhile, and in a turn of the organization's each time, so the caller
-// holds none. There is no receipt and no error when nothing changes.
-// principal is the account, the ingest key or Operator, for the statements that
-// name no other one.
+// Append appends the change that prepare returns, under the ledger state that prepare was given. If the config version
+// of that state changed in the meantime, Append calls prepare again. Each call waits for a processor, so the caller
+// must not hold one. If nothing changes, there is no receipt and no error. principal is the account, the ingest key or
+// Operator, for the statements without a principal.
 //
 // A call with a credential (WithCredential) has the principal "<principal>/<credential>".
 //
-// Errors are those of prepare and of log.Ledgers.Append; a record that has
-// another version than the act expects makes prepare run again.
+// Append returns the errors of prepare and of log.Ledgers.Append. If a record has another version than the change
+// expects, prepare is called again.
 func (n *Appender) Append(
 	ctx context.Context, t id.Tenant, principal string, prepare func(context.Context, *log.State) (Change, error),
 ) ([]log.Receipt, error) {
@@ -223,7 +217,7 @@ func (n *Appender) Append(
 		if err != nil || len(act.Statements) == 0 {
 			return log.Submission{}, err
 		}
-		drafts, events, err := n.signDrafts(ctx, s, principalOf(ctx, principal), act.Statements)
+		drafts, events, err := n.signDrafts(ctx, s, principalFor(ctx, principal), act.Statements)
 		if err != nil {
 			return log.Submission{}, err
 		}
@@ -245,7 +239,7 @@ func (n *Appender) Append(
 	return receipts, err
 }
 
-// takeTurn waits for a turn of preparing. A prepare must not take another one.
+// takeTurn waits for a processor for prepare, which must not wait for another one.
 func (n *Appender) takeTurn(ctx context.Context, t id.Tenant) (give func(), err error) {
 	if n.Processors == nil {
 		return func() {}, nil
@@ -257,8 +251,8 @@ func (n *Appender) takeTurn(ctx context.Context, t id.Tenant) (give func(), err 
 	return func() { n.Processors.Release(tenant, 1) }, nil
 }
 
-// Draft signs statements for an append of another package, which also writes the records that they
-// stand for. principal is that of Append.
+// Draft signs statements for an append of another package, which also writes the records that they represent. principal
+// is as in Append.
 func (n *Appender) Draft(
 	ctx context.Context, s *log.State, principal string, statements []Statement,
 ) ([]log.Draft, error) {
@@ -266,7 +260,7 @@ func (n *Appender) Draft(
 	return drafts, err
 }
 
-// signDrafts signs statements, and returns their event ids too.
+// signDrafts signs statements and also returns their event IDs.
 func (n *Appender) signDrafts(
 	ctx context.Context, s *log.State, principal string, statements []Statement,
 ) ([]log.Draft, []id.Event, error) {
@@ -298,7 +292,7 @@ func (n *Appender) signDrafts(
 	return drafts, events, nil
 }
 
-// openSystemKey returns the system key of an organization. It reads and unseals a key once.
+// openSystemKey returns the system key of an organization. It reads and unseals each key once.
 func (n *Appender) openSystemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
 	n.keepKeys.Do(func() {
 		n.keys = cache.NewMap(cache.MapOptions[id.Organization, systemKey]{Limit: maxKeys})
@@ -330,7 +324,7 @@ func (n *Appender) readSystemKey(ctx context.Context, identity *log.Identity) (i
 	return stored.KeyID, key, err
 }
 
-// signStatement makes the envelope of one statement.
+// signStatement returns the signed envelope of one statement.
 func (n *Appender) signStatement(
 	s *log.State, principal string, statement Statement, keyID id.Key, key edkey.Private,
 ) (*event.Envelope, error) {
@@ -365,8 +359,8 @@ func (n *Appender) signStatement(
 	return event.SignEnvelope(unsigned, key)
 }
 
-// EventID names a statement that is made under the state s by its content and
-// by the config version of s.
+// EventID returns the ID of a statement that is made under the state s. It follows from the statement and the config
+// version of s.
 func (n *Appender) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
 	_, key, err := n.openSystemKey(ctx, s.Identity())
 	if err != nil {
@@ -375,8 +369,8 @@ func (n *Appender) EventID(ctx context.Context, s *log.State, statement Statemen
 	return deriveEventID(s, statement, key)
 }
 
-// deriveEventID is keyed: an agent that could foretell the name of a statement about it
-// would give it to an event of its own first, and the statement could not be made.
+// deriveEventID uses a key: an agent that could predict the ID of a statement about it would use the ID for an event of
+// its own first, and the statement would be rejected.
 func deriveEventID(s *log.State, statement Statement, key edkey.Private) (id.Event, error) {
 	payload, err := jcs.Marshal(statement.Payload)
 	if err != nil {

@@ -129,7 +129,7 @@ func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 		if err != nil {
 			return follow.Result{}, err
 		}
-		try, told, err := s.post(ctx, body)
+		try, requested, err := s.post(ctx, body)
 		if err != nil {
 			return follow.Result{}, err
 		}
@@ -139,7 +139,7 @@ func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 		s.status.Last = try.Try
 		if try.Trouble != "" {
 			s.metrics.requests.WithLabelValues("failed").Inc()
-			return follow.Result{Next: b.Position.Cursor, Failed: true, Pause: told}, nil
+			return follow.Result{Next: b.Position.Cursor, Failed: true, Pause: requested}, nil
 		}
 		s.noteTaken(len(events), try)
 		next := b.After
@@ -171,7 +171,7 @@ const noAnswer = "no answer"
 
 // post sends one request. If its context has ended, it returns the context's error, and this does not count as an
 // attempt.
-func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Duration, err error) {
+func (s *sending) post(ctx context.Context, body []byte) (t tried, requested time.Duration, err error) {
 	t.At = s.currentTime()
 	answer, err := s.Caller.Post(ctx, s.url, s.header, body)
 	if ctx.Err() != nil {
@@ -184,12 +184,12 @@ func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Dur
 		return t, 0, nil
 	case !taken:
 		t.Trouble = fmt.Sprintf("answered %d", answer.Status)
-		told = min(header.RetryAfter(answer.Header, s.Clock()), maxRetryAfter)
+		requested = min(header.RetryAfter(answer.Header, s.Clock()), maxRetryAfter)
 	default:
 		t.rejected = s.codec.rejectedRecords(answer.Body)
 	}
 	t.Status = answer.Status
-	return t, told, nil
+	return t, requested, nil
 }
 
 // lagAfter returns how far an export is behind after a batch.

@@ -74,14 +74,14 @@ func (o *Sender) attemptDelivery(ctx context.Context, e schedule.Entry) (schedul
 	if d.NextAt > e.At { // it has another due entry
 		return schedule.Done(), nil
 	}
-	to, trouble, err := o.findTarget(ctx, t, d)
+	to, reason, err := o.findTarget(ctx, t, d)
 	switch {
 	case err != nil:
 		return schedule.Keep(), err
-	case trouble == endpointDeleted:
+	case reason == endpointDeleted:
 		return o.endDelivery(ctx, t, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
-	case trouble != "":
-		d.Trouble = trouble
+	case reason != "":
+		d.Trouble = reason
 		return o.moveToDeadLetters(ctx, t, stored)
 	}
 	return o.sendDelivery(ctx, t, stored, to)
@@ -101,10 +101,10 @@ func (o *Sender) sendDelivery(
 		return schedule.Keep(), ctx.Err() // the process stops: this does not count as an attempt
 	}
 	d.Tries++
-	trouble, final := judgeAnswer(answer, err)
-	d.Trouble = trouble
-	tried := Attempt{Delivery: name, Type: d.Type, At: id.InstantOf(began), Try: d.Tries, Trouble: trouble}
-	if trouble != noAnswer {
+	reason, final := judgeAnswer(answer, err)
+	d.Trouble = reason
+	tried := Attempt{Delivery: name, Type: d.Type, At: id.InstantOf(began), Try: d.Tries, Trouble: reason}
+	if reason != noAnswer {
 		tried.Status, tried.DurationMS = answer.Status, o.clock().Sub(began).Milliseconds()
 	}
 	logged, failed, err := o.logAttempt(ctx, t, d.Endpoint, tried)
@@ -159,7 +159,7 @@ const formerlyRefused = "the address is not one that may be called"
 
 // judgeAnswer returns why an answer is a failure, or "" if it is a success, and whether the delivery must not be
 // retried.
-func judgeAnswer(answer egress.Answer, err error) (trouble string, final bool) {
+func judgeAnswer(answer egress.Answer, err error) (reason string, final bool) {
 	switch {
 	case errors.Is(err, egress.ErrTooLarge) && answer.Status/100 == 2:
 		return "", false

@@ -340,16 +340,16 @@ func (o *Sender) changeEndpoints(
 		if err != nil {
 			return sysevent.Change{}, err
 		}
-		said, err := change(s, &stored.Value)
-		if err != nil || said == nil {
+		made, err := change(s, &stored.Value)
+		if err != nil || made == nil {
 			return sysevent.Change{}, err
 		}
 		put, err := o.endpoints.Put(stored)
 		if err != nil {
 			return sysevent.Change{}, err
 		}
-		changes := append(said.changes, put)
-		if said.paced {
+		changes := append(made.changes, put)
+		if made.paced {
 			paced, err := o.countStatement(ctx, t)
 			if err != nil {
 				return sysevent.Change{}, err
@@ -357,7 +357,7 @@ func (o *Sender) changeEndpoints(
 			changes = append(changes, paced...)
 		}
 		return sysevent.Change{
-			Statements: []sysevent.Statement{{Kind: said.kind, Payload: said.payload}},
+			Statements: []sysevent.Statement{{Kind: made.kind, Payload: made.payload}},
 			Changes:    changes,
 		}, nil
 	})

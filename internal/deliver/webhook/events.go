@@ -109,12 +109,12 @@ func (o *Sender) writeNotices(ctx context.Context, b follow.Batch) (follow.Resul
 	if e.Disabled != "" {
 		return follow.Result{Next: b.Position.Cursor, Pause: disabledPause}, nil
 	}
-	room, err := o.capacityFor(ctx, b.Tenant, e.ID)
+	capacity, err := o.capacityFor(ctx, b.Tenant, e.ID)
 	if err != nil {
 		return follow.Result{}, err
 	}
 	n := &notices{Sender: o, batch: &b, endpoint: e, next: b.After}
-	if err := n.addEvents(room); err != nil {
+	if err := n.addEvents(capacity); err != nil {
 		return follow.Result{}, err
 	}
 	if err := n.addStates(ctx); err != nil {
@@ -154,7 +154,7 @@ type notices struct {
 }
 
 // addEvents adds the notices of the batch's events, as far as the capacity allows.
-func (n *notices) addEvents(room int) error {
+func (n *notices) addEvents(capacity int) error {
 	for _, stored := range n.batch.Events {
 		e, err := follow.ReadEvent(stored)
 		if err != nil {
@@ -165,7 +165,7 @@ func (n *notices) addEvents(room int) error {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(m Message) bool { return !n.endpoint.matches(&m) })
-		if len(n.entries)+len(all) > room {
+		if len(n.entries)+len(all) > capacity {
 			n.next = follow.Cursor{Origin: n.batch.After.Origin, Next: e.Index}
 			return nil
 		}

@@ -98,7 +98,7 @@ const (
 )
 
 // findTarget returns the current target of a delivery, or why there is none.
-func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to target, trouble string, err error) {
+func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to target, reason string, err error) {
 	if d.Endpoint == "" {
 		to, err = o.callbackTarget(ctx, t, d)
 		return to, "", err

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindAction has an entry for each approval with a payload, by the digest of its action and its id. Under
-// completeKey it has one that says that none is missing: stores of older programs have no entries yet.
+// kindAction has an entry for each approval with a payload, by the digest of its action and its ID. The entry under
+// completeKey means that no approval is missing: stores of older programs have no entries yet.
 const (
 	kindAction  storage.Kind = "approval_action"
 	completeKey string       = "complete"
@@ -34,13 +34,13 @@ func unindexAction(action id.Hash, approval string) storage.Change {
 	return storage.Change{Kind: kindAction, Key: entryKey(action, approval), If: storage.AnyVersion}
 }
 
-// actionIndexComplete returns the change that says that no approval is missing.
+// actionIndexComplete returns the change that marks the index as complete.
 func actionIndexComplete() storage.Change { return putEntry(completeKey) }
 
-// maxFound bounds the approvals of one action that FindByAction returns at once.
+// maxFound bounds the approvals of one action that FindByAction returns.
 const maxFound = 1000
 
-// FindByAction returns the approvals of some actions, at most 1,000 of each.
+// FindByAction returns the approvals of the given actions, at most 1,000 of each.
 func FindByAction(
 	ctx context.Context, store storage.RecordStore, t id.Tenant, actions iter.Seq2[id.Hash, error],
 ) (approvals []string, err error) {
@@ -61,14 +61,14 @@ func FindByAction(
 	return approvals, nil
 }
 
-// ActionIndexEmpty reports whether a complete index has no approval.
+// ActionIndexEmpty reports whether a complete index contains no approval.
 func ActionIndexEmpty(ctx context.Context, store storage.RecordStore, t id.Tenant) (bool, error) {
-	found, err := store.Scan(ctx, t, kindAction, "", "", 2) // the mark of completeness is one
+	found, err := store.Scan(ctx, t, kindAction, "", "", 2) // one is the mark of completeness
 	return len(found) < 2, err
 }
 
-// EnsureActionIndex completes the index of an organization with the approvals that were there before it. Approvals
-// that are asked for meanwhile have their entry.
+// EnsureActionIndex completes the index of an organization with the approvals that were stored before the index
+// existed. Approvals that are requested in the meantime have an entry.
 func EnsureActionIndex(
 	ctx context.Context, store storage.RecordStore, t id.Tenant, before iter.Seq2[storage.Change, error],
 ) error {

@@ -1,46 +1,43 @@
-// Package approval is the obligation workflow: an agent asks, people vote, the agent takes the
-// permission once and does the action.
+// Package approval implements the obligation workflow: an agent asks for permission, approvers vote, and the agent
+// consumes the permission once and executes the action.
 //
 //	pending -> approved -> consumed
 //	pending -> denied
-//	pending, approved -> expired, cancelled (by the asking key), revoked (by people),
-//	                     invalidated (the active policy does not ask for it any more)
+//	pending, approved -> expired, cancelled (by the asking key), revoked (by a user),
+//	                     invalidated (the active policy no longer asks for it)
 //
-// vote.go counts a vote, obstacles.go finds why a person may not cast one, and quorum.go decides which votes still count.
+// vote.go counts a vote, obstacles.go finds why a voter may not cast one, and quorum.go decides which votes still
+// count.
 //
 // Invariants:
 //
-//   - Every arrow is a ledger_approval event, in one append with the change.
-//   - Time never approves: an approval is over when its time is, also before the event that says so
-//     is written.
-//   - An approval holds under another policy while that policy, asked again with the same input,
-//     asks for the same approval or a weaker one by the same rule id. Else it is invalid at once,
-//     also before the event that says so is written. Its own quorum and time stay.
-//   - An approval is bound to one action (action_digest), one ingest key and the policy digest that
-//     it was asked under. It
-//     is consumed once, by the key that asked, with the proof of an active key of the agent, or by
-//     a step of a keyless tool in the append of that step. The grant is signed and lives five
-//     minutes.
-//   - An event that needs approval asks once: every later question of the same event finds that approval,
-//     in any state.
-//   - A vote counts while its voter may vote. A person votes once, and not on an own request
-//     unless the organization allows self-review.
-//   - How a voter signs in is in the log as of the vote: a change that the voter did not prove is stated before the
-//     vote, and an organization may refuse the votes of such a member for a time.
-//   - An approval for which signed votes are required gets no approving vote without a signature by the voter's passkey over
-//     its own action. Whether they are required is pinned when the approval is asked for. A denial needs no signature.
-//   - Roles, keys and policy are those of the ledger state that guards the append, or are read in
-//     the same preparation.
+//   - Every transition is a ledger_approval event, in one append with the change.
+//   - Time never approves: an approval expires at its time, even before the event that records that is written.
+//   - Under another policy, an approval remains valid while that policy, evaluated with the same input, asks for the
+//     same approval or a weaker one by the same rule ID. Otherwise it is invalid immediately, even before the event
+//     that records that is written. Its own quorum and expiry do not change.
+//   - An approval is bound to one action (action_digest), one ingest key and the policy digest that it was requested
+//     under. It is consumed once, either by the key that requested it, with the proof of an active key of the agent, or
+//     by a step of a keyless tool in the append of that step. The grant is signed and valid for five minutes.
+//   - An event that needs approval asks once: every later question of the same event finds that approval, in any state.
+//   - A vote counts while its voter may vote. A user votes once, and not on an own request unless the organization
+//     allows self-review.
+//   - The log contains how a voter signs in at the time of the vote: a change that the voter did not prove is recorded
+//     before the vote, and an organization may reject the votes of such a member for some time.
+//   - If signed votes are required, an approving vote needs a signature by the voter's passkey over its own action.
+//     Whether they are required is decided when the approval is requested. A denial needs no signature.
+//   - Roles, keys and policy are read from the ledger state that guards the append, or in the same preparation.
 //   - A callback reports each change of state. Its delivery is written in the same append.
-//   - The key that signs an organization's grants is made with the first grant, in the append that states it. It is stored
-//     sealed, opened only to sign, and belongs to one log: the log that succeeds it gets another one.
-//   - A principal is the sender's free text: it is compared with the names of people and never changed. The comparison
-//     errs on the strict side, so a text that contains a name anywhere mentions the account. It works on an erased
-//     principal too, whose text cannot be read back.
-//   - An approval with a payload is found by the digest of its action, so that the erasure of an event takes the payloads
-//     of its approvals with it. The entry is written in the append that asks and removed in the one that erases.
+//   - The key that signs an organization's grants is generated for the first grant, in the append that records it. It
+//     is stored sealed, unsealed only to sign, and belongs to one log: the log's successor gets another one.
+//   - A principal is the sender's free text. It is compared with the names of users and never changed. The comparison
+//     is strict: a text that contains a name anywhere mentions the account. It works on an erased principal too, whose
+//     text cannot be recovered.
+//   - An approval with a payload can be found by the digest of its action, so that the erasure of an event also erases
+//     the payloads of its approvals. The entry is written in the append that asks and removed in the append that
+//     erases.
 //   - A waiting caller costs no goroutine of this package, and an idle organization costs nothing.
-//   - Nothing of one organization is visible under another's handle.
+//   - Nothing of one organization is visible to another organization.
 package approval
 
 import (
@@ -75,22 +72,22 @@ import (
 const (
 	MaxOpen = 1000 // pending or approved
 
-	// MaxOpenByKey is the number of open approvals that one ingest key may have asked for: half of
-	// all, so that no agent takes the room of the organization's others.
+	// MaxOpenByKey is the number of open approvals that one ingest key may have requested: half of MaxOpen, so that no
+	// agent uses up the capacity of the organization.
 	MaxOpenByKey = MaxOpen / 2
 
-	// MaxAsked is the number of approvals that may be asked for at once. As many more may be asked
-	// for in each hour, because the events of approvals count in no plan.
+	// MaxAsked is the number of approvals that may be requested at once. As many more may be requested in each hour,
+	// because the events of approvals do not count toward a plan.
 	MaxAsked = 10_000
 	askEvery = time.Hour / MaxAsked
 )
 
-// ID names an approval. Ids of one service rise with the time they were made.
+// ID identifies an approval. IDs increase with their time of creation.
 type ID string
 
 func newApprovalID(now id.Instant) ID { return ID(id.Rising("apr_", now)) }
 
-// Status is where an approval stands.
+// Status is the state of an approval.
 type Status string
 
 const (
@@ -104,7 +101,7 @@ const (
 	Invalidated Status = "invalidated"
 )
 
-// Open reports whether something may still come of an approval.
+// Open reports whether the state can still change.
 func (s Status) Open() bool { return s == Pending || s == Approved }
 
 // Valid reports whether s is one of the states.
@@ -116,7 +113,7 @@ func (s Status) Valid() bool {
 	return false
 }
 
-// Vote is the ballot of one person.
+// Vote is the ballot of one voter.
 type Vote struct {
 	Account account.ID `json:"account"`
 	Email   string     `json:"email"`
@@ -124,77 +121,77 @@ type Vote struct {
 	Comment string     `json:"comment"`
 	Code    string     `json:"reason_code,omitzero"`
 	At      id.Instant `json:"at"`
-	// Signature is by the voter's passkey; nil for a vote that is an unverified operator claim.
+	// Signature is by the voter's passkey, or nil if the vote is an unverified operator claim.
 	Signature *VoteSignature `json:"signature,omitempty"`
 }
 
-// VoteSignature names the voter key that signed a vote. The signature itself is in the event.
+// VoteSignature identifies the voter key that signed a vote. The signature itself is in the event.
 type VoteSignature struct {
 	CredentialID    signedvote.Bytes `json:"credential_id"`
 	Thumbprint      string           `json:"thumbprint"`
 	KeyRegisteredAt id.Instant       `json:"key_registered_at"`
 }
 
-// Remark is a person's comment on a decision. The agent gets it with the decision, without a name.
+// Remark is a user's comment on a decision. The agent gets it with the decision, without a name.
 type Remark struct {
-	Comment string `json:"comment,omitzero"`     // at most 1,024 characters, "" for none
-	Code    string `json:"reason_code,omitzero"` // for programs, [a-z][a-z0-9_]{0,63}; "" for none
+	Comment string `json:"comment,omitzero"`     // at most 1,024 characters; "" if none
+	Code    string `json:"reason_code,omitzero"` // for programs, [a-z][a-z0-9_]{0,63}; "" if none
 }
 
-// Approval is one request for permission. A value that was handed out never changes.
+// Approval is one request for permission. It is immutable.
 type Approval struct {
 	ID            ID
-	Status        Status // as of the moment it was read
+	Status        Status // when it was read
 	Agent         id.Agent
 	Tool          id.Tool
-	Payload       jsontext.Value // canonical; nil when it is erased
+	Payload       jsontext.Value // canonical; nil if it is erased
 	ActionDigest  id.Hash
-	Trace         id.Trace // "" for none
-	Principal     string   // for whom the agent acts, as it says; "" if none was sent or it was erased
+	Trace         id.Trace // "" if none
+	Principal     string   // on whose behalf the agent claims to act; "" if absent or erased
 	IngestKeyID   string   // the key that asked
-	CallbackURL   string   // "" for none
+	CallbackURL   string   // "" if none
 	PolicyID      string
 	PolicyVersion uint64
 	PolicyDigest  id.Hash
 	RuleID        string
 	Reason        string // of the rule
 	Quorum        int
-	Signed        bool // approving votes have to be signed by a passkey
+	Signed        bool // approving votes must be signed by a passkey
 	Votes         []Vote
-	Remark        Remark // of the vote that decided, or of the revocation; empty for all others
+	Remark        Remark // of the deciding vote or of the revocation
 	CreatedAt     id.Instant
 	ExpiresAt     id.Instant
-	EndedAt       id.Instant // 0 while it is open
-	ErasedAt      id.Instant // when the payload was taken away; 0: it is there
+	EndedAt       id.Instant // 0 if it is open
+	ErasedAt      id.Instant // when the payload was erased; 0 if it was not
 
-	keyMaker, agentMaker string // principals that made the ingest key and the agent
+	keyMaker, agentMaker string // principals that created the ingest key and the agent
 	principal            string // as sent, "" if erased
 	hidden               Hidden
 }
 
-// mentions reports whether the agent acts for an account of this name.
+// mentions reports whether the principal mentions a name of an account.
 func (a *Approval) mentions(name string) bool {
 	return mentions(a.principal, name) || a.hidden.Mentions(name)
 }
 
-// Organizations knows settings and ingest keys (package org).
+// Organizations provides settings and ingest keys. org.Orgs implements it.
 type Organizations interface {
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
 	IngestKey(ctx context.Context, t id.Tenant, key string) (org.IngestKey, error)
 }
 
-// Members knows the roles of members, and so their right to vote, and the people themselves (package
-// account); fault.NotFound for a stranger.
+// Members provides the roles of members, and so their right to vote, and their accounts. It returns fault.NotFound for
+// an account that is no member. account.Accounts implements it.
 type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 	ByID(ctx context.Context, who account.ID) (account.Account, error)
 }
 
-// Deliveries writes the deliveries of webhooks (package webhook).
+// Deliveries writes the deliveries of webhooks. webhook.Sender implements it.
 type Deliveries interface {
-	// CheckAddress reports whether an address could be told something: fault.Invalid.
+	// CheckAddress returns fault.Invalid if an address cannot be a receiver.
 	CheckAddress(address string) error
-	// WriteDelivery returns the records that make deliveries happen.
+	// WriteDelivery returns the records of deliveries.
 	WriteDelivery(
 		ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message,
 	) ([]storage.Change, error)
@@ -209,16 +206,15 @@ type Options struct {
 	Agents        *agent.Agents
 	Organizations Organizations
 	Members       Members
-	SignIns       *member.Members // default: no change of a sign-in is stated
-	VoterKeys     *voterkey.Keys  // default: no vote is signed
+	SignIns       *member.Members // default: changes of sign-ins are not recorded
+	VoterKeys     *voterkey.Keys  // default: votes cannot be signed
 	Webhooks      Deliveries
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
 	Held          func() error     // returns an error while Run must not sweep; nil: never
 }
 
-// Approvals is the approvals of all organizations. Its methods may be called
-// concurrently.
+// Approvals contains the approvals of all organizations. Its methods may be called concurrently.
 type Approvals struct {
 	stores   stores
 	events   *sysevent.Appender
@@ -258,7 +254,7 @@ func New(o Options) *Approvals {
 	}
 }
 
-// GrantKey is grantKeys.Find.
+// GrantKey calls grantKeys.Find.
 func (a *Approvals) GrantKey(
 	ctx context.Context, t id.Tenant,
 ) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
@@ -271,11 +267,10 @@ func errNotFound() error { return fault.New(fault.NotFound, "Not found") }
 
 func errConflict(message string) error { return fault.New(fault.Conflict, message) }
 
-// unreadableMessage is the message for clients when approvals cannot be read.
+// unreadableMessage is the message for clients if approvals cannot be read.
 const unreadableMessage = "Approvals can't be read"
 
-// errUnreadable wraps an error of the store: nothing can be said about an approval
-// that can't be read.
+// errUnreadable wraps an error of the store.
 func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

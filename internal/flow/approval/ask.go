@@ -24,25 +24,22 @@ import (
 type Question struct {
 	Agent       id.Agent
 	Tool        id.Tool
-	ActorType   string   // "" is agent
-	ActionKind  string   // "" is tool_call
-	Payload     []byte   // canonical JSON object; nil is {}
-	Trace       id.Trace // "" for none
-	Principal   string   // actor_principal, "" for none
-	CallbackURL string   // "" for none
+	ActorType   string   // "" means agent
+	ActionKind  string   // "" means tool_call
+	Payload     []byte   // canonical JSON object; nil means {}
+	Trace       id.Trace // "" if none
+	Principal   string   // actor_principal, "" if none
+	CallbackURL string   // "" if none
 	IngestKeyID string   // the key that asks
-	Intent      Intent   // the stored event that asks; zero for none
+	Intent      Intent   // the stored event that asks; zero if none
 }
 
-// Ask begins an approval, or returns the open one (made is false then) of the
-// same action, ingest key and trace. For an intent it returns the approval that the
-// intent asked for, in any state.
+// Ask creates an approval, or returns the open one with the same action, ingest key and trace, and made false. For
+// an intent, it returns the approval that the intent requested, in any state.
 //
-// fault.Conflict for an intent of which another ingest key has asked;
-// fault.Invalid when the active policy does not answer allow_with_obligation, for
-// an agent that the organization does not have, and for a callback that could not
-// be made; fault.RateLimited when MaxOpen are open, or MaxOpenByKey of the ingest key,
-// and beyond MaxAsked.
+// It returns fault.Conflict if another ingest key asked for the intent; fault.Invalid if the active policy does not
+// return allow_with_obligation, if the organization does not have the agent, or if the callback is not possible; and
+// fault.RateLimited if MaxOpen, MaxOpenByKey or MaxAsked is exceeded.
 func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
 	if q.Payload == nil {
 		q.Payload = []byte("{}")
@@ -75,7 +72,7 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 	if err != nil {
 		return Approval{}, false, fmt.Errorf("ask for approval: %w", err)
 	}
-	if len(receipts) == 0 { // it is open already
+	if len(receipts) == 0 { // it is already open
 		return asked, false, nil
 	}
 	for _, name := range touched {
@@ -84,7 +81,7 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 	return asked, true, nil
 }
 
-// buildQuestion makes the record of a new approval, under the policy that is active.
+// buildQuestion returns the record of a new approval under the active policy.
 func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question) (*record, error) {
 	now := a.currentTime()
 	compiled, err := a.policies.Active(ctx, s)
@@ -128,13 +125,13 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	}, nil
 }
 
-// demandsSignature reports whether approving votes have to be signed.
+// demandsSignature reports whether approving votes must be signed.
 func demandsSignature(obligations []policy.Obligation) bool {
 	return slices.ContainsFunc(obligations, func(o policy.Obligation) bool { return o.Signed })
 }
 
-// strictestDemands returns how many people have to agree and for how long they are asked:
-// the strictest of all obligations.
+// strictestDemands returns how many approvers must agree and how long the approval is open, under the strictest
+// obligation.
 func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Duration) {
 	quorum, life = policy.DefaultApprovals, policy.DefaultTTLSeconds*time.Second
 	for i, o := range obligations {
@@ -147,8 +144,8 @@ func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Du
 	return quorum, life
 }
 
-// supersedeQuestion looks for the open approval of the same question: it is returned (known is
-// true then), or ended when it is over.
+// supersedeQuestion looks for the open approval of the same question. It returns the approval with known true, or ends
+// it if it is no longer valid.
 func (a *Approvals) supersedeQuestion(
 	ctx context.Context, s *log.State, c *transaction, r *record,
 ) (asked Approval, known bool, err error) {
@@ -175,8 +172,8 @@ func (a *Approvals) supersedeQuestion(
 	return Approval{}, false, c.endApproval(ctx, name, &before, status, transition{own: true})
 }
 
-// beginApproval adds a new approval to an act. Its due record comes first: one that is in
-// the store without its approval does no harm.
+// beginApproval adds a new approval to a change. Its due entry is written first, because an entry without its approval
+// does no harm.
 func (a *Approvals) beginApproval(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *record,
 ) (sysevent.Change, error) {
@@ -202,7 +199,7 @@ func (a *Approvals) beginApproval(
 	return c.buildChange(ctx, s)
 }
 
-// putQuestion adds the record by which the same question finds its approval.
+// putQuestion adds the record by which the approval of a question is found.
 func (c *transaction) putQuestion(name ID, r *record) error {
 	if r.Intent != "" {
 		link := records.Versioned[openRecord]{Key: string(r.Intent), Value: openRecord{Approval: name}}

@@ -10,9 +10,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Cancel ends an open approval in the name of the ingest key that asked for it;
-// for all others there is none. fault.Conflict when it is over in another way; one
-// that is cancelled stays so.
+// Cancel ends an open approval in the name of the ingest key that requested it. For all others the approval does not
+// exist. It returns fault.Conflict if the approval has ended in another way. Cancelling it again has no effect.
 func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
 	err := a.changeApproval(ctx, t, ingestKey, name, onlyAsker(ingestKey),
 		func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
@@ -24,9 +23,8 @@ func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, n
 	return nil
 }
 
-// Revoke ends an open approval in the name of an account, also one that was
-// given and not used. fault.Invalid for a malformed remark;
-// fault.Conflict when it is over in another way.
+// Revoke ends an open approval in the name of an account, even if it was approved and not consumed. It returns
+// fault.Invalid for a malformed remark, and fault.Conflict if the approval has ended in another way.
 func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, name ID, why Remark) error {
 	if err := checkRemark("reason", why); err != nil {
 		return err
@@ -54,8 +52,7 @@ func (a *Approvals) closeApproval(
 	return c.endApproval(ctx, name, r, to, transition{remark: why})
 }
 
-// settleApproval states that an approval is over, when it is by the clock or by the
-// policy and that is not stated yet.
+// settleApproval records that an approval has expired or became invalid, if that is the case and not recorded yet.
 func (a *Approvals) settleApproval(ctx context.Context, t id.Tenant, name ID) error {
 	return a.changeApproval(ctx, t, sysevent.Operator, name, allowAnyone,
 		func(context.Context, *log.State, *transaction, *records.Versioned[record], Status) error {

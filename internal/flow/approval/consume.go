@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Claim is an agent's proof that it may use an approval.
+// Claim is an agent's proof that it may consume an approval.
 type Claim struct {
-	IngestKeyID string // must be the one that asked
+	IngestKeyID string // must be the key that asked
 	Action      id.Hash
 	Proof       []byte // signature of an active key of the agent over ConsumeMessage
 }
@@ -27,13 +27,12 @@ func ConsumeMessage(name ID, action id.Hash) []byte {
 	return fmt.Appendf(nil, "APS1-CONSUME\n%s\n%s\n", name, action)
 }
 
-// Consume uses an approval, once, and returns the signed grant. The same caller
-// gets the same grant again as long as it lives.
+// Consume consumes an approval, once, and returns the signed grant. The same caller gets the same grant again while the
+// grant is valid.
 //
-// In this order: fault.NotFound for another ingest key; fault.Invalid for a bad
-// proof; fault.Conflict for another action; fault.Gone when it is over by time;
-// fault.Conflict for another policy or state, and with code quorum_lost when it rested on
-// votes that count no more: it is pending again then.
+// It returns, in this order: fault.NotFound for another ingest key; fault.Invalid for an invalid proof; fault.Conflict
+// for another action; fault.Gone if it has expired; fault.Conflict for another policy or state, with code quorum_lost
+// if it depended on votes that no longer count, in which case it is pending again.
 func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Claim) (note string, err error) {
 	may := func(ctx context.Context, s *log.State, r *record) error {
 		if err := onlyAsker(claim.IngestKeyID)(ctx, s, r); err != nil {
@@ -81,10 +80,10 @@ func checkUsable(status Status) error {
 	return errConflict("The approval is " + string(status))
 }
 
-// keyPage is how many keys of an agent are looked at, at once.
+// keyPage is the number of keys of an agent per read.
 const keyPage = 64
 
-// checkProof looks for an active key of the agent that made the proof.
+// checkProof returns an error unless an active key of the agent made the proof.
 func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id.Agent, claim Claim) error {
 	owner, err := a.agents.Agent(ctx, t, who)
 	if err != nil {
@@ -104,8 +103,7 @@ func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id
 	return err
 }
 
-// consumeApproval signs the grant and ends the approval. step is the event that consumes it, "" for
-// none.
+// consumeApproval signs the grant and ends the approval. step is the event that consumes it, or "".
 func (a *Approvals) consumeApproval(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], step id.Event,
 ) (string, error) {

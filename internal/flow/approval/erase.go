@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Behind yields the approvals behind the given one as they are stored, the oldest first; all for "".
+// Behind yields the stored approvals after the given one, oldest first. For "" it yields all.
 func (a *Approvals) Behind(ctx context.Context, t id.Tenant, after ID) iter.Seq2[Approval, error] {
 	return func(yield func(Approval, error) bool) {
 		for r, err := range a.stores.approvals.Scan(ctx, t, records.After(string(after)), scanPage) {

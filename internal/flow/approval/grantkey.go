@@ -15,8 +15,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// kindGrantKey has one record in an organization's partition, under key "", from
-// its first grant on.
+// kindGrantKey has one record in an organization's partition, under the key "", since its first grant.
 const kindGrantKey storage.Kind = "grant_key"
 
 type grantKeyRecord struct {
@@ -27,25 +26,25 @@ type grantKeyRecord struct {
 
 func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
 
-// grantKeys is the grant keys of all organizations. Its methods may be called concurrently.
+// grantKeys contains the grant keys of all organizations. Its methods may be called concurrently.
 type grantKeys struct {
 	store   records.Store[grantKeyRecord]
 	keyring *seal.Keyring
 }
 
-// newGrantKeys returns the grant keys of a store. unreadable is the message for clients when one can't be read.
+// newGrantKeys returns the grant keys of a store. unreadable is the message for clients if a key cannot be read.
 func newGrantKeys(r storage.RecordStore, keyring *seal.Keyring, unreadable string) grantKeys {
 	return grantKeys{records.New[grantKeyRecord](r, kindGrantKey, unreadable), keyring}
 }
 
-// SealedGrantKey is where an organization's grant key is.
+// SealedGrantKey describes the record with an organization's grant key.
 func SealedGrantKey() seal.Record {
 	return seal.RecordOf(kindGrantKey, "grant key", seal.ForOrganization(sealContext),
 		func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
-// Find returns the key that signs an organization's grants and the size of
-// its log when that was made; ok is false before the first grant.
+// Find returns the key that signs an organization's grants and the size of the log when it was generated. ok is false
+// before the first grant.
 func (k grantKeys) Find(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
 	r, err := k.store.Get(ctx, t, "")
 	if err != nil || r.Version == 0 {
@@ -58,8 +57,8 @@ func (k grantKeys) Find(ctx context.Context, t id.Tenant) (key tlog.VerifierKey,
 	return key, r.Value.FromSize, true, nil
 }
 
-// Signer returns the key that signs grants. With the first grant it is made: then act gets its record and
-// statement.
+// Signer returns the key that signs grants. For the first grant, it generates the key and adds its record and statement
+// to act.
 func (k grantKeys) Signer(ctx context.Context, s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
 	identity := s.Identity()
 	r, err := k.store.Get(ctx, identity.Tenant, "")
@@ -111,6 +110,6 @@ func (k grantKeys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKe
 	return signer, nil
 }
 
-// BelongsToLog reports whether records of a kind are about one log: they don't go over to
-// the one that succeeds it, whose grants are signed under another name.
+// BelongsToLog reports whether records of a kind belong to one log. They are not copied to its successor, whose grants
+// are signed under another name.
 func BelongsToLog(kind storage.Kind) bool { return kind == kindGrantKey }

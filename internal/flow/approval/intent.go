@@ -12,19 +12,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindIntent has the approval of each intent that needed one, by the id of the event. It stays when the
-// approval is over, because the same event never asks twice.
+// kindIntent has the approval of each intent that needed one, by the ID of the event. It is kept after the approval has
+// ended, because the same event never asks twice.
 const kindIntent storage.Kind = "approval_intent"
 
-// Intent is a stored event on which the ledger decided allow_with_obligation. Each has an approval
-// of its own, even where two have the same action.
+// Intent is a stored event for which the ledger decided allow_with_obligation. Each intent has its own approval, even
+// if two have the same action.
 type Intent struct {
 	Event        id.Event
-	RuleID       string  // that decided
-	PolicyDigest id.Hash // of the policy that decided
+	RuleID       string  // of the deciding rule
+	PolicyDigest id.Hash // of the deciding policy
 }
 
-// findIntent returns the approval that the intent of a question asked for; known is false when there is none.
+// findIntent returns the approval that the intent of a question requested. known is false if there is none.
 func (a *Approvals) findIntent(ctx context.Context, s *log.State, q Question) (asked Approval, known bool, err error) {
 	if q.Intent.Event == "" {
 		return Approval{}, false, nil
@@ -50,8 +50,8 @@ func (a *Approvals) findIntent(ctx context.Context, s *log.State, q Question) (a
 	return r.Value.toApproval(name, status), true, err
 }
 
-// decideQuestion returns the outcome that an approval is asked under. The limits of an intent are not
-// looked at again under the policy that decided on it, because they have counted it since.
+// decideQuestion returns the outcome under which an approval is requested. The limits of an intent are not evaluated
+// again under the policy that decided on it, because they have counted it since.
 func (a *Approvals) decideQuestion(
 	ctx context.Context, s *log.State, compiled *policy.Compiled, q Question, now id.Instant,
 ) (policy.Outcome, error) {

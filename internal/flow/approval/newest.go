@@ -31,7 +31,7 @@ func (j *judge) findListed(ctx context.Context, name ID, entry *listRecord) (Sta
 	if !status.Open() || entry.PolicyDigest == j.digest {
 		return status, nil
 	}
-	if kept, known := j.owner.verdicts.Get(verdictKey{j.tenant, name, j.digest}); known && kept {
+	if obliges, known := j.owner.verdicts.Get(verdictKey{j.tenant, name, j.digest}); known && obliges {
 		return status, nil
 	} else if known {
 		return Invalidated, nil

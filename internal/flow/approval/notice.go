@@ -9,7 +9,7 @@ import (
 
 // noticeOf tells the organization's endpoints of a change of state: approval.pending of a new
 // question, and else the new state. A vote that changes no state is not told.
-func noticeOf(name ID, r *record, transition string) (m webhook.Message, told bool) {
+func noticeOf(name ID, r *record, transition string) (m webhook.Message, ok bool) {
 	to := Status(transition)
 	if transition == "requested" {
 		to = Pending

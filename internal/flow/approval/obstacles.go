@@ -25,8 +25,7 @@ const (
 	ObstacleVoted   Obstacle = "already_voted"   // one vote each
 )
 
-// Obstacles returns for each approval of a list the reason why a person may not vote on it now. Vote
-// looks again.
+// Obstacles returns, for each approval of a list, the reason why a user may not vote on it now. Vote checks again.
 func (a *Approvals) Obstacles(
 	ctx context.Context, t id.Tenant, who account.ID, list []Approval,
 ) ([]Obstacle, error) {
@@ -47,7 +46,7 @@ func (a *Approvals) Obstacles(
 	return found, nil
 }
 
-// voter finds the obstacles of one person.
+// voter finds the obstacles of one user.
 type voter struct {
 	state  *log.State
 	who    account.ID
@@ -73,7 +72,7 @@ func (a *Approvals) newVoter(ctx context.Context, s *log.State, who account.ID) 
 	return v, nil
 }
 
-// findObstacle returns the reason why the person may not vote on an approval as it is, "" for none.
+// findObstacle returns the reason why the voter may not vote on an approval, or "".
 func (v *voter) findObstacle(ctx context.Context, a *Approval) (Obstacle, error) {
 	if found := a.obstacleFor(v.who, v.may); found != "" {
 		return found, nil
@@ -94,7 +93,7 @@ func (v *voter) findObstacle(ctx context.Context, a *Approval) (Obstacle, error)
 	return "", nil
 }
 
-// obstacleFor looks for obstacles of the approval's status and of the role.
+// obstacleFor checks the approval's status and the role.
 func (a *Approval) obstacleFor(who account.ID, may bool) Obstacle {
 	switch a.Status {
 	case Pending:
@@ -109,7 +108,7 @@ func (a *Approval) obstacleFor(who account.ID, may bool) Obstacle {
 	return ""
 }
 
-// makersOf finds who registered the keys of agents, each agent once.
+// makersOf finds who registered the keys of agents, and reads each agent once.
 type makersOf struct {
 	owner  *Approvals
 	known  map[id.Agent]map[string]bool
@@ -120,7 +119,7 @@ func newMakers(a *Approvals) *makersOf {
 	return &makersOf{owner: a, known: make(map[id.Agent]map[string]bool), people: make(map[string]person)}
 }
 
-// findPeople returns the people of principals and reads each account once. The operator and the service have no account.
+// findPeople returns the users of principals and reads each account once. The operator and the service have no account.
 func (m *makersOf) findPeople(ctx context.Context, principals iter.Seq[string]) (found []person, err error) {
 	for name := range principals {
 		who, known := m.people[name]
@@ -135,7 +134,7 @@ func (m *makersOf) findPeople(ctx context.Context, principals iter.Seq[string]) 
 	return found, nil
 }
 
-// findAskers is askersOf for an approval that was read.
+// findAskers is askersOf for an approval.
 func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(*person) bool, error) {
 	settings, err := m.owner.orgs.Settings(ctx, s)
 	if err != nil {
@@ -163,7 +162,7 @@ func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (f
 	}, nil
 }
 
-// registrarsOf returns the people who registered an active key of an agent.
+// registrarsOf returns the users who registered an active key of an agent.
 func (a *Approvals) registrarsOf(ctx context.Context, t id.Tenant, who id.Agent) (map[string]bool, error) {
 	registrars := make(map[string]bool)
 	err := a.forEachKey(ctx, t, who, func(k *agent.Key) bool {

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// mentions reports whether a principal, which is the sender's free text, contains a name of an
-// account: its ID or its e-mail address. It finds the name anywhere in the text, in every
-// spelling. Examples for ann@example.com: "Ann@Example.com ",
-// "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
-// such as letters of another script, is not found.
+// mentions reports whether a principal, which is the sender's free text, contains a name of an account: its ID or its
+// e-mail address. It finds the name anywhere in the text, in any spelling. Examples for ann@example.com:
+// "Ann@Example.com ", "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name, such as
+// letters of another script, does not match.
 func mentions(principal, name string) bool {
 	name = foldText(name)
 	if name == "" {
@@ -41,8 +40,8 @@ func foldText(s string) string {
 
 func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// containsWord reports whether text has word with nothing around it that would make it part of
-// a longer address or id. Example: "joann@example.com" does not have "ann@example.com".
+// containsWord reports whether text contains word, and the surrounding characters do not make it part of a longer
+// address or ID. For example, "joann@example.com" does not contain "ann@example.com".
 func containsWord(text, word string) bool {
 	for rest, before := text, rune(0); ; {
 		at := strings.Index(rest, word)
@@ -66,8 +65,7 @@ func isAddressRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r != 0 && strings.ContainsRune("._+-%@", r)
 }
 
-// continuesAddress reports whether an address goes on with this text: a dot alone is the end of a
-// sentence.
+// continuesAddress reports whether a text continues an address. A dot alone ends a sentence.
 func continuesAddress(s string) bool {
 	s = strings.TrimLeft(s, ".")
 	r, n := utf8.DecodeRuneInString(s)

@@ -11,10 +11,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// askersOf returns the people who count as having asked, so that two pairs of eyes look at each act.
-// These are the makers of the ingest key and the agent, the people who registered an active key of
-// the agent, and the principal that the agent names. The list is empty where the organization allows
-// self-review.
+// askersOf returns the users who count as having asked, so that two users examine each action: the creators of the
+// ingest key and the agent, the users who registered an active key of the agent, and the principal that the agent
+// names. The list is empty if the organization allows self-review.
 func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(*person) bool, error) {
 	asked := r.toApproval("", r.Status)
 	return newMakers(a).findAskers(ctx, s, &asked)
@@ -46,7 +45,7 @@ func (a *Approvals) validVotes(ctx context.Context, s *log.State, r *record) ([]
 	return counted, nil
 }
 
-// countAgreements returns how many said yes.
+// countAgreements returns the number of approving votes.
 func countAgreements(votes []Vote) (n int) {
 	for _, v := range votes {
 		if v.Vote == Approve {
@@ -56,9 +55,8 @@ func countAgreements(votes []Vote) (n int) {
 	return n
 }
 
-// recheckQuorum looks whether an approval that was given still has its quorum. One that has
-// not is pending again, without the votes that count no more: others may vote, and so may
-// those who get their role back.
+// recheckQuorum checks whether an approved approval still has its quorum. If not, it is pending again, without the
+// votes that no longer count: others may vote, and so may voters who get their role back.
 func (a *Approvals) recheckQuorum(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record],
 ) error {
@@ -79,9 +77,9 @@ func errQuorumLost() error {
 		Message: "Somebody who agreed may not decide on this any more: the approval is pending again"}
 }
 
-// NoneOpen returns fault.Conflict with code approvals_open while approvals of an organization are
-// open. Otherwise it returns a change that fails when an approval is asked for meanwhile. Settings
-// that may only change while no agent waits for a decision use it.
+// NoneOpen returns fault.Conflict with code approvals_open if approvals of an organization are open. Otherwise it
+// returns a change that fails if an approval is requested in the meantime. It guards settings that may change only
+// while no agent waits for a decision.
 func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	tally, err := a.stores.open.Tallies.Get(ctx, t, "")
 	if err != nil {

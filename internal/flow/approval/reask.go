@@ -11,14 +11,14 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// judge finds the status of approvals under the policy that is active in one state of a ledger. One
-// goroutine uses it.
+// judge finds the status of approvals under the policy that is active in one state of a ledger. It must not be used
+// concurrently.
 type judge struct {
 	owner     *Approvals
 	tenant    id.Tenant
-	active    *policy.Compiled // nil for none
-	digest    id.Hash          // of active, zero for none
-	evaluated int              // questions that were put to the policy
+	active    *policy.Compiled // nil if none
+	digest    id.Hash          // of active; zero if none
+	evaluated int              // number of evaluations of the policy
 }
 
 func (a *Approvals) newJudge(ctx context.Context, s *log.State) (*judge, error) {
@@ -30,46 +30,45 @@ func (a *Approvals) newJudge(ctx context.Context, s *log.State) (*judge, error) 
 	return j, err
 }
 
-// findStatus returns the status that holds now. Time or policy may have ended the approval before
-// the event that says so is written.
+// findStatus returns the current status. Time or policy may have ended the approval before the event that records that
+// is written.
 func (j *judge) findStatus(ctx context.Context, name ID, r *record) (Status, error) {
 	status := r.statusByTime(j.owner.currentTime())
 	if !status.Open() || j.digest == r.PolicyDigest {
 		return status, nil
 	}
-	kept, err := j.stillObliges(ctx, name, r)
-	if err == nil && !kept {
+	obliges, err := j.stillObliges(ctx, name, r)
+	if err == nil && !obliges {
 		status = Invalidated
 	}
 	return status, err
 }
 
-// verdictKey names an approval's question under a policy. The answer never changes, because both stay
-// as they are.
+// verdictKey identifies an approval's question under a policy. The verdict never changes, because both are immutable.
 type verdictKey struct {
 	tenant   id.Tenant
 	approval ID
 	policy   id.Hash
 }
 
-// verdictsKept is the number of answers that are remembered, about 200 bytes each.
+// verdictsKept bounds the cached verdicts, about 200 bytes each.
 const verdictsKept = 20_000
 
 func newVerdicts() *cache.Map[verdictKey, bool] {
 	return cache.NewMap(cache.MapOptions[verdictKey, bool]{Limit: verdictsKept})
 }
 
-// stillObliges puts an approval's question to the active policy again, and reports whether the same
-// rule asks for the same approval or for a weaker one.
-func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (kept bool, err error) {
+// stillObliges evaluates the active policy for an approval's question, and reports whether the same rule asks for the
+// same approval or for a weaker one.
+func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (obliges bool, err error) {
 	if j.active == nil {
 		return false, nil
 	}
 	key := verdictKey{j.tenant, name, j.digest}
-	if kept, known := j.owner.verdicts.Get(key); known {
-		return kept, nil
+	if obliges, known := j.owner.verdicts.Get(key); known {
+		return obliges, nil
 	}
-	if r.ErasedAt != 0 { // the question is not known any more
+	if r.ErasedAt != 0 { // the question is no longer known
 		return false, nil
 	}
 	j.evaluated++
@@ -77,23 +76,23 @@ func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (kept bool
 	in.ActorType, in.ActionKind = cmp.Or(r.ActorType, in.ActorType), cmp.Or(r.ActionKind, in.ActionKind)
 	evaluation, err := policystore.Apply(ctx, j.active, in)
 	if err != nil {
-		return false, ctx.Err() // a policy that takes too long asks for nothing
+		return false, ctx.Err() // if the policy times out, it asks for nothing
 	}
-	kept = isWeaker(&evaluation, r)
-	j.owner.verdicts.Put(key, kept)
-	return kept, nil
+	obliges = isWeaker(&evaluation, r)
+	j.owner.verdicts.Put(key, obliges)
+	return obliges, nil
 }
 
-// policyInput is the question that the policy decides on. It is the same whenever it is put.
+// policyInput returns the input of the policy for an approval's question. It never changes.
 func policyInput(a id.Agent, tool id.Tool, payload []byte, now id.Instant) policy.Input {
 	return policy.Input{
 		Tool: tool, Agent: a, ActorType: "agent", ActionKind: "tool_call", Payload: payload, Now: now,
 	}
 }
 
-// isWeaker reports whether an evaluation asks for the approval of r or for a weaker one, by the same
-// rule. Fewer people, more time and votes without signatures are weaker. Counters do not matter: a limit counts as exceeded if
-// its rule is the one that r was asked under.
+// isWeaker reports whether an evaluation asks for the approval of r or for a weaker one, by the same rule. Fewer
+// approvers, more time and votes without signatures are weaker. Counters do not matter: a limit counts as exceeded if
+// its rule is the rule that r was requested under.
 func isWeaker(e *policy.Evaluation, r *record) bool {
 	out := e.Settle(func(c *policy.Claim) bool { return c.RuleID == r.RuleID })
 	if out.Decision != id.AllowWithObligation || out.RuleID != r.RuleID {

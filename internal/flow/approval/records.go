@@ -21,32 +21,31 @@ import (
 const (
 	// kindApproval has one record for each approval, by its id.
 	kindApproval storage.Kind = "approval"
-	// kindOpen names the approval that is open for a question, by record.openName.
+	// kindOpen has the ID of the open approval of a question, by record.openName.
 	kindOpen storage.Kind = "approval_open"
-	// kindTally has one under key "": how many are open and how fast they are asked for. And
-	// one for each ingest key, by its id: how many of its own are open.
+	// kindTally has one record under the key "", with the number of open approvals and the pace at which they are
+	// requested, and one for each ingest key, by its ID, with the number of its open approvals.
 	kindTally storage.Kind = "approval_tally"
 )
 
-// kindNewest has one record for each approval, by records.ReverseKey of its id: the newest comes
-// first. Under listedKey it has one that says that the list is complete: stores of older programs
-// have no list yet.
+// kindNewest has one record for each approval, by records.ReverseKey of its ID, so that the latest comes first. The
+// record under listedKey means that the list is complete: stores of older programs have no list yet.
 const (
 	kindNewest storage.Kind = "approval_newest"
 	listedKey  string       = "complete"
 )
 
-// kindDue has an entry (package schedule) for each approval, of when its time is over.
+// kindDue has an entry (package schedule) for the expiry of each approval.
 const kindDue storage.Kind = "approval_due"
 
 type record struct {
 	Status       Status         `json:"status"`
 	Agent        id.Agent       `json:"agent_id"`
-	AgentMaker   string         `json:"agent_maker"` // principal that made the agent
+	AgentMaker   string         `json:"agent_maker"` // principal that created the agent
 	Tool         id.Tool        `json:"tool_name"`
-	ActorType    string         `json:"actor_type,omitzero"`      // "" is agent
-	ActionKind   string         `json:"action_kind,omitzero"`     // "" is tool_call
-	Intent       id.Event       `json:"intent_event_id,omitzero"` // the stored event that asked, "" for none
+	ActorType    string         `json:"actor_type,omitzero"`      // "" means agent
+	ActionKind   string         `json:"action_kind,omitzero"`     // "" means tool_call
+	Intent       id.Event       `json:"intent_event_id,omitzero"` // the stored event that asked; "" if none
 	Payload      jsontext.Value `json:"payload,omitzero"`
 	ActionDigest id.Hash        `json:"action_digest"`
 	Trace        id.Trace       `json:"trace_id,omitzero"`
@@ -54,7 +53,7 @@ type record struct {
 	// Hidden replaces Principal when an open approval is erased. Older programs kept Principal until the approval ended.
 	Hidden        Hidden     `json:"hidden_principal,omitzero"`
 	IngestKeyID   string     `json:"ingest_key_id"`
-	KeyMaker      string     `json:"key_maker"` // principal that made the ingest key
+	KeyMaker      string     `json:"key_maker"` // principal that created the ingest key
 	CallbackURL   string     `json:"callback_url,omitzero"`
 	PolicyID      string     `json:"policy_id"`
 	PolicyVersion uint64     `json:"policy_version"`
@@ -62,22 +61,21 @@ type record struct {
 	RuleID        string     `json:"rule_id"`
 	Reason        string     `json:"reason"`
 	Quorum        int        `json:"quorum"`
-	Signed        bool       `json:"signed,omitzero"` // approving votes have to be signed
+	Signed        bool       `json:"signed,omitzero"` // approving votes must be signed
 	Votes         []Vote     `json:"votes,omitempty"`
 	Revocation    Remark     `json:"revocation,omitzero"`
-	Steps         int        `json:"steps"` // transitions stated so far
+	Steps         int        `json:"steps"` // recorded transitions
 	CreatedAt     id.Instant `json:"created_at"`
 	ExpiresAt     id.Instant `json:"expires_at"`
 	EndedAt       id.Instant `json:"ended_at,omitzero"`
-	ErasedAt      id.Instant `json:"erased_at,omitzero"` // of the payload, which is absent then
+	ErasedAt      id.Instant `json:"erased_at,omitzero"` // when the payload was erased
 	Grant         string     `json:"grant,omitzero"`     // the signed note
 	GrantEnds     id.Instant `json:"grant_ends,omitzero"`
-	Shared        bool       `json:"shared,omitzero"` // counted for its ingest key; false in older records
+	Shared        bool       `json:"shared,omitzero"` // counts toward its ingest key; false in older records
 }
 
-// statusByTime returns the status that holds now but for the policy: judge.findStatus has both. An
-// approval from a time in the future is over, because a clock was wrong and it would stay open until
-// long after its life.
+// statusByTime returns the current status, except for changes of the policy, which judge.findStatus considers too. An
+// approval whose creation is in the future is expired: a clock was wrong, and the approval would be open for too long.
 func (r *record) statusByTime(now id.Instant) Status {
 	if r.Status.Open() && (now >= r.ExpiresAt || r.CreatedAt > now+id.Instant(clock.Bound.Milliseconds())) {
 		return Expired
@@ -115,8 +113,8 @@ func (r *record) eraseTexts(at id.Instant) {
 	}
 }
 
-// remarkAt returns the remark of the decision that led to a status. No vote follows the one
-// that decides, so that is the last one.
+// remarkAt returns the remark of the decision that led to a status. No vote follows the deciding one, so it is the last
+// one.
 func (r *record) remarkAt(status Status) Remark {
 	switch status {
 	case Revoked:
@@ -129,7 +127,7 @@ func (r *record) remarkAt(status Status) Remark {
 	return Remark{}
 }
 
-// voteOf returns the vote of an account, "" for none.
+// voteOf returns the vote of an account, or "".
 func (a *Approval) voteOf(who account.ID) string {
 	for _, v := range a.Votes {
 		if v.Account == who {
@@ -139,7 +137,7 @@ func (a *Approval) voteOf(who account.ID) string {
 	return ""
 }
 
-// openName names a question: one action, one ingest key, one trace, and the event where one asked.
+// openName identifies a question: one action, one ingest key, one trace, and the event if one asked.
 func (r *record) openName() string {
 	text := fmt.Appendf(nil, "%s\n%s\n%s", r.ActionDigest, r.IngestKeyID, r.Trace)
 	if r.Intent != "" {
@@ -198,7 +196,7 @@ func storesOf(r storage.RecordStore) stores {
 	}
 }
 
-// readApproval reads an approval; fault.NotFound when there is none.
+// readApproval returns an approval, or fault.NotFound.
 func (a *Approvals) readApproval(ctx context.Context, t id.Tenant, name ID) (records.Versioned[record], error) {
 	r, err := a.stores.approvals.Get(ctx, t, string(name))
 	if err == nil && r.Version == 0 {

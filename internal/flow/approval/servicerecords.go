@@ -8,9 +8,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the entries of an organization's record in the service's own partition: the
-// due entry of an open approval. Packages that copy an organization use it. A missing entry is no
-// damage.
+// ServiceRecords returns the due entry of an open approval in the service's own partition. Code that copies an
+// organization uses it. A missing entry does no harm.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindApproval {
 		return nil, nil
@@ -22,7 +21,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return []storage.Record{schedule.Entry{At: v.Value.ExpiresAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindApproval: records.Check[record],

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
 )
 
-// doubts are the approvals and organizations that Sweep examines beside the due ones.
+// doubts are the approvals and organizations that Sweep examines in addition to the due ones.
 type doubts struct {
 	mu      sync.Mutex
 	tenants map[id.Tenant]struct{} // whose policy changed
@@ -25,7 +25,7 @@ type doubt struct {
 	name   ID
 }
 
-// maxDoubts bounds the doubts; a dropped one is settled when it is due.
+// maxDoubts bounds the doubts. Approvals beyond it are settled when they are due.
 const maxDoubts = 10_000
 
 func newDoubts() doubts {
@@ -55,8 +55,8 @@ func (d *doubts) takeDoubts() (tenants []id.Tenant, names []doubt) {
 	return tenants, names
 }
 
-// PolicyChanged tells that another policy may be active. Approvals that it does not ask for are
-// invalid already, and Sweep records that.
+// PolicyChanged reports that another policy may be active. Approvals that it does not ask for are already invalid, and
+// Sweep records that.
 func (a *Approvals) PolicyChanged(t id.Tenant) {
 	a.doubts.mu.Lock()
 	defer a.doubts.mu.Unlock()
@@ -70,9 +70,9 @@ func (a *Approvals) Run(ctx context.Context, logger *slog.Logger) {
 	schedule.Every(ctx, a.held, a.Sweep, func(err error) { logger.Warn("approvals: due changes not recorded", "err", err) })
 }
 
-// Sweep records the end of approvals whose time is over or whose policy is not active any more. A
-// record that cannot be written now is tried again a second later. Doubts become due entries, so
-// that organizations take turns for them as for all due entries.
+// Sweep records the end of approvals that have expired or whose policy is no longer active. If a record cannot be
+// written, Sweep retries it a second later. Doubts become due entries, so that organizations take turns for them as for
+// all due entries.
 func (a *Approvals) Sweep(ctx context.Context) error {
 	now := a.currentTime()
 	failed := a.noteDoubts(ctx, now)
@@ -104,13 +104,13 @@ func (a *Approvals) noteDoubts(ctx context.Context, now id.Instant) (failed erro
 	return failed
 }
 
-// notedAtOnce is how many entries are noted by one write.
+// notedAtOnce is the number of entries per write.
 const notedAtOnce = 1000
 
-// closedPause is the time in milliseconds until the next try for a ledger that takes no events.
+// closedPause is the time in milliseconds until the next attempt for a ledger that accepts no events.
 const closedPause id.Instant = 3_600_000
 
-// settleDue settles an approval that may be over.
+// settleDue settles an approval that may have ended.
 func (a *Approvals) settleDue(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
 	err := a.settleApproval(ctx, e.Tenant, ID(e.Name))
 	switch {

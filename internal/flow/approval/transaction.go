@@ -17,25 +17,25 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// transition is one arrow, as it is stated.
+// transition is one change of state, as it is recorded.
 type transition struct {
 	name   string                // a Status, or requested or voted
-	vote   string                // approve or deny, "" when it is no vote
-	signed *signedvote.Assertion // of a vote; nil for none
-	remark Remark                // of a person, may be empty
-	step   id.Event              // that consumed the approval, "" for none
-	own    bool                  // the service found the reason by itself; no person or key asked
+	vote   string                // approve or deny; "" if it is not a vote
+	signed *signedvote.Assertion // of a vote; nil if none
+	remark Remark                // of a user; may be empty
+	step   id.Event              // the event that consumed the approval; "" if none
+	own    bool                  // recorded in the name of the service; no user or key asked
 }
 
-// transaction gathers one change of an organization's approvals.
+// transaction collects one change of an organization's approvals.
 type transaction struct {
 	owner  *Approvals
 	tenant id.Tenant
 	open   *openChange
 	sysevent.Change
 	touched []ID
-	calls   []webhook.Message // to be told
-	signer  *tlog.SignerKey   // of grants, nil before the first one
+	calls   []webhook.Message // callbacks and notices
+	signer  *tlog.SignerKey   // of grants; nil until it is needed
 }
 
 func (a *Approvals) beginChange(t id.Tenant) *transaction {
@@ -68,13 +68,13 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	if t.step != "" {
 		payload["step_event_id"] = t.step
 	}
-	said := sysevent.Statement{Kind: sysevent.Approval, Payload: payload}
+	statement := sysevent.Statement{Kind: sysevent.Approval, Payload: payload}
 	if t.own {
-		said.Principal = sysevent.Operator
+		statement.Principal = sysevent.Operator
 	}
-	c.Statements = append(c.Statements, said)
+	c.Statements = append(c.Statements, statement)
 	c.touched = append(c.touched, name)
-	if notice, told := noticeOf(name, r, t.name); told {
+	if notice, ok := noticeOf(name, r, t.name); ok {
 		c.calls = append(c.calls, notice)
 	}
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
@@ -113,7 +113,7 @@ func document(v any) jsontext.Value {
 	return b
 }
 
-// putRecord adds a record, as the return values of records.Store.Put.
+// putRecord adds a record. Its parameters are the results of records.Store.Put.
 func (c *transaction) putRecord(r storage.Change, err error) error {
 	if err == nil {
 		c.Changes = append(c.Changes, r)
@@ -150,7 +150,7 @@ func (c *transaction) endApproval(
 	return c.putApproval(*r)
 }
 
-// buildChange returns the whole act.
+// buildChange returns the complete change.
 func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.Change, error) {
 	deliveries, err := c.owner.webhooks.WriteDelivery(ctx, c.tenant, s.Identity().Organization, c.calls...)
 	if err != nil {
@@ -164,20 +164,20 @@ func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.C
 	return c.Change, nil
 }
 
-// step is a caller's change to an approval that it read: it adds to c. A refusal is answered after
-// the additions have landed.
+// step applies a caller's change to an approval by adding to c. If it returns a refusal, the additions are committed
+// first.
 type step func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error
 
-// refusal ends a step: the caller gets err after the additions of the transaction have landed.
+// refusal ends a step: the caller gets err after the additions of the transaction are committed.
 type refusal struct{ err error }
 
 func (r refusal) Error() string { return r.err.Error() }
 
-// whose tells whether a caller may touch an approval at all; its error is the answer, and
-// nothing is stated.
+// whose checks whether a caller may change an approval at all. If it returns an error, the caller gets it and nothing
+// is recorded.
 type whose func(ctx context.Context, s *log.State, r *record) error
 
-// onlyAsker lets the ingest key that asked through; for all others there is no approval.
+// onlyAsker allows the ingest key that asked. For all others the approval does not exist.
 func onlyAsker(ingestKey string) whose {
 	return func(_ context.Context, _ *log.State, r *record) error {
 		if r.IngestKeyID != ingestKey {
@@ -187,12 +187,11 @@ func onlyAsker(ingestKey string) whose {
 	}
 }
 
-// allowAnyone lets every caller through, because the surface has checked the caller.
+// allowAnyone allows every caller, because the HTTP interface has checked the caller.
 func allowAnyone(context.Context, *log.State, *record) error { return nil }
 
-// changeApproval runs a step on an approval in one append. Whose it is comes before anything is
-// stated. Then an approval that is over by the clock or by the policy is stated to be so,
-// as the service's own finding, and the step sees that.
+// changeApproval runs a step on an approval in one append. First it checks the caller. If the approval has expired or
+// became invalid, it then records that in the name of the service, and the step sees that state.
 func (a *Approvals) changeApproval(
 	ctx context.Context, t id.Tenant, principal string, name ID, may whose, do step,
 ) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Use is a step of a keyless tool that consumes an approval. The event of the step, which the bridge
-// key signs, takes the place of the agent's proof.
+// Use is a step of a keyless tool that consumes an approval. The event of the step, which the bridge key signs,
+// replaces the agent's proof.
 type Use struct {
 	Approval ID
 	Step     id.Event
@@ -22,8 +22,8 @@ type Use struct {
 	Payload  []byte // canonical JSON object
 }
 
-// Uses gathers the uses of one ingest key under one state of a ledger. They land in the append of
-// their steps, or not at all.
+// Uses collects the uses of one ingest key under one state of a ledger. They are committed in the append of their
+// steps, or not at all.
 type Uses struct {
 	owner     *Approvals
 	state     *log.State
@@ -38,10 +38,9 @@ func (a *Approvals) BeginUses(s *log.State, ingestKey string) *Uses {
 
 // Consume adds a use and returns the signed grant. An approval may be added once.
 //
-// In this order: fault.NotFound for an approval of another ingest key; fault.Conflict for another
-// action; fault.Gone when it is over by time or was consumed; fault.Conflict for another policy or
-// state, and with code quorum_lost when it rested on votes that count no more. A refusal changes
-// nothing: see SettleOwn.
+// It returns, in this order: fault.NotFound for an approval of another ingest key; fault.Conflict for another action;
+// fault.Gone if it has expired or was consumed; fault.Conflict for another policy or state, with code quorum_lost if it
+// depended on votes that no longer count. A refusal changes nothing: see SettleOwn.
 func (u *Uses) Consume(ctx context.Context, use Use) (note string, err error) {
 	r, err := u.owner.readApproval(ctx, u.c.tenant, use.Approval)
 	if fault.Is(err, fault.NotFound) || err == nil && r.Value.IngestKeyID != u.ingestKey {
@@ -88,20 +87,20 @@ func (u *Uses) checkUsable(ctx context.Context, name ID, r *record) error {
 	return err
 }
 
-// Build returns the statements and records of all uses. They MUST land in the append of the steps.
+// Build returns the statements and records of all uses. They must be committed in the append of the steps.
 func (u *Uses) Build(ctx context.Context) (sysevent.Change, error) {
 	return u.c.buildChange(ctx, u.state)
 }
 
-// Landed wakes the callers that wait for the approvals, when the append is durable.
+// Landed wakes the callers that wait for the approvals. It must be called when the append is durable.
 func (u *Uses) Landed() {
 	for _, name := range u.c.touched {
 		u.owner.hub.Notify(name)
 	}
 }
 
-// SettleOwn states that an approval of the ingest key is over, by the clock or by the policy, or has
-// lost its quorum, if that is so and not stated yet.
+// SettleOwn records that an approval of the ingest key has expired, became invalid or has lost its quorum, if that is
+// the case and not recorded yet.
 func (a *Approvals) SettleOwn(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
 	return a.changeApproval(ctx, t, ingestKey, name, onlyAsker(ingestKey),
 		func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
@@ -112,7 +111,7 @@ func (a *Approvals) SettleOwn(ctx context.Context, t id.Tenant, ingestKey string
 		})
 }
 
-// LiveGrant returns the grant of a consumed approval, "" when the grant is over.
+// LiveGrant returns the grant of a consumed approval, or "" if the grant has expired.
 func (a *Approvals) LiveGrant(ctx context.Context, t id.Tenant, name ID) (note string, err error) {
 	r, err := a.readApproval(ctx, t, name)
 	if err == nil && r.Value.Status == Consumed && a.currentTime() < r.Value.GrantEnds {

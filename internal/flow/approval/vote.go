@@ -15,16 +15,16 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// Votes.
+// The votes.
 const (
 	Approve = "approve"
 	Deny    = "deny"
 )
 
-// maxComment is the length of a comment in code points.
+// maxComment bounds the length of a comment in code points.
 const maxComment = 1024
 
-// checkRemark checks a remark whose comment is in the member of that name.
+// checkRemark checks a remark. member is the name of the member with its comment.
 func checkRemark(member string, r Remark) error {
 	if !textcheck.Within(r.Comment, 0, maxComment) {
 		return fault.New(fault.Invalid, member+" must have at most 1024 characters")
@@ -35,7 +35,7 @@ func checkRemark(member string, r Remark) error {
 	return nil
 }
 
-// Ballot is one person's vote on one approval.
+// Ballot is one user's vote on one approval.
 type Ballot struct {
 	Account account.ID
 	Email   string
@@ -47,7 +47,7 @@ type Ballot struct {
 	Visit     account.Visit         // of the signature
 }
 
-// SignedVote returns what the voter signs, but for the origin of the log.
+// SignedVote returns what the voter signs, except the origin of the log.
 func (b *Ballot) SignedVote(name ID) signedvote.Vote {
 	return signedvote.Vote{ApprovalID: string(name), ActionDigest: b.Action, Vote: b.Vote, Reason: b.Remark.Comment,
 		ReasonCode: b.Remark.Code}
@@ -61,15 +61,14 @@ func CheckBallot(b *Ballot) error {
 	return checkRemark("comment", b.Remark)
 }
 
-// MayVote reports whether a role votes.
+// MayVote reports whether a role may vote.
 func MayVote(r account.Role) bool { return r.May(account.Vote) }
 
-// Vote counts a ballot. One denial is final. The approval is given when as many people as its quorum
-// have agreed who may vote at that moment.
+// Vote counts a ballot. One denial is final. The approval is approved when as many users as its quorum have agreed who
+// may vote at that time.
 //
-// Errors: fault.Invalid for a malformed ballot; fault.Forbidden for a person who may not vote on
-// this approval; fault.Conflict when it is not pending, when its action is another one, and for a
-// second vote.
+// It returns fault.Invalid for a malformed ballot; fault.Forbidden if the user may not vote on this approval;
+// fault.Conflict if it is not pending, if its action is another one, or for a second vote.
 func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (Approval, error) {
 	if err := CheckBallot(&b); err != nil {
 		return Approval{}, err
@@ -116,7 +115,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	return after, nil
 }
 
-// checkMayVote looks at the voter: as of now, not as of when it signed in.
+// checkMayVote checks the voter's current rights, not the ones at the time of the sign-in.
 func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b Ballot) error {
 	may, err := a.isVoter(ctx, s.Identity().Tenant, b.Account)
 	if err != nil {
@@ -152,8 +151,8 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 	return nil
 }
 
-// CheckHold returns fault.Forbidden with code sign_in_changed while the organization refuses the votes of a person after a
-// change of how the person signs in.
+// CheckHold returns fault.Forbidden with code sign_in_changed if the organization rejects the votes of a user after a
+// change of how the user signs in.
 func (a *Approvals) CheckHold(ctx context.Context, t id.Tenant, who account.ID) error {
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
@@ -179,7 +178,7 @@ func (a *Approvals) checkHold(ctx context.Context, s *log.State, p *person) erro
 		p.SignInChange.At.String() + " without one of your own factors: your votes are refused until " + until.String()}
 }
 
-// holdUntil returns when the votes of a person count again after a change of how the person signs in; 0: they count.
+// holdUntil returns when the votes of a user count again after a change of how the user signs in, or 0 if they count.
 func holdUntil(s *org.Settings, p *person) id.Instant {
 	if s.VoteHoldHours == 0 || p.SignInChange.Number == 0 {
 		return 0
@@ -195,7 +194,7 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 	return MayVote(m.Role), err
 }
 
-// castVote puts a ballot into the record and moves the approval.
+// castVote adds a ballot to the record and changes the state of the approval.
 func (a *Approvals) castVote(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot,
 ) error {
@@ -217,17 +216,17 @@ func (a *Approvals) castVote(
 		Code:      b.Remark.Code,
 		At:        a.currentTime(),
 	})
-	said := transition{name: "voted", vote: b.Vote, remark: b.Remark, signed: b.Assertion}
+	voted := transition{name: "voted", vote: b.Vote, remark: b.Remark, signed: b.Assertion}
 	if b.Vote == Deny {
-		return c.endApproval(ctx, name, r, Denied, said)
+		return c.endApproval(ctx, name, r, Denied, voted)
 	}
 	counted, err := a.validVotes(ctx, s, &r.Value)
 	if err != nil {
 		return err
 	}
 	if countAgreements(counted) >= r.Value.Quorum {
-		r.Value.Status, said.name = Approved, string(Approved)
+		r.Value.Status, voted.name = Approved, string(Approved)
 	}
-	c.appendStatement(name, &r.Value, said)
+	c.appendStatement(name, &r.Value, voted)
 	return c.putApproval(*r)
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// MaxWait is how long a long poll may last.
+// MaxWait is the maximum duration of a long poll.
 const MaxWait = 30 * time.Second
 
-// Release answers all waiting callers, now and from now on, with the current state, so that a
-// process that stops makes no caller wait.
+// Release returns the current state to all waiting callers, and to all later ones, so that a process that stops keeps
+// no caller waiting.
 func (a *Approvals) Release() { a.hub.Close() }
 
-// Get returns an approval to the ingest key that asked for it; for all others there is none. While
-// the approval is pending, Get waits for a change for at most wait (MaxWait at the most). Agents act
-// on the answer, so the errors of log.State.Trusted come first.
+// Get returns an approval to the ingest key that requested it. For all others the approval does not exist. While the
+// approval is pending, Get waits for a change for at most wait, and at most MaxWait. Agents act on the result, so the
+// errors of log.State.Trusted come first.
 func (a *Approvals) Get(
 	ctx context.Context, t id.Tenant, ingestKey string, name ID, wait time.Duration,
 ) (Approval, error) {
 	deadline := time.NewTimer(min(wait, MaxWait))
 	defer deadline.Stop()
 	for {
-		news, done := a.hub.Subscribe(name) // before the look: nothing is missed between
+		news, done := a.hub.Subscribe(name) // before reading, so that no change is missed
 		found, err := a.findTrusted(ctx, t, name, onlyAsker(ingestKey))
 		if err != nil || found.Status != Pending || wait <= 0 || a.hub.Closed() ||
 			!a.awaitNews(ctx, found, news, deadline.C) {
@@ -35,7 +35,7 @@ func (a *Approvals) Get(
 	}
 }
 
-// awaitNews reports whether a look is worth it: news, or the end of the approval's time.
+// awaitNews reports whether the approval may have changed, because of a notification or its expiry.
 func (a *Approvals) awaitNews(
 	ctx context.Context, found Approval, news <-chan struct{}, deadline <-chan time.Time,
 ) bool {
@@ -52,7 +52,7 @@ func (a *Approvals) awaitNews(
 	return false
 }
 
-// findTrusted is findIn on a ledger whose records may be judged by.
+// findTrusted is findIn for a ledger whose records may be trusted.
 func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID, may whose) (Approval, error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err == nil {
@@ -64,8 +64,7 @@ func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID, may w
 	return a.findIn(ctx, s, name, may)
 }
 
-// findIn reads an approval as it is worth now. One that is over without being
-// stated so is left to Sweep.
+// findIn reads an approval with its current status. If that is not recorded yet, Sweep records it.
 func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID, may whose) (Approval, error) {
 	t := s.Identity().Tenant
 	j, err := a.newJudge(ctx, s)

@@ -14,10 +14,10 @@ import (
 // Consumed is an approval that a step consumed.
 type Consumed struct {
 	Approval approval.ID
-	Grant    string // signed note, "" when it is over
+	Grant    string // signed note; "" if it has expired
 }
 
-// checkApproval looks at the approval of a step; seen has those of the steps before it in the request.
+// checkApproval checks the approval of a step. seen contains the approvals of the steps before it in the request.
 func checkApproval(s *Step, where string, seen map[approval.ID]bool) error {
 	switch {
 	case s.Approval == "":
@@ -35,14 +35,14 @@ func checkApproval(s *Step, where string, seen map[approval.ID]bool) error {
 	return nil
 }
 
-// consumes reports whether a step consumes its approval: if the policy denies the step, the approval
-// stays. A limit may deny it in the append only; then the approval is consumed.
+// consumes reports whether a step consumes its approval. If the policy denies the step, the approval is kept. A limit
+// may deny it only in the append; then the approval is consumed.
 func (m *making) consumes(s *Step) bool {
 	return s.Approval != "" && m.judged.Policy.Effective != id.Deny
 }
 
-// consumeApprovals adds what consumes the approvals of new steps to their submission. It comes behind
-// the events of the steps.
+// consumeApprovals adds the consumption of the approvals of new steps to their submission, after the events of the
+// steps.
 func (r *recording) consumeApprovals(
 	ctx context.Context, s *log.State, fresh []int, sub *log.Submission,
 ) error {
@@ -77,7 +77,7 @@ func (r *recording) consumeApprovals(
 	return err
 }
 
-// prefixError names the step of a list that an error is about.
+// prefixError adds the step of a list to its error.
 func (r *recording) prefixError(step int, err error) error {
 	known := fault.Of(err)
 	if len(r.steps) == 1 || known.Message == "" {
@@ -88,15 +88,15 @@ func (r *recording) prefixError(step int, err error) error {
 	return &named
 }
 
-// settleRefused states what a refused approval has become. If that fails, the sweep does it later.
+// settleRefused records the state of a refused approval. If that fails, the sweep records it later.
 func (r *recording) settleRefused(ctx context.Context) {
 	if r.refused != "" {
 		_ = r.workflows.approvals.SettleOwn(ctx, r.place.tenant, r.ingestKey, r.refused)
 	}
 }
 
-// recallConsumed tells which approval a known step consumed. The grant is shown only while a ledger's
-// records may be judged by.
+// recallConsumed returns the approval that a known step consumed. The grant is included only if the ledger's records
+// may be trusted.
 func (w *Workflows) recallConsumed(ctx context.Context, s *log.State, name approval.ID) (*Consumed, error) {
 	if name == "" {
 		return nil, nil

@@ -20,10 +20,10 @@ import (
 type Ending struct {
 	Status       Status   `json:"status,omitzero"` // succeeded, failed or aborted
 	OutputDigest *id.Hash `json:"output_digest,omitzero"`
-	Error        string   `json:"error,omitzero"` // for humans, "" for none
+	Error        string   `json:"error,omitzero"` // for humans; "" if none
 }
 
-// maxError is the length of an error in code points.
+// maxError bounds the length of an error in code points.
 const maxError = 1024
 
 func (e *Ending) checkMembers() error {
@@ -44,10 +44,10 @@ func (e *Ending) equalsEnding(other *Ending) bool {
 	return digests && e.Status == other.Status && e.Error == other.Error
 }
 
-// Complete ends a run. Repeated with the same ending it tells the same again.
+// Complete ends a run. If it is repeated with the same ending, it returns the same result.
 //
-// In this order: fault.Invalid for a malformed ending; fault.NotFound for another
-// ingest key; fault.Conflict when the run has ended otherwise.
+// It returns, in this order: fault.Invalid for a malformed ending; fault.NotFound for another ingest key;
+// fault.Conflict if the run has ended in another way.
 func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string, name ID, e Ending) (Run, error) {
 	if err := e.checkMembers(); err != nil {
 		return Run{}, err
@@ -85,16 +85,16 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 	return ended.Value.toRun(name, w.currentTime()), nil
 }
 
-// errBehind ends an act: the run is newer than the ledger state it is prepared under.
+// errBehind ends a change: the run is newer than the ledger state that it is prepared under.
 var errBehind = errors.New("the state is behind the run")
 
-// behindTries is how often a run that is newer than the state is looked at again, a
-// millisecond later and each time twice as late: about a second in all.
+// behindTries is the number of attempts for a run that is newer than the state. The pause is a millisecond and doubles
+// each time, about a second in total.
 const behindTries = 10
 
-// appendStatement is sysevent's append for changes that read all events of a run. An event of
-// another writer is durable, and its step readable, a moment before the ledger's state with it is
-// published. landed is false when nothing changes.
+// appendStatement is sysevent's append for changes that read all events of a run. An event of another writer is
+// durable, and its step readable, shortly before the state of the ledger that contains it is published. landed is false
+// if nothing changed.
 func (w *Workflows) appendStatement(
 	ctx context.Context, t id.Tenant, principal string,
 	prepare func(context.Context, *log.State) (sysevent.Change, error),
@@ -127,8 +127,8 @@ func (w *Workflows) prepareEnding(
 		return act, err
 	}
 	r.Status, r.EndedAt = to, w.currentTime()
-	said := sysevent.Statement{Kind: sysevent.Run, Trace: r.Trace, Payload: r.endPayload(name)}
-	if r.Ended, err = w.events.EventID(ctx, s, said); err != nil {
+	statement := sysevent.Statement{Kind: sysevent.Run, Trace: r.Trace, Payload: r.endPayload(name)}
+	if r.Ended, err = w.events.EventID(ctx, s, statement); err != nil {
 		return act, err
 	}
 	ingestKey := ""
@@ -152,38 +152,38 @@ func (w *Workflows) prepareEnding(
 		return act, err
 	}
 	act = sysevent.Change{
-		Statements:        []sysevent.Statement{said},
+		Statements:        []sysevent.Statement{statement},
 		Changes:           append(counted, change, newest),
 		KeepConfigVersion: true,
 	}
-	told, err := w.noticeChanges(ctx, s, name, r)
+	notices, err := w.noticeChanges(ctx, s, name, r)
 	if err != nil {
 		return act, err
 	}
-	act.Changes = append(act.Changes, told...)
+	act.Changes = append(act.Changes, notices...)
 	return act, nil
 }
 
 // endPayload is the payload of the event at the end of a run.
 func (r *record) endPayload(name ID) map[string]any {
-	said := map[string]any{
+	payload := map[string]any{
 		"run_id": name, "transition": r.Status, "steps": r.Keys, "events": 1 + r.Steps, "run_root": r.Root,
 	}
 	if r.Planned != nil {
-		said["steps_planned"], said["gap"] = *r.Planned, *r.Planned-r.Keys
+		payload["steps_planned"], payload["gap"] = *r.Planned, *r.Planned-r.Keys
 	}
 	if r.Ending.OutputDigest != nil {
-		said["output_digest"] = *r.Ending.OutputDigest
+		payload["output_digest"] = *r.Ending.OutputDigest
 	}
 	if r.Ending.Error != "" {
-		said["error"] = r.Ending.Error
+		payload["error"] = r.Ending.Error
 	}
-	return said
+	return payload
 }
 
-// computeRoot is the RFC 6962 root over the event hashes of the start and of the steps that r
-// knows of. Those that came after r was read are left out: then the append, which is
-// guarded by the version of r, is refused and this is computed again.
+// computeRoot returns the RFC 6962 root over the event hashes of the start and of the steps that r counts. Steps that
+// were written after r was read are not included. In that case, the append is rejected because of the version of r, and
+// the root is computed again.
 func (w *Workflows) computeRoot(ctx context.Context, s *log.State, name ID, r *record) (id.Hash, error) {
 	steps, err := w.readSteps(ctx, s.Identity().Tenant, name, 1, r.Steps)
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *Workflows) computeRoot(ctx context.Context, s *log.State, name ID, r *r
 		return id.Hash{}, err
 	}
 	for i := range at {
-		if at[i] == storage.NoIndex { // it landed after s was published
+		if at[i] == storage.NoIndex { // it was committed after s was published
 			return id.Hash{}, errBehind
 		}
 		if i > 0 && at[i] <= at[i-1] {

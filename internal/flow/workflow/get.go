@@ -11,11 +11,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Event is one event of a run, as it lies in the ledger.
+// Event is one event of a run as stored in the ledger.
 type Event struct {
 	Placed
 	Kind       string     // action_kind: ledger_run for start and end
-	ReceivedAt id.Instant // the server's word
+	ReceivedAt id.Instant // according to the server
 	Decision   id.Decision
 	Step       *StepShown // nil for start and end
 
@@ -26,14 +26,13 @@ type Event struct {
 type StepShown struct {
 	Key     string
 	Attempt int
-	Tool    id.Tool // "" for none
+	Tool    id.Tool // "" if none
 	Status  string
 }
 
-// Get returns a run to the ingest key that started it; for all others there is none. With it come at
-// most limit of its events after the first `after` ones, in their order. next is the begin of the
-// following page, 0 at the end. A page may hold less than limit, because an event that another
-// process has just written comes with the following page.
+// Get returns a run to the ingest key that started it. For all others the run does not exist. It also returns at most
+// limit of its events after the first `after` ones, in order. next is the start of the following page, or 0 at the end.
+// A page may contain fewer events, because an event that another process has just written is on the following page.
 func (w *Workflows) Get(
 	ctx context.Context, t id.Tenant, ingestKey string, name ID, after, limit int,
 ) (run Run, events []Event, next int, err error) {
@@ -44,7 +43,7 @@ func (w *Workflows) Get(
 	return w.toView(ctx, t, name, &r.Value, after, limit)
 }
 
-// Find is Get for the organization's people, to whom all its runs are shown.
+// Find is Get for the organization's users, who may see all its runs.
 func (w *Workflows) Find(
 	ctx context.Context, t id.Tenant, name ID, after, limit int,
 ) (run Run, events []Event, next int, err error) {
@@ -72,7 +71,7 @@ func (w *Workflows) toView(
 	return r.toRun(name, w.currentTime()), events, next, nil
 }
 
-// recordedEvents is how many events of a run there are: start, steps and, when it is stated, end.
+// recordedEvents returns the number of events of a run: start, steps and, once it is recorded, the end.
 func (r *record) recordedEvents() int {
 	if r.Ended != "" {
 		return r.Steps + 2
@@ -121,7 +120,7 @@ func (w *Workflows) readPage(ctx context.Context, t id.Tenant, page []named) ([]
 	if err != nil {
 		return nil, err
 	}
-	if late := slices.Index(at, storage.NoIndex); late >= 0 { // it is durable, and will be published in a moment
+	if late := slices.Index(at, storage.NoIndex); late >= 0 { // it is durable and not published yet
 		at = at[:late]
 	}
 	events, err := w.readEvents(ctx, s, at)
@@ -136,8 +135,7 @@ func (w *Workflows) readPage(ctx context.Context, t id.Tenant, page []named) ([]
 	return events, nil
 }
 
-// readEvents reads events of runs by their indices. Those that follow each other in the
-// ledger are read at once.
+// readEvents reads events of runs by their indices. Consecutive ones are read together.
 func (w *Workflows) readEvents(ctx context.Context, s *log.State, at []id.Index) ([]Event, error) {
 	events := make([]Event, 0, len(at))
 	for len(events) < len(at) {

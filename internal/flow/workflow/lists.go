@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// listRecord is the steps that one request put into a run, in their order.
+// listRecord contains the steps that one request added to a run, in order.
 type listRecord struct {
 	Steps []listedStep `json:"steps"`
 }
 
-// listedStep is the part of a step's view that its event does not have.
+// listedStep is the part of a step's view that its event does not contain.
 type listedStep struct {
 	Event   id.Event `json:"event_id"`
 	Key     string   `json:"step_key"`
@@ -25,19 +25,19 @@ type listedStep struct {
 	Status  string   `json:"status"`
 }
 
-// listName is the key of a list whose last step is the last'th of its run, from 1. So
-// the list with any step is the first one at or behind that one's name.
+// listName returns the key of a list whose last step is number last of its run, from 1. So the list with a given step
+// is the first one whose key is not before the step's name.
 func listName(name ID, last int) string { return fmt.Sprintf("%s/%08d", name, last) }
 
-// listsRead bounds how many lists are read at once; firstLists is how many are read
-// before it is known how long they are.
+// listsRead is the maximum number of lists per read. firstLists is the size of the first read, before the length of the
+// lists is known.
 const (
 	listsRead  = 1000
 	firstLists = 4
 )
 
-// readSteps returns the steps of a run from the first'th to the last'th, counted from 1.
-// It reads the lists that they are in, and few others.
+// readSteps returns the steps of a run from number first to number last, counted from 1. It reads the lists that
+// contain them, and few others.
 func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, last int) ([]listedStep, error) {
 	var found []listedStep
 	keys := records.Range{Begin: listName(name, first), End: listName(name, MaxSteps+1)}
@@ -64,7 +64,7 @@ func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, 
 	return found, nil
 }
 
-// selectSteps adds the steps of a list that are from the first'th to the last'th of the run.
+// selectSteps adds the steps of a list from number first to number last of the run.
 func selectSteps(
 	found []listedStep, name ID, list *records.Versioned[listRecord], first, last int,
 ) ([]listedStep, error) {
@@ -80,7 +80,7 @@ func selectSteps(
 	return found, nil
 }
 
-// lateRecord stands for a step_key that was not reported with attempt 1 first.
+// lateRecord represents a step_key that was not reported with attempt 1 first.
 type lateRecord struct{}
 
 func deadlineName(name ID, key string) string {
@@ -88,16 +88,16 @@ func deadlineName(name ID, key string) string {
 	return string(name) + "/" + hex.EncodeToString(sum[:16])
 }
 
-// keyTally counts the step_keys of a run as new steps come, without reading the others: a
-// key comes first with attempt 1, or leaves a record that says it did not.
+// keyTally counts the step_keys of a run as new steps are added, without reading the other steps: a key is first
+// reported with attempt 1, or leaves a lateRecord.
 type keyTally struct {
 	workflows *Workflows
 	place     place
 	seen      map[string]bool // keys of the same request
 }
 
-// count counts the key of a new step, in r, and returns the changes for it. The records it reads are
-// as new as r or newer; if they are newer, the append finds another r.
+// count counts the key of a new step, in r, and returns the changes for it. The records that it reads are as new as r
+// or newer. If they are newer, the append finds another version of r.
 func (k *keyTally) count(ctx context.Context, r *record, step *Step) ([]storage.Change, error) {
 	if k.seen[step.Key] {
 		return nil, nil

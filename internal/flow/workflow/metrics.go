@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// metrics of runs. Labels are bounded, and their children are found once.
+// metrics counts runs. Labels are bounded, and the counters are resolved once.
 type metrics struct {
 	started prometheus.Counter
 	ended   map[Status]prometheus.Counter

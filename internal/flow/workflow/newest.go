@@ -9,34 +9,33 @@ import (
 
 // newestRecord is the part of a run that lists filter by.
 type newestRecord struct {
-	Status Status   `json:"status"` // as it is stated
+	Status Status   `json:"status"` // as recorded
 	Agent  id.Agent `json:"agent_id"`
 }
 
 func (r *record) toListed() newestRecord { return newestRecord{r.Status, r.Agent} }
 
-// newestName is the key of a run in the list. It is its own inverse.
+// newestName returns the key of a run in the list. It is its own inverse.
 func newestName(name ID) string { return records.ReverseKey(string(name)) }
 
-// Filter says which runs are wanted.
+// Filter selects runs.
 type Filter struct {
 	Status Status   // "" for all
 	Agent  id.Agent // "" for all
 }
 
-// mayMatch reports whether a run may match, judged by its list entry alone: time may have abandoned
-// a running one.
+// mayMatch reports whether a run may match, judging by its list entry: a running one may be abandoned by now.
 func (f Filter) mayMatch(r newestRecord) bool {
 	status := f.Status == "" || f.Status == r.Status || f.Status == Abandoned && r.Status == Running
 	return status && (f.Agent == "" || f.Agent == r.Agent)
 }
 
-// listLook is how many runs a page of a list looks at, at the most.
+// listLook bounds the runs that a page examines.
 const listLook = 10_000
 
-// List returns at most limit runs of an organization that began before the given one,
-// "" for none, the newest first. next is where the following page begins, "" at the end:
-// a page may hold less than limit, also none, and not be the last.
+// List returns at most limit runs of an organization that started before the given one, or all if it is "", latest
+// first. next is the start of the following page, or "" at the end. A page may contain fewer than limit runs, even
+// none, without being the last one.
 func (w *Workflows) List(
 	ctx context.Context, t id.Tenant, f Filter, before ID, limit int,
 ) (found []Run, next ID, err error) {
@@ -66,7 +65,7 @@ func (w *Workflows) List(
 	return found, "", nil
 }
 
-// readListed adds the run of an entry of the list, if it is wanted.
+// readListed adds the run of a list entry if it matches.
 func (w *Workflows) readListed(
 	ctx context.Context, t id.Tenant, f Filter, found []Run, name ID, entry newestRecord,
 ) ([]Run, error) {

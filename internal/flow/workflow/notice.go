@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// noticeChanges returns the records by which the organization's endpoints are told that a run
-// started or ended. They go into the append that states it.
+// noticeChanges returns the records that notify the organization's endpoints that a run started or ended. They are part
+// of the append that records it.
 func (w *Workflows) noticeChanges(ctx context.Context, s *log.State, name ID, r *record) ([]storage.Change, error) {
 	if w.webhooks == nil {
 		return nil, nil

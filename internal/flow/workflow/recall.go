@@ -11,14 +11,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// readRun takes the remembered run, or reads it from the store.
+// readRun returns the cached run, or reads it from the store.
 func (r *recording) readRun(ctx context.Context) (err error) {
 	w, remembered := r.workflows, false
 	if !r.prepared {
 		r.run, remembered = w.known.Get(r.place)
 	}
 	r.prepared = true
-	if !remembered || r.run.Value.statusAt(w.currentTime()) != Running { // it may have been heard of elsewhere
+	if !remembered || r.run.Value.statusAt(w.currentTime()) != Running { // another process may have received a step
 		r.run, err = w.readRun(ctx, r.place.tenant, r.place.name)
 	}
 	if err == nil && r.run.Value.IngestKeyID != r.ingestKey {
@@ -27,7 +27,8 @@ func (r *recording) readRun(ctx context.Context) (err error) {
 	return err
 }
 
-// recallSteps tells of the steps that are in the ledger and returns the places of the others.
+// recallSteps returns the results of the steps that are already in the ledger, and the positions of the others in the
+// request.
 func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int, err error) {
 	events := make([]id.Event, len(r.steps))
 	for i := range r.steps {
@@ -65,7 +66,7 @@ func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int,
 	return fresh, nil
 }
 
-// describeRecalled tells of a step that is in the ledger.
+// describeRecalled returns the result of a step that is already in the ledger.
 func (w *Workflows) describeRecalled(
 	ctx context.Context, s *log.State, p place, step *Step, shown Event, where string,
 ) (Recorded, error) {

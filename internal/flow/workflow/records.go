@@ -19,29 +19,26 @@ import (
 const (
 	// kindRun has one record for each run, by its id.
 	kindRun storage.Kind = "run"
-	// kindStep has one record for each step and attempt, by stepName: it identifies a repetition.
+	// kindStep has one record for each step and attempt, by stepName. It detects repetitions.
 	kindStep storage.Kind = "run_step"
-	// kindList has one record for each request that put steps into a run, by listName: pages read
-	// it.
+	// kindList has one record for each request that added steps to a run, by listName. Pages read it.
 	kindList storage.Kind = "run_list"
-	// kindLate has one for each step_key that was not reported with attempt 1 first, by
-	// lateName.
+	// kindLate has one record for each step_key that was not reported with attempt 1 first, by lateName.
 	kindLate storage.Kind = "run_late"
-	// kindExternal names the run of an external_run_id, by externalName.
+	// kindExternal has the run of an external_run_id, by externalName.
 	kindExternal storage.Kind = "run_external"
-	// kindNewest has one for each run, by newestName: the newest run comes first.
+	// kindNewest has one record for each run, by newestName, so that the latest comes first.
 	kindNewest storage.Kind = "run_newest"
-	// kindTally has one under key "": how many runs have not ended and how fast they
-	// begin. And one for each ingest key, by its id: how many of its own have not ended.
+	// kindTally has one record under the key "", with the number of running runs and the pace at which they start, and
+	// one for each ingest key, by its ID, with the number of its running runs.
 	kindTally storage.Kind = "run_tally"
 )
 
-// kindDue has an entry (package schedule) for each run that has not ended: when it may
-// have been silent for too long.
+// kindDue has an entry (package schedule) for each running run, for the time when it may be abandoned.
 const kindDue storage.Kind = "run_due"
 
 type record struct {
-	Status      Status     `json:"status"` // as it is stated
+	Status      Status     `json:"status"` // as recorded
 	IngestKeyID string     `json:"ingest_key_id"`
 	Agent       id.Agent   `json:"agent_id"`
 	Trace       id.Trace   `json:"trace_id"`
@@ -49,7 +46,7 @@ type record struct {
 	External    string     `json:"external_run_id,omitzero"`
 	Planned     *int       `json:"planned_steps,omitzero"`
 	InputDigest *id.Hash   `json:"input_digest,omitzero"`
-	Nonce       []byte     `json:"nonce"` // random, so that no other organization can name the run's steps in advance
+	Nonce       []byte     `json:"nonce"` // random, so that no other organization can predict the names of the run's steps
 	Steps       int        `json:"steps"` // events of steps so far
 	Keys        int        `json:"keys"`  // different step_keys so far
 	Late        int        `json:"late"`  // those with a record of kindLate
@@ -60,11 +57,11 @@ type record struct {
 	Ended       id.Event   `json:"end_event,omitzero"`
 	EndedAt     id.Instant `json:"ended_at,omitzero"`
 	Ending      Ending     `json:"ending,omitzero"`
-	Root        id.Hash    `json:"run_root,omitzero"` // of one that has ended
-	Shared      bool       `json:"shared,omitzero"`   // counted for its ingest key; false in older records
+	Root        id.Hash    `json:"run_root,omitzero"` // if it has ended
+	Shared      bool       `json:"shared,omitzero"`   // counts toward its ingest key; false in older records
 }
 
-// currentResult is the run's result, or its result so far.
+// currentResult returns the run's result, or its result so far.
 func (r *record) currentResult() Result {
 	out := Result{Recorded: r.Keys, Events: 1 + r.Steps, Planned: r.Planned, Root: r.Root}
 	if r.Planned != nil && r.Ended != "" {
@@ -74,8 +71,7 @@ func (r *record) currentResult() Result {
 	return out
 }
 
-// statusAt returns the status that holds now: silence may have ended the run before the event that
-// says so is written.
+// statusAt returns the status at a time: silence may have ended the run before the event that records that is written.
 func (r *record) statusAt(now id.Instant) Status {
 	if r.Status == Running && now >= r.nextDeadline() {
 		return Abandoned
@@ -83,7 +79,7 @@ func (r *record) statusAt(now id.Instant) Status {
 	return r.Status
 }
 
-// nextDeadline is when the run is abandoned unless it is heard of before.
+// nextDeadline returns when the run is abandoned unless a step is reported before.
 func (r *record) nextDeadline() id.Instant { return r.LastAt + r.Silence }
 
 func (r *record) toRun(name ID, now id.Instant) Run {
@@ -96,8 +92,8 @@ func (r *record) toRun(name ID, now id.Instant) Run {
 	}
 }
 
-// stepEvent names the event of a step. The name follows from step_key and attempt, so that the
-// ledger itself takes each step once.
+// stepEvent returns the event ID of a step. It follows from step_key and attempt, so that the ledger accepts each step
+// once.
 func (r *record) stepEvent(key string, attempt int) id.Event {
 	h := hmac.New(sha256.New, r.Nonce)
 	fmt.Fprintf(h, "%d\n%s", attempt, key)
@@ -105,20 +101,20 @@ func (r *record) stepEvent(key string, attempt int) id.Event {
 }
 
 type stepRecord struct {
-	Digest  id.Hash           `json:"digest"`            // of the whole step, as it was sent
+	Digest  id.Hash           `json:"digest"`            // of the complete step as it was sent
 	Reasons map[string]string `json:"reasons,omitempty"` // of each rule that might decide, by rule_id
 
-	Approval approval.ID `json:"approval_id,omitzero"` // that the step consumed
+	Approval approval.ID `json:"approval_id,omitzero"` // consumed by the step
 }
 
-// stepName is the key of a step's record.
+// stepName returns the key of a step's record.
 func stepName(name ID, e id.Event) string { return string(name) + "/" + string(e) }
 
 type externalRecord struct {
 	Run ID `json:"run_id"`
 }
 
-// externalName is the key of a run under the name that an ingest key gave it.
+// externalName returns the key of a run under the name that an ingest key gave it.
 func externalName(ingestKey, external string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", ingestKey, external))
 	return hex.EncodeToString(sum[:])
@@ -170,7 +166,7 @@ func storesOf(r storage.RecordStore) stores {
 	}
 }
 
-// readRun reads a run; fault.NotFound when there is none.
+// readRun returns a run, or fault.NotFound.
 func (w *Workflows) readRun(ctx context.Context, t id.Tenant, name ID) (records.Versioned[record], error) {
 	r, err := w.stores.runs.Get(ctx, t, string(name))
 	if err == nil && !r.Exists() {
@@ -179,7 +175,7 @@ func (w *Workflows) readRun(ctx context.Context, t id.Tenant, name ID) (records.
 	return r, err
 }
 
-// readOwnRun reads a run of an ingest key; for all others there is none.
+// readOwnRun returns a run of an ingest key. For all other keys it returns fault.NotFound.
 func (w *Workflows) readOwnRun(
 	ctx context.Context, t id.Tenant, ingestKey string, name ID,
 ) (records.Versioned[record], error) {

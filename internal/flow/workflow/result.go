@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
-// findIntents begins the making of new steps, and finds the intents of those that say to
-// be results of events before: in their payload, because a step has no other place for it.
+// findIntents prepares new steps and finds the intents of the steps that are results of earlier events. The payload
+// contains the reference, because a step has no other member for it.
 func (r *recording) findIntents(ctx context.Context, fresh []int) error {
 	var results []policystore.Result
 	var of []*making

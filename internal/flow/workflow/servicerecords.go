@@ -8,9 +8,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the entries of an organization's record in the service's own partition: the
-// due entry of a running run. Packages that copy an organization use it. The store may have an
-// earlier entry in its place.
+// ServiceRecords returns the due entry of a running run in the service's own partition. Code that copies an
+// organization uses it. The store may contain an earlier entry instead.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindRun {
 		return nil, nil
@@ -22,8 +21,8 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return []storage.Record{schedule.Entry{At: run.Value.nextDeadline(), Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }
 
-// OfLog reports whether records of a kind are about runs whose events lie in one log: a
-// successor does not get them, since no run can end where it did not begin.
+// OfLog reports whether records of a kind belong to runs whose events are in one log. A successor does not get them,
+// because a run must end in the log in which it started.
 func OfLog(kind storage.Kind) bool {
 	switch kind {
 	case kindRun, kindStep, kindList, kindLate, kindExternal, kindTally, kindNewest:
@@ -32,7 +31,8 @@ func OfLog(kind storage.Kind) bool {
 	return false
 }
 
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+// RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls
+// them before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindRun:      records.Check[record],

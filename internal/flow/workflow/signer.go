@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// signingKey returns the bridge, which signs for this agent: nil when no key of the bridge signs.
+// signingKey returns the bridge that signs for this agent, or nil if the bridge has no active key.
 func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) (*agent.Bridge, error) {
 	ok, err := w.agents.MayUseBridge(ctx, s, who)
 	if err != nil {
@@ -21,8 +21,7 @@ func (w *Workflows) signingKey(ctx context.Context, s *log.State, who id.Agent) 
 	return w.agents.Bridge(ctx, s)
 }
 
-// ensureBridge makes a bridge key where there is none that signs: its last one was
-// retired or revoked.
+// ensureBridge generates a bridge key if the bridge has no active one, because the last one was retired or revoked.
 func (w *Workflows) ensureBridge(ctx context.Context, t id.Tenant, principal string) error {
 	_, err := w.events.Append(ctx, t, principal,
 		func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {

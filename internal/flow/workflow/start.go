@@ -16,12 +16,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Beginning is a tool's report of the begin of a run.
+// Beginning is a tool's report of the start of a run.
 type Beginning struct {
 	Workflow    Flow
-	External    string   // what the tool calls the run, "" for nothing
-	Agent       id.Agent // "": the organization's own bridge agent
-	Trace       id.Trace // "": the run's id
+	External    string   // the tool's name of the run; "" if none
+	Agent       id.Agent // "" means the organization's own bridge agent
+	Trace       id.Trace // "" means the run's ID
 	Planned     *int     // steps
 	InputDigest *id.Hash
 	IngestKeyID string
@@ -50,13 +50,12 @@ func (b *Beginning) checkMembers() error {
 	return nil
 }
 
-// Start begins a run, or returns the one that the ingest key has started under the
-// same external_run_id (made is false then), however it stands.
+// Start starts a run, or returns the run that the ingest key has started under the same external_run_id, and made
+// false, whatever its status.
 //
-// fault.Invalid for a malformed beginning and for an agent that is not enabled for the
-// bridge; fault.Forbidden in an inactive organization; fault.RateLimited when MaxRunning
-// have not ended, or MaxRunningByKey of the ingest key, and beyond MaxStarts. With an
-// external_run_id a start may be repeated after any error.
+// It returns fault.Invalid for a malformed beginning and for an agent that is not enabled for the bridge;
+// fault.Forbidden if the organization is inactive; fault.RateLimited if MaxRunning, MaxRunningByKey or MaxStarts is
+// exceeded. With an external_run_id, a start may be repeated after any error.
 func (w *Workflows) Start(
 	ctx context.Context, t id.Tenant, b Beginning,
 ) (run Run, started Placed, made bool, err error) {
@@ -76,7 +75,7 @@ func (w *Workflows) Start(
 	w.metrics.started.Inc()
 	begun.record.Version = 1
 	w.known.Put(place{t, begun.name}, begun.record)
-	own := receipts[len(receipts)-1] // behind the receipt of a new bridge key
+	own := receipts[len(receipts)-1] // after the receipt of a new bridge key
 	placed := Placed{
 		Event:      begun.record.Value.Started,
 		Index:      own.Index,
@@ -86,7 +85,7 @@ func (w *Workflows) Start(
 	return begun.record.Value.toRun(begun.name, w.currentTime()), placed, true, nil
 }
 
-// start is a run on its way into the ledger.
+// start is a run that is being appended.
 type start struct {
 	Beginning
 	workflows *Workflows
@@ -130,12 +129,12 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Change
 	if act.Changes, err = b.startChanges(ctx, act.Changes, external); err != nil {
 		return act, err
 	}
-	told, err := w.noticeChanges(ctx, s, b.name, &b.record.Value)
-	act.Changes = append(act.Changes, told...)
+	notices, err := w.noticeChanges(ctx, s, b.name, &b.record.Value)
+	act.Changes = append(act.Changes, notices...)
 	return act, err
 }
 
-// recallStart looks for the run that was started under the same name before: external exists then.
+// recallStart looks for the run that was started under the same name. In that case, external exists.
 func (b *start) recallStart(ctx context.Context) (external records.Versioned[externalRecord], err error) {
 	if b.External == "" {
 		return external, nil
@@ -152,8 +151,8 @@ func (b *start) recallStart(ctx context.Context) (external records.Versioned[ext
 	return external, nil
 }
 
-// ensureBridge returns whom the run is of, and an act that makes the organization's bridge
-// where there is none that signs.
+// ensureBridge returns the agent of the run, and a change that creates the organization's bridge if it has no active
+// key.
 func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Change, who id.Agent, err error) {
 	agents := b.workflows.agents
 	if b.Agent != "" {
@@ -173,7 +172,7 @@ func (b *start) ensureBridge(ctx context.Context, s *log.State) (act sysevent.Ch
 	if b.Agent != "" {
 		return act, b.Agent, nil
 	}
-	if len(act.Statements) < 2 { // it was made before, and maybe disabled since
+	if len(act.Statements) < 2 { // it exists, and may be disabled
 		err = b.checkEnabled(ctx, s, signer.Agent)
 	}
 	return act, signer.Agent, err
@@ -189,21 +188,21 @@ func (b *start) checkEnabled(ctx context.Context, s *log.State, who id.Agent) er
 
 // startPayload is the payload of the event at the start of a run.
 func (b *start) startPayload(who id.Agent) map[string]any {
-	said := map[string]any{"run_id": b.name, "transition": "started", "agent_id": who, "workflow": b.Workflow}
+	payload := map[string]any{"run_id": b.name, "transition": "started", "agent_id": who, "workflow": b.Workflow}
 	if b.External != "" {
-		said["external_run_id"] = b.External
+		payload["external_run_id"] = b.External
 	}
 	if b.Planned != nil {
-		said["steps_planned"] = *b.Planned
+		payload["steps_planned"] = *b.Planned
 	}
 	if b.InputDigest != nil {
-		said["input_digest"] = *b.InputDigest
+		payload["input_digest"] = *b.InputDigest
 	}
-	return said
+	return payload
 }
 
-// startChanges adds the records of a new run. Its due entry comes first: one that is in the
-// store without its run does no harm.
+// startChanges adds the records of a new run. Its due entry is written first, because an entry without its run does no
+// harm.
 func (b *start) startChanges(
 	ctx context.Context, changes []storage.Change, external records.Versioned[externalRecord],
 ) ([]storage.Change, error) {
@@ -238,7 +237,7 @@ func (b *start) startChanges(
 	return append(changes, name), err
 }
 
-// placeOfEvent returns where an event of a run lies, which was there before.
+// placeOfEvent returns the position of an event of a run that was already in the ledger.
 func (w *Workflows) placeOfEvent(ctx context.Context, t id.Tenant, e id.Event) (Placed, error) {
 	s, err := w.ledgers.State(ctx, t)
 	if err != nil {

@@ -24,22 +24,22 @@ import (
 type Step struct {
 	Key       string         `json:"step_key"`
 	Attempt   int            `json:"attempt"` // from 1
-	Kind      string         `json:"kind"`    // action_kind; "": tool_call
+	Kind      string         `json:"kind"`    // action_kind; "" means tool_call
 	Tool      id.Tool        `json:"tool_name,omitzero"`
-	Payload   jsontext.Value `json:"payload"` // canonical JSON object; nil is {}
+	Payload   jsontext.Value `json:"payload"` // canonical JSON object; nil means {}
 	Status    string         `json:"status"`
 	StartedAt string         `json:"started_at,omitzero"`
 	EndedAt   string         `json:"ended_at,omitzero"`
-	Approval  approval.ID    `json:"approval_id,omitzero"` // that the step consumes
+	Approval  approval.ID    `json:"approval_id,omitzero"` // consumed by the step
 }
 
-// actorType is that of all steps.
+// actorType is the actor type of all steps.
 const actorType = "system"
 
-// defaultKind is the action_kind of a step that names none.
+// defaultKind is the action_kind of a step without one.
 const defaultKind = "tool_call"
 
-// fillDefaults writes out the defaults.
+// fillDefaults sets the defaults.
 func (s *Step) fillDefaults() {
 	if s.Kind == "" {
 		s.Kind = defaultKind
@@ -49,10 +49,10 @@ func (s *Step) fillDefaults() {
 	}
 }
 
-// maxAttempt is the highest number of an attempt.
+// maxAttempt is the largest number of an attempt.
 const maxAttempt = 1_000_000
 
-// checkMembers looks at a complete step; where is put before the names of members.
+// checkMembers checks a complete step. where is the prefix of the names of members in errors.
 func (s *Step) checkMembers(where string) error {
 	switch {
 	case !textcheck.Plain(s.Key, 1, 256):
@@ -89,8 +89,7 @@ func (s *Step) checkTimes(where string) error {
 	return nil
 }
 
-// checkSteps completes and checks the steps of one request. In a list each is named by
-// its place.
+// checkSteps completes and checks the steps of one request. In a list, errors name the index of a step.
 func checkSteps(steps []Step) error {
 	type attempt struct {
 		key string
@@ -117,7 +116,7 @@ func checkSteps(steps []Step) error {
 	return nil
 }
 
-// digestStep is the digest that distinguishes a repeated step from another one.
+// digestStep returns the digest that distinguishes a repeated step from another one.
 func (s *Step) digestStep() (id.Hash, error) {
 	canonical, err := jcs.Marshal(s)
 	if err != nil {
@@ -126,7 +125,7 @@ func (s *Step) digestStep() (id.Hash, error) {
 	return sha256.Sum256(canonical), nil
 }
 
-// unsignedStep is the envelope of a step. Members that the envelope format does not know come last.
+// unsignedStep is the envelope of a step. Members that the envelope format does not define come last.
 type unsignedStep struct {
 	SchemaVersion  int             `json:"schema_version"`
 	EventID        id.Event        `json:"event_id"`
@@ -153,7 +152,7 @@ type unsignedStep struct {
 	Salt     string      `json:"salt"`                 // random, so that the digest does not reveal the payload
 }
 
-// signStep makes the envelope of a step of the run r.
+// signStep returns the signed envelope of a step of the run r.
 func (s *Step) signStep(
 	identity *log.Identity, name ID, r *record, b *agent.Bridge, now id.Instant, maxBytes int,
 ) (*event.Envelope, error) {

@@ -24,28 +24,26 @@ import (
 
 // Recorded is a step in the ledger.
 type Recorded struct {
-	Policy event.Policy // as the record has it
-	Reason string       // of the rule that decided, for humans
+	Policy event.Policy // as in the record
+	Reason string       // of the deciding rule, for humans
 	Placed
-	Consumed *Consumed // nil: the step consumed no approval
+	Consumed *Consumed // nil if the step consumed no approval
 }
 
-// noTool is the reason where no policy is asked.
+// noTool is the reason of steps without a tool, for which no policy is evaluated.
 const noTool = "The step names no tool, so no policy was asked."
 
-// recordTries bounds how often steps are prepared from the beginning.
+// recordTries bounds how often steps are prepared from the start.
 const recordTries = 4
 
-// Record puts steps of a run into the ledger, in their order and all or none, and returns the
-// policy's decision on each. Steps that are there already are returned again, also when the run has
-// ended meanwhile; steps is completed. Record may be repeated after any error. A step with an approval
-// consumes it, unless the policy denies the step.
+// Record adds steps of a run to the ledger, in order and all or none, and returns the policy's decision on each. Steps
+// that are already in the ledger are returned again, even if the run has ended in the meantime. Record completes steps.
+// It may be repeated after any error. A step with an approval consumes it, unless the policy denies the step.
 //
-// Errors in this order: fault.Invalid for malformed steps; fault.NotFound for another ingest key;
-// fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when the run has ended,
-// and beyond MaxSteps; fault.Invalid when the run's agent is not enabled for the bridge any more; those of
-// approval.Uses.Consume;
-// fault.TooLarge; fault.PlanLimit; then the errors of log.Ledgers.Append.
+// It returns, in this order: fault.Invalid for malformed steps; fault.NotFound for another ingest key; fault.Invalid if
+// one of the steps was recorded with other content; fault.Conflict if the run has ended or exceeds MaxSteps;
+// fault.Invalid if the run's agent is no longer enabled for the bridge; the errors of approval.Uses.Consume;
+// fault.TooLarge; fault.PlanLimit; the errors of log.Ledgers.Append.
 func (w *Workflows) Record(
 	ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step,
 ) ([]Recorded, error) {
@@ -61,7 +59,7 @@ func (w *Workflows) Record(
 	for range recordTries {
 		receipts, err := w.ledgers.Append(ctx, t, r.prepareSteps)
 		switch {
-		case errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
+		case errors.Is(err, log.ErrDuplicate): // a concurrent request has just recorded it
 		case err != nil:
 			w.known.Delete(r.place)
 			r.settleRefused(ctx)
@@ -84,7 +82,7 @@ func (w *Workflows) Record(
 	}
 }
 
-// translateError rewords an unknown outcome in the terms of steps.
+// translateError describes an unknown outcome in terms of steps.
 func translateError(err error) error {
 	if fault.Is(err, fault.OutcomeUnknown) {
 		return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: err,
@@ -93,7 +91,7 @@ func translateError(err error) error {
 	return fmt.Errorf("record steps: %w", err)
 }
 
-// recording is the steps of one request on their way into the ledger.
+// recording is the steps of one request that are being appended.
 type recording struct {
 	workflows *Workflows
 	place     place
@@ -105,23 +103,22 @@ type recording struct {
 	run      records.Versioned[record]
 	results  []Recorded // of all steps
 	made     []*making
-	unsigned bool           // no bridge key signs, and nothing was submitted
-	uses     *approval.Uses // of approvals, nil for none
-	refused  approval.ID    // that a step can't consume, "" for none
+	unsigned bool           // no bridge key is active, and nothing was submitted
+	uses     *approval.Uses // of approvals; nil if none
+	refused  approval.ID    // an approval that a step cannot consume; "" if none
 }
 
-// making is a step that is new.
+// making is a new step.
 type making struct {
 	result   *Recorded
 	judged   policystore.Judgement
 	envelope *event.Envelope
-	says     policystore.Result  // that it is, if it does
-	intent   *policystore.Intent // of a result; nil for an event that the policy judges
+	says     policystore.Result  // whose result the step claims to be, if any
+	intent   *policystore.Intent // of a result; nil for an event that the policy decides
 }
 
-// prepareSteps is the log.Prepare of the steps: all that depends on the run and on the
-// organization's configuration is decided here, under the state and the version of the
-// run that the append is guarded by.
+// prepareSteps is the log.Prepare of the steps. Everything that depends on the run and on the organization's
+// configuration is decided here, under the state and the version of the run that guard the append.
 func (r *recording) prepareSteps(ctx context.Context, s *log.State) (log.Submission, error) {
 	w := r.workflows
 	settings, err := w.activeSettings(ctx, s)
@@ -149,7 +146,7 @@ func (r *recording) prepareSteps(ctx context.Context, s *log.State) (log.Submiss
 	return r.buildSubmission(ctx, s, settings, fresh, now)
 }
 
-// buildSubmission makes the events of new steps, and writes them into the run's records.
+// buildSubmission creates the events of new steps, and adds the steps to the run's records.
 func (r *recording) buildSubmission(
 	ctx context.Context, s *log.State, settings *org.Settings, fresh []int, now id.Instant,
 ) (sub log.Submission, err error) {
@@ -161,7 +158,7 @@ func (r *recording) buildSubmission(
 	if err := r.findIntents(ctx, fresh); err != nil {
 		return sub, err
 	}
-	if w.processors != nil { // signatures take processors
+	if w.processors != nil { // signing is CPU-bound
 		tenant := admission.TenantOf(r.place.tenant)
 		if err := w.processors.Acquire(ctx, tenant, 1); err != nil {
 			return sub, err
@@ -170,7 +167,7 @@ func (r *recording) buildSubmission(
 	}
 	next := r.run
 	next.Value.LastAt = now
-	if now < r.run.Value.LastAt { // the clock was ahead: the run is due earlier than its entry says
+	if now < r.run.Value.LastAt { // the clock was ahead, so the run is due before its entry
 		deadline := schedule.Entry{At: next.Value.nextDeadline(), Tenant: r.place.tenant, Name: string(r.place.name)}
 		if err := w.due.NoteEntries(ctx, deadline); err != nil {
 			return sub, errUnreadable("note when the run is due", err)
@@ -211,7 +208,7 @@ func (r *recording) buildSubmission(
 	return sub, err
 }
 
-// draftRecord is the event of a new step. It is judged as an agent's is.
+// draftRecord returns the event of a new step. It is decided like an agent's event.
 func (r *recording) draftRecord(
 	ctx context.Context, s *log.State, m *making, settings *org.Settings, signer *agent.Bridge, step *Step,
 	now id.Instant,
@@ -252,7 +249,7 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 	return r.workflows.stores.steps.Put(records.Versioned[stepRecord]{Key: stepName(r.place.name, name), Value: stored})
 }
 
-// describeLanded tells of the steps when their events are durable.
+// describeLanded returns the results of the steps when their events are durable.
 func (r *recording) describeLanded(receipts []log.Receipt) []Recorded {
 	for i, m := range r.made {
 		receipt := &receipts[i]

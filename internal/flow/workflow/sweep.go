@@ -19,13 +19,13 @@ func (w *Workflows) Run(ctx context.Context, logger *slog.Logger) {
 	schedule.Every(ctx, w.held, w.Sweep, func(err error) { logger.Warn("workflows: abandoned runs not recorded", "err", err) })
 }
 
-// Sweep records which runs are abandoned. A record that cannot be written now is tried again a
-// second later. Organizations take turns (package schedule).
+// Sweep records which runs are abandoned. If a record cannot be written, Sweep retries it a second later. Organizations
+// take turns (package schedule).
 func (w *Workflows) Sweep(ctx context.Context) error {
 	return w.due.Sweep(ctx, w.currentTime, w.endIfSilent)
 }
 
-// endIfSilent looks at a run that may be due and ends one that is silent for too long.
+// endIfSilent ends a run if it has been silent for too long.
 func (w *Workflows) endIfSilent(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
 	outcome, silent, err := w.examineSilence(ctx, e)
 	if err != nil || !silent {
@@ -38,14 +38,14 @@ func (w *Workflows) endIfSilent(ctx context.Context, e schedule.Entry) (schedule
 	if err != nil {
 		return outcome, err
 	}
-	if outcome, silent, err = w.examineSilence(ctx, e); silent { // not abandoned, without an error
+	if outcome, silent, err = w.examineSilence(ctx, e); silent { // it was not abandoned, and there is no error
 		return schedule.Failed(w.currentTime()), err
 	}
 	return outcome, err
 }
 
-// examineSilence says what becomes of the entry of a run that is not silent. One that was
-// heard of since is put off.
+// examineSilence reports whether a run has been silent for too long, and otherwise returns the outcome of its entry. If
+// a step was reported since, the entry is postponed.
 func (w *Workflows) examineSilence(
 	ctx context.Context, e schedule.Entry,
 ) (outcome schedule.Outcome, silent bool, err error) {
@@ -63,11 +63,10 @@ func (w *Workflows) examineSilence(
 	return schedule.Keep(), true, nil
 }
 
-// closedPause is when to look again at a run of a ledger that takes no events, in
-// milliseconds.
+// closedPause is the time in milliseconds until the next attempt for a ledger that accepts no events.
 const closedPause id.Instant = 3_600_000
 
-// isLedgerClosed reports whether a ledger refuses events until an operator acts.
+// isLedgerClosed reports whether a ledger rejects events until an operator acts.
 func isLedgerClosed(err error) bool {
 	if err == nil {
 		return false
@@ -79,7 +78,7 @@ func isLedgerClosed(err error) bool {
 	return false
 }
 
-// abandonRun ends a run that is silent for too long, if it still is.
+// abandonRun ends a run if it is still silent.
 func (w *Workflows) abandonRun(ctx context.Context, t id.Tenant, name ID) error {
 	leave, err := w.lanes.Lock(ctx, place{t, name})
 	if err != nil {

@@ -1,28 +1,25 @@
-// Package workflow is the bridge for automation tools: a tool that holds no agent key reports runs
-// and their steps, and the service signs for it with the organization's bridge key.
+// Package workflow is the bridge for automation tools: a tool that has no agent key reports runs and their steps, and
+// the service signs for it with the organization's bridge key. It hides the records of runs, the detection of
+// repetitions and the signing.
 //
 //	running -> succeeded, failed, aborted (by the starting key)
 //	running -> abandoned (by silence)
 //
 // Invariants:
 //
-//   - Each step is an event that the bridge key signed, under the policy and the cap that hold
-//     where it lands. Start and end are ledger_run events. Each event lands in one append with the
-//     change of its run.
+//   - Each step is an event that the bridge key signed, under the policy and the cap that apply where it is appended.
+//     Start and end are ledger_run events. Each event is committed in one append with the change of its run.
 //   - A run belongs to its ingest key: for all others it does not exist.
-//   - A run's events lie in the ledger in the order of the run: start, steps, end. None comes
-//     after its end.
-//   - A run has one start for each external_run_id of its ingest key, and one event for each
-//     step_key and attempt. A repeated request changes nothing and gets the same answer, also when
-//     the run has ended meanwhile.
-//   - A step that names an approval consumes it, once, in its own append. The approval is bound to the
-//     step's agent, tool and payload.
-//   - A run that is silent for too long is abandoned, also before the event that says so is
-//     written.
-//   - run_root is the RFC 6962 root over the event hashes of start and steps, in their order.
-//     Every reader of the public entries can compute it.
-//   - The cost of a step, and of a page of a run, does not grow with the run.
-//   - Nothing of one organization is visible under another's handle.
+//   - A run's events are in the ledger in the order of the run: start, steps, end. None follows its end.
+//   - A run has one start for each external_run_id of its ingest key, and one event for each step_key and attempt. A
+//     repeated request changes nothing and gets the same response, even if the run has ended in the meantime.
+//   - A step that names an approval consumes it, once, in its own append. The approval is bound to the step's agent,
+//     tool and payload.
+//   - A run that is silent for too long is abandoned, even before the event that records that is written.
+//   - run_root is the RFC 6962 root over the event hashes of start and steps, in order. Every reader of the public
+//     entries can compute it.
+//   - The cost of a step, and of a page of a run, does not depend on the length of the run.
+//   - Nothing of one organization is visible to another organization.
 package workflow
 
 import (
@@ -54,28 +51,28 @@ import (
 const (
 	MaxRunning = 10_000 // runs that have not ended
 
-	// MaxRunningByKey is the number of running runs that one ingest key may have started: half of
-	// all, so that no tool takes the room of the organization's others.
+	// MaxRunningByKey is the number of running runs that one ingest key may have started: half of MaxRunning, so that
+	// no tool uses up the capacity of the organization.
 	MaxRunningByKey = MaxRunning / 2
 
 	MaxSteps  = 10_000 // events of steps in a run
 	MaxAtOnce = 50     // steps in one request
 
-	// MaxStarts is how many runs may be started at once. As many more may in each hour:
-	// start and end are events that no plan counts.
+	// MaxStarts is the number of runs that may be started at once. As many more may be started in each hour, because
+	// the events of start and end do not count toward a plan.
 	MaxStarts  = 10_000
 	startEvery = time.Hour / MaxStarts
 )
 
-// DefaultSilence is after which time without a step a run is abandoned.
+// DefaultSilence is the time without a step after which a run is abandoned.
 const DefaultSilence = 24 * time.Hour
 
-// ID names a run. Ids of one service rise with the time they were made.
+// ID identifies a run. IDs increase with their time of creation.
 type ID string
 
 func newRunID(now id.Instant) ID { return ID(id.Rising("run_", now)) }
 
-// Status is where a run stands.
+// Status is the state of a run.
 type Status string
 
 const (
@@ -95,50 +92,50 @@ func (s Status) Valid() bool {
 	return false
 }
 
-// Flow is the workflow that a run executes, as its tool calls it.
+// Flow is the workflow that a run executes, as its tool names it.
 type Flow struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitzero"`
 	Tool    string `json:"tool,omitzero"`
 }
 
-// Run is one run. A value that was handed out never changes.
+// Run is one run. It is immutable.
 type Run struct {
 	ID          ID
-	Status      Status // as of the moment it was read
+	Status      Status // when it was read
 	IngestKeyID string // the key that started the run
 	Agent       id.Agent
 	Trace       id.Trace
 	Workflow    Flow
-	External    string // "" for none
+	External    string // "" if none
 	Planned     *int
 	InputDigest *id.Hash
 	StartedAt   id.Instant
-	LastAt      id.Instant // when it was last heard of
-	EndedAt     id.Instant // 0 while it is running
-	Ending      Ending     // of one that has ended
-	Result      Result     // so far, of one that has not ended
+	LastAt      id.Instant // when the last event was reported
+	EndedAt     id.Instant // 0 if it is running
+	Ending      Ending     // if it has ended
+	Result      Result     // so far, if it has not ended
 }
 
 // Result is the result of a run.
 type Result struct {
 	Recorded int     // different step_keys
 	Events   int     // leaves under Root: the start and an event for each attempt of a step
-	Planned  *int    // nil when that was not told
-	Gap      *int    // Planned less Recorded, of one that has ended
-	Root     id.Hash // run_root, zero until it has ended
+	Planned  *int    // nil if not reported
+	Gap      *int    // Planned minus Recorded, if it has ended
+	Root     id.Hash // run_root; zero until it has ended
 }
 
-// Placed is where an event of a run lies.
+// Placed is the position of an event of a run.
 type Placed struct {
 	Event      id.Event
 	Index      id.Index
 	Hash       id.Hash
 	ChainValid bool
-	Replayed   bool // it was there before this request
+	Replayed   bool // it was in the ledger before this request
 }
 
-// Organizations knows settings and caps (package org).
+// Organizations provides settings and caps. org.Orgs implements it.
 type Organizations interface {
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
 	EventsPerMonth(*org.Settings) uint64
@@ -152,18 +149,18 @@ type Options struct {
 	Policies      policystore.ActiveSource
 	Agents        *agent.Agents
 	Organizations Organizations
-	Webhooks      *webhook.Sender // of notices; default: none
+	Webhooks      *webhook.Sender // sends notices; default: none
 	Approvals     *approval.Approvals
 
-	Processors *admission.FairQueue  // of signatures; default: no bound
-	Silence    time.Duration         // of runs that begin from now on; default DefaultSilence
+	Processors *admission.FairQueue  // in which signing waits; default: not bounded
+	Silence    time.Duration         // of new runs; default: DefaultSilence
 	MaxBytes   int                   // of a step's envelope; default event.DefaultMaxBytes
 	Clock      func() time.Time      // default: time.Now
 	Held       func() error          // returns an error while Run must not sweep; nil: never
-	Metrics    prometheus.Registerer // default: none
+	Metrics    prometheus.Registerer // default: not registered
 }
 
-// Workflows is the runs of all organizations. Its methods may be called concurrently.
+// Workflows contains the runs of all organizations. Its methods may be called concurrently.
 type Workflows struct {
 	stores   stores
 	events   *sysevent.Appender
@@ -183,11 +180,11 @@ type Workflows struct {
 
 	due     schedule.Index
 	lanes   syncs.KeyLocks[place]
-	known   *cache.Map[place, records.Versioned[record]] // runs as they were last written here
+	known   *cache.Map[place, records.Versioned[record]] // runs as they were last written by this process
 	metrics *metrics
 }
 
-// place is a run of an organization.
+// place identifies a run of an organization.
 type place struct {
 	tenant id.Tenant
 	name   ID
@@ -220,7 +217,7 @@ func New(o Options) *Workflows {
 
 func (w *Workflows) currentTime() id.Instant { return id.InstantOf(w.clock()) }
 
-// activeSettings returns the settings of an organization that takes events.
+// activeSettings returns the settings of an organization that accepts events.
 func (w *Workflows) activeSettings(ctx context.Context, s *log.State) (*org.Settings, error) {
 	settings, err := w.orgs.Settings(ctx, s)
 	if err != nil {
@@ -238,17 +235,16 @@ func errInvalid(message string) error { return fault.New(fault.Invalid, message)
 
 func errConflict(message string) error { return fault.New(fault.Conflict, message) }
 
-// errEnded refuses a change that only a running run takes.
+// errEnded rejects a change for which the run must be running.
 func errEnded(s Status) error { return errConflict("The run is " + string(s)) }
 
-// errNotBridged refuses agents that are not enabled for the bridge.
+// errNotBridged rejects an agent that is not enabled for the bridge.
 func errNotBridged() error { return errInvalid("The agent is not enabled for the bridge") }
 
-// unreadableMessage is the message for clients when runs cannot be read.
+// unreadableMessage is the message for clients if runs cannot be read.
 const unreadableMessage = "Runs can't be read"
 
-// errUnreadable wraps an error of the store: nothing can be said about a run that can't
-// be read.
+// errUnreadable wraps an error of the store.
 func errUnreadable(step string, err error) error {
 	return records.Unreadable(unreadableMessage, step, err)
 }

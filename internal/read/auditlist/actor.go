@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// name is the name of an account, zero for one that is gone.
+// name is the name of an account. It is zero if the account no longer exists.
 type name struct{ display, email string }
 
-// accountPrefix begins the ids of accounts.
+// accountPrefix is the prefix of account IDs.
 const accountPrefix = "acc_"
 
 // describeActor describes the principal of an event.
@@ -31,7 +31,7 @@ func (d *describer) describeActor(ctx context.Context, principal string) (wire.A
 	return wire.Actor{Type: "account", ID: who, Name: known.display, Email: known.email, Token: token}, err
 }
 
-// findName reads the name of an account, once a page.
+// findName returns the name of an account, and reads it once per page.
 func (d *describer) findName(ctx context.Context, who account.ID) (name, error) {
 	if known, ok := d.names[who]; ok {
 		return known, nil
@@ -58,7 +58,7 @@ func subject(a wire.Actor) string {
 	return name{a.Name, a.Email}.text(a.ID)
 }
 
-// text returns a name in a sentence, else the id of an account that is gone.
+// text returns a name for a sentence, or the ID of an account that no longer exists.
 func (n name) text(who string) string {
 	switch {
 	case n.email == "":
@@ -89,7 +89,7 @@ func (a *act) from() string {
 	return text
 }
 
-// describeSource describes where a call came from, nil for nil.
+// describeSource describes where a call came from. It returns nil for nil.
 func describeSource(s *sysevent.Source) *wire.Source {
 	if s == nil {
 		return nil

@@ -1,13 +1,13 @@
-// Package auditlist tells what people, programs and the service itself did to an organization: the
-// server's own events of its log, as sentences and as data.
+// Package auditlist lists what users, programs and the service itself did to an organization: the service's own events
+// of its log, as sentences and as data. It hides the sentences and where names and sources are stored.
 //
 // Invariants:
 //
-//   - Each kind of server event has its sentences in one table (sentences.go).
-//   - A sentence says what the signed payload says. Names of people are those of now, and where a call
-//     came from is kept beside the event: both are the operator's word.
-//   - Each act names its event and the public path of its proof.
-//   - The work for a page is bounded as that of lists of events is.
+//   - Each kind of service event has its sentences in one table (sentences.go).
+//   - A sentence contains what the signed payload contains. The names of users are the current ones, and where a call
+//     came from is stored outside of the event: both are unverified operator claims.
+//   - Each entry contains its event and the public path of its proof.
+//   - The work for a page is bounded, as for lists of events.
 package auditlist
 
 import (
@@ -31,12 +31,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// People tells the names of accounts (package account).
+// People provides the names of accounts. account.Accounts implements it.
 type People interface {
 	ByID(ctx context.Context, who account.ID) (account.Account, error)
 }
 
-// Reader answers questions about acts. All members are required.
+// Reader lists the service's own events. All members are required.
 type Reader struct {
 	Index         *index.Index
 	Ledgers       *log.Ledgers
@@ -45,7 +45,7 @@ type Reader struct {
 	Organizations *org.Orgs
 }
 
-// act is one of the service's own events while its sentence is written.
+// act is one of the service's own events while its sentence is being written.
 type act struct {
 	kind    string
 	actor   wire.Actor
@@ -53,7 +53,7 @@ type act struct {
 	payload jsontext.Value   // nil if the envelope is erased
 }
 
-// List answers a page of acts. The parameters are actor, kind, from, to and order.
+// List returns a page of entries. The parameters are actor, kind, from, to and order.
 func (r *Reader) List(ctx context.Context, a eventlist.Asked) (wire.Acts, error) {
 	q, err := parseQuery(a)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Reader) List(ctx context.Context, a eventlist.Asked) (wire.Acts, error)
 	return shown, nil
 }
 
-// parseQuery reads a question about acts.
+// parseQuery parses the parameters of List.
 func parseQuery(a eventlist.Asked) (index.Query, error) {
 	kind, actor := a.Values.Get("kind"), a.Values.Get("actor")
 	if kind != "" && !strings.HasPrefix(kind, "ledger_") {
@@ -99,7 +99,7 @@ func parseQuery(a eventlist.Asked) (index.Query, error) {
 	return q, err
 }
 
-// describer describes the acts of one page.
+// describer describes the entries of one page.
 type describer struct {
 	*Reader
 	tenant id.Tenant
@@ -120,23 +120,23 @@ func (r *Reader) newDescriber(ctx context.Context, t id.Tenant) (*describer, err
 	return &describer{Reader: r, tenant: t, state: state, slug: settings.Slug, names: map[account.ID]name{}}, nil
 }
 
-// signed is the members of an envelope that an act needs.
+// signed contains the members of an envelope that an entry needs.
 type signed struct {
 	Principal string         `json:"actor_principal"`
 	Payload   jsontext.Value `json:"payload"`
 }
 
-// describe describes an act by its row and its envelope, nil for one that is erased.
+// describe describes an entry from its row and its envelope, which is nil if it is erased.
 func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byte) (wire.Act, error) {
-	var said signed
+	var read signed
 	if envelope != nil {
-		if err := json.Unmarshal(envelope, &said); err != nil {
+		if err := json.Unmarshal(envelope, &read); err != nil {
 			return wire.Act{}, err
 		}
 	}
-	a := act{kind: row.Kind, payload: said.Payload}
+	a := act{kind: row.Kind, payload: read.Payload}
 	var err error
-	if a.actor, err = d.describeActor(ctx, said.Principal); err != nil {
+	if a.actor, err = d.describeActor(ctx, read.Principal); err != nil {
 		return wire.Act{}, err
 	}
 	if a.source, err = d.Sources.Source(ctx, d.tenant, row.Event); err != nil {

@@ -2,13 +2,13 @@ package auditlist
 
 import "github.com/agentledger/agentledger/internal/sysevent"
 
-// sentence is the text of an act. {who} is the actor, {member} a member of the payload; lists have
-// commas, and members with the account of a person have its name. A part in brackets is left out when
-// one of its members is null, empty or missing.
+// sentence is the text of an entry. {who} is the actor, and {member} is a member of the payload. Lists are separated by
+// commas, and a member that contains the account of a user is replaced by the user's name. A part in brackets is
+// omitted if one of its members is null, empty or missing.
 type sentence string
 
-// sentences is the table of all kinds. The key of an act with a transition is "kind transition" where
-// the table has it, else its kind.
+// sentences is the table of all kinds. The key of an entry with a transition is "kind transition" if the table contains
+// it, and otherwise its kind.
 func sentences() map[string]sentence {
 	all := make(map[string]sentence)
 	for _, part := range []map[sysevent.Kind]sentence{ofAgents(), ofSettings(), ofPeople(), ofWork()} {
@@ -19,7 +19,7 @@ func sentences() map[string]sentence {
 	return all
 }
 
-// ofAgents is about agents, their keys and policies.
+// ofAgents concerns agents, their keys and policies.
 func ofAgents() map[sysevent.Kind]sentence {
 	return map[sysevent.Kind]sentence{
 		sysevent.AgentCreated: "{who} created agent {agent_id}[ ({display_name})]",
@@ -37,7 +37,7 @@ func ofAgents() map[sysevent.Kind]sentence {
 	}
 }
 
-// ofSettings is about the organization, its log and its receivers.
+// ofSettings concerns the organization, its log and its receivers.
 func ofSettings() map[sysevent.Kind]sentence {
 	return map[sysevent.Kind]sentence{
 		sysevent.SettingsChanged:               "{who} changed settings: {names}",
@@ -68,7 +68,7 @@ func ofSettings() map[sysevent.Kind]sentence {
 	}
 }
 
-// ofPeople is about members, invitations and tokens.
+// ofPeople concerns members, invitations and tokens.
 func ofPeople() map[sysevent.Kind]sentence {
 	return map[sysevent.Kind]sentence{
 		sysevent.MemberAdded: "{account_id} became a member with role {role}[, by invitation {invitation_id}]" +
@@ -87,7 +87,7 @@ func ofPeople() map[sysevent.Kind]sentence {
 	}
 }
 
-// ofWork is about approvals and runs.
+// ofWork concerns approvals and runs.
 func ofWork() map[sysevent.Kind]sentence {
 	return map[sysevent.Kind]sentence{
 		sysevent.Approval:                  "{who} changed approval {approval_id} to {transition}[, saying: {reason}]",

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// write writes the sentence of an act.
+// write returns the sentence of an entry.
 func (d *describer) write(ctx context.Context, act *act) (string, error) {
 	if act.payload == nil {
 		return subject(act.actor) + " made a change of kind " + act.kind + " whose envelope is erased.", nil
@@ -31,20 +31,20 @@ func (d *describer) write(ctx context.Context, act *act) (string, error) {
 	written, err := w.expand(ctx, string(text))
 	from := act.from()
 	if from != "" && strings.Contains(strings.TrimPrefix(written, subject(act.actor)), ", ") {
-		from = "," + from // because else it would belong to the last part alone
+		from = "," + from // otherwise it would only belong to the last part
 	}
 	return written + from + ".", err
 }
 
-// writer fills the places of a sentence.
+// writer fills the placeholders of a sentence.
 type writer struct {
 	d       *describer
 	act     *act
 	members map[string]jsontext.Value
 }
 
-// expand fills the places of a text, and leaves out the parts in brackets that have an empty one.
-// Values are copied and not expanded again.
+// expand fills the placeholders of a text, and omits the parts in brackets that contain an empty one. Values are copied
+// and not expanded again.
 func (w *writer) expand(ctx context.Context, text string) (string, error) {
 	var b strings.Builder
 	for text != "" {
@@ -69,7 +69,7 @@ func (w *writer) expand(ctx context.Context, text string) (string, error) {
 	return b.String(), nil
 }
 
-// expandPart fills one place, or an optional part.
+// expandPart fills one placeholder, or an optional part.
 func (w *writer) expandPart(ctx context.Context, inner string, optional bool) (string, error) {
 	if !optional {
 		value, err := w.value(ctx, inner)
@@ -91,7 +91,7 @@ func (w *writer) expandPart(ctx context.Context, inner string, optional bool) (s
 	}
 }
 
-// value returns the text of a place, "" for none.
+// value returns the text of a placeholder, or "".
 func (w *writer) value(ctx context.Context, member string) (string, error) {
 	if member == "who" {
 		return subject(w.act.actor), nil
@@ -104,8 +104,8 @@ func (w *writer) value(ctx context.Context, member string) (string, error) {
 	return known.text(text), err
 }
 
-// scalar returns a value as text: a text without quotes, a list with commas, a list in a list as a range, the name of
-// an object that has one, "" for null.
+// scalar returns a value as text: a string without quotes, a list with commas, a list in a list as a range, the name of
+// an object that has one, or "" for null.
 func scalar(v jsontext.Value) string {
 	switch v.Kind() {
 	case 'n', 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// describe describes a row, without the time of an erasure.
+// describe describes a row, except for the time of an erasure.
 func describe(r index.Row) wire.Event {
 	return wire.Event{
 		Index: r.Index, ID: r.Event, Hash: r.Hash, ReceivedAt: r.ReceivedAt, Agent: r.Agent, Tool: wire.Text(r.Tool),

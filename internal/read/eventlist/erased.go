@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// erasures finds when envelopes were erased. Many events have one erasure, which is read once.
+// erasures finds when envelopes were erased. One erasure may concern many events, and is read once.
 type erasures struct {
 	*Reader
 	tenant id.Tenant

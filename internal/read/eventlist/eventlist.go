@@ -1,10 +1,10 @@
-// Package eventlist reads the questions about events from queries of URLs, and describes the answers,
-// for the HTTP surface of people.
+// Package eventlist parses the queries about events in URLs, runs them and describes the results, for the console and
+// its API.
 //
 // Invariants:
 //
-//   - A query that can't be answered as it stands is refused with a message that names the parameter.
-//   - Descriptions hold no payloads, apart from the envelope of one event, for roles that may read it.
+//   - A query that is not valid is rejected with a message that names the parameter.
+//   - Descriptions contain no payloads, except the envelope of a single event, for roles that may read it.
 package eventlist
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/agentledger/agentledger/internal/read/index"
 )
 
-// maxText is the longest text to search for, in bytes.
+// maxText bounds the text to search for, in bytes.
 const maxText = 256
 
-// MaxValue is the longest value of another parameter, in bytes.
+// MaxValue bounds the values of other parameters, in bytes.
 const MaxValue = 1024
 
-// ParseQuery reads the parameters of a list of events. after and limit are those of its page.
+// ParseQuery parses the parameters of a list of events. after and limit are the parameters of its page.
 func ParseQuery(values url.Values, after string, limit int) (q index.Query, err error) {
 	for name := range values {
 		if len(values.Get(name)) > MaxValue {
@@ -60,7 +60,7 @@ func parseAfter(after string) (*id.Index, error) {
 	return &at, nil
 }
 
-// parseFilter reads the parameters that say which events are wanted.
+// parseFilter parses the parameters that select events.
 func parseFilter(values url.Values) (f index.Filter, err error) {
 	f = index.Filter{
 		Agent: id.Agent(values.Get("agent_id")), Tool: values.Get("tool"), Kind: values.Get("action_kind"),
@@ -93,13 +93,13 @@ func parseDecision(values url.Values, name string) (id.Decision, error) {
 	return d, nil
 }
 
-// parseBound reads a bound from a query.
+// parseBound parses a bound from a query.
 func parseBound(values url.Values, name string) (index.Bound, error) {
 	return ParseBound(name, values.Get(name))
 }
 
-// ParseBound reads a bound: a UTC time, a log index, or "" for none. Times are cut to milliseconds. The
-// bound is called name in the error.
+// ParseBound parses a bound: a UTC time, a log index, or "" for none. Times are truncated to milliseconds. name is the
+// name of the bound in errors.
 func ParseBound(name, text string) (index.Bound, error) {
 	if text == "" {
 		return index.Bound{}, nil
@@ -113,7 +113,7 @@ func ParseBound(name, text string) (index.Bound, error) {
 	return index.Bound{}, fault.New(fault.Invalid, name+" must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
 }
 
-// parseDimensions reads by=, a list with commas. Without it events are counted together.
+// parseDimensions parses by=, a list with commas. If it is empty, all events are counted together.
 func parseDimensions(values url.Values) (by []index.Dimension) {
 	if text := values.Get("by"); text != "" {
 		for name := range strings.SplitSeq(text, ",") {

@@ -9,17 +9,17 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// maxPredecessors bounds how far back a log is looked for.
+// maxPredecessors bounds the search for a log.
 const maxPredecessors = 64
 
-// line is the log that a question is about, in the line of an organization's logs.
+// line is the log of a query, among the successive logs of an organization.
 type line struct {
 	tenant      id.Tenant
-	predecessor *wire.Predecessor // nil: it is the first one
+	predecessor *wire.Predecessor // nil if it is the first log
 }
 
-// openLine returns the log that a question names by its origin, or the one that is written now.
-// fault.NotFound when it is none of the organization's.
+// openLine returns the log with the origin in the query, or the current log. It returns fault.NotFound if the
+// organization has no such log.
 func (r *Reader) openLine(ctx context.Context, a Asked) (line, error) {
 	s, err := r.Ledgers.State(ctx, a.Tenant)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Bundles makes bundles (package publicapi).
+// Bundles creates bundles. publicapi.Server implements it.
 type Bundles interface {
 	MakeBundle(ctx context.Context, slug id.Slug, s *log.State, at id.Index, d id.Disclosure) (*verify.Bundle, error)
 }
 
-// Reader answers questions about events. All members are required.
+// Reader runs queries about events. All members are required.
 type Reader struct {
 	Index         *index.Index
 	Ledgers       *log.Ledgers
@@ -30,7 +30,7 @@ type Reader struct {
 	Organizations *org.Orgs
 }
 
-// Asked is a question of a member of an organization.
+// Asked is a query of a member of an organization.
 type Asked struct {
 	Tenant id.Tenant
 	Role   account.Role
@@ -40,8 +40,8 @@ type Asked struct {
 	Wait   time.Duration // for the first event
 }
 
-// List answers a page of events. A page without events waits for the next one, if that is asked for and
-// the oldest events come first.
+// List returns a page of events. If the page is empty, it waits for the next event, if the query asks for that and the
+// order is ascending.
 func (r *Reader) List(ctx context.Context, a Asked) (wire.Events, error) {
 	q, err := ParseQuery(a.Values, a.After, a.Limit)
 	if err != nil {
@@ -67,14 +67,14 @@ func (r *Reader) List(ctx context.Context, a Asked) (wire.Events, error) {
 		if err := r.Index.Await(ctx, line.tenant, page.End, left); err != nil {
 			return wire.Events{}, err
 		}
-		if page.End > 0 && (q.After == nil || *q.After < page.End-1) { // the events before it are not wanted
+		if page.End > 0 && (q.After == nil || *q.After < page.End-1) { // the events before it are not requested
 			last := page.End - 1
 			q.After = &last
 		}
 	}
 }
 
-// describeList describes a page, with the times of erasures.
+// describeList describes a page, including the times of erasures.
 func (r *Reader) describeList(ctx context.Context, page index.Page, of line) (wire.Events, error) {
 	shown, erased := describePage(page, of), r.erasuresOf(of.tenant)
 	for i := range shown.Events {
@@ -85,7 +85,7 @@ func (r *Reader) describeList(ctx context.Context, page index.Page, of line) (wi
 	return shown, nil
 }
 
-// Find answers one event with its documents, proof and neighbours. name is its id, log index or hash.
+// Find returns one event with its documents, proof and neighbours. name is its ID, log index or hash.
 func (r *Reader) Find(ctx context.Context, a Asked, name string) (wire.EventDetail, error) {
 	line, err := r.openLine(ctx, a)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (wire.EventDeta
 	if shown.Bundle, err = r.Bundles.MakeBundle(ctx, settings.Slug, state, row.Index, disclosure); err != nil {
 		return wire.EventDetail{}, err
 	}
-	if shown.ErasedAt == 0 && e.ErasedBy != 0 { // the erasure is newer than the row in the index
+	if shown.ErasedAt == 0 && e.ErasedBy != 0 { // the erasure is more recent than the row in the index
 		shown.ErasedAt = wire.Time(*shown.Bundle.ErasedAt)
 	}
 	return shown, nil
@@ -140,7 +140,7 @@ func mayReadEnvelope(role account.Role, kind string) bool {
 		kind == string(sysevent.Approval) && role.May(account.ReadApprovalPayloads)
 }
 
-// findNeighbour returns the event of a row's trace that comes before or after the row, nil for none.
+// findNeighbour returns the previous or next event in the trace of a row, or nil.
 func (r *Reader) findNeighbour(ctx context.Context, t id.Tenant, row index.Row, after bool) (*wire.Event, error) {
 	page, err := r.Index.List(ctx, t, index.Query{Filter: index.Filter{Trace: row.Trace}, Ascending: after,
 		After: &row.Index, Limit: 1})
@@ -151,7 +151,7 @@ func (r *Reader) findNeighbour(ctx context.Context, t id.Tenant, row index.Row, 
 	return &shown, r.erasuresOf(t).addTime(ctx, &shown, page.Rows[0].ErasedBy)
 }
 
-// ListTraces answers a page of traces.
+// ListTraces returns a page of traces.
 func (r *Reader) ListTraces(ctx context.Context, a Asked) (wire.Traces, error) {
 	q, err := ParseQuery(a.Values, a.After, a.Limit)
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *Reader) ListTraces(ctx context.Context, a Asked) (wire.Traces, error) {
 	return describeTraces(page, line), nil
 }
 
-// Trace answers a page of the events of a trace.
+// Trace returns a page of the events of a trace.
 func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (wire.Tree, error) {
 	q, err := ParseQuery(url.Values{}, a.After, a.Limit)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (wire.Tree,
 	return shown, nil
 }
 
-// Count answers counts of events.
+// Count returns counts of events.
 func (r *Reader) Count(ctx context.Context, a Asked) (wire.Stats, error) {
 	from, err := parseBound(a.Values, "from")
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of the work for waits.
+// Bounds of the work for waiting times.
 const (
-	maxSteps = 5000 // events about approvals that are read, several for each
+	maxSteps = 5000 // events about approvals that are read, several per approval
 	stepPage = 500
 )
 
-// approvalWaits returns the waits of the approvals that were decided by an event of [from, to). It reads the
-// newest maxSteps events about approvals.
+// approvalWaits returns the waiting times of the approvals that were decided by an event of [from, to). It reads the
+// latest maxSteps events about approvals.
 func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.Bound) (wire.Waits, error) {
 	q := index.Query{Limit: stepPage, Filter: index.Filter{
 		Signer: event.SignerSystem, Kind: string(sysevent.Approval), From: from, To: to}}
@@ -33,7 +33,7 @@ func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.
 		if err != nil {
 			return wire.Waits{}, err
 		}
-		state, err := r.Ledgers.State(ctx, t) // after the list, because it must have all rows
+		state, err := r.Ledgers.State(ctx, t) // after the list, because it must contain all rows
 		if err != nil {
 			return wire.Waits{}, err
 		}
@@ -50,14 +50,14 @@ func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.
 	return summarize(waits, false), nil
 }
 
-// readWaits returns the waits that end at events about approvals.
+// readWaits returns the waiting times that end at events about approvals.
 func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) (found []int64, err error) {
 	i := 0
 	for e, err := range r.Ledgers.EventsAt(ctx, s, Indices(rows), storage.FieldEnvelope) {
 		if err != nil {
 			return nil, err
 		}
-		wait, err := waitOf(&e, rows[i].ReceivedAt)
+		wait, err := waitUntil(&e, rows[i].ReceivedAt)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) 
 	return found, nil
 }
 
-// Indices returns the indices of rows, in their order.
+// Indices returns the indices of rows, in order.
 func Indices(rows []index.Row) []id.Index {
 	at := make([]id.Index, len(rows))
 	for i := range rows {
@@ -77,28 +77,29 @@ func Indices(rows []index.Row) []id.Index {
 	return at
 }
 
-// waitOf returns the wait in milliseconds that ends at an event, at the time decided; -1 when none does.
-func waitOf(e *storage.Event, decided id.Instant) (int64, error) {
+// waitUntil returns the waiting time in milliseconds that ends at an event, at the time decided, or -1.
+func waitUntil(e *storage.Event, decided id.Instant) (int64, error) {
 	if e.Envelope == nil {
 		return -1, nil
 	}
-	var said struct {
+	var read struct {
 		Payload struct {
 			Approval   string `json:"approval_id"`
 			Transition string `json:"transition"`
 		} `json:"payload"`
 	}
-	if err := json.Unmarshal(e.Envelope, &said); err != nil {
+	if err := json.Unmarshal(e.Envelope, &read); err != nil {
 		return 0, fmt.Errorf("read event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
 	}
-	asked, ok := id.RisingTime("apr_", said.Payload.Approval)
-	if !ok || said.Payload.Transition != "approved" && said.Payload.Transition != "denied" {
+	asked, ok := id.RisingTime("apr_", read.Payload.Approval)
+	if !ok || read.Payload.Transition != "approved" && read.Payload.Transition != "denied" {
 		return -1, nil
 	}
 	return max(0, int64(decided-asked)), nil
 }
 
-// summarize returns the quantiles of waits: the smallest wait that as many percent are not longer than.
+// summarize returns the quantiles of waiting times: the smallest one that is at least as long as the given percentage
+// of them.
 func summarize(waits []int64, complete bool) wire.Waits {
 	w := wire.Waits{Decided: len(waits), Complete: complete}
 	if len(waits) == 0 {

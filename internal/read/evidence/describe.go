@@ -16,10 +16,10 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// pageKeys is the number of keys of an agent that are read at once.
+// pageKeys is the number of keys of an agent per read.
 const pageKeys = 100
 
-// describe reads the records of the organization that the pack names, apart from the events.
+// describe reads the records of the organization that the pack contains, except for the events.
 func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 	if p.policyFile, err = x.Transparency.PolicyText(ctx, p.state); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 			return err
 		}
 		list.Agents = append(list.Agents, a)
-		if size += 200 * (1 + len(a.Keys)); size > pack.MaxAgentsFile { // less than their text will have
+		if size += 200 * (1 + len(a.Keys)); size > pack.MaxAgentsFile { // a lower bound of the size of their text
 			return errTooLarge()
 		}
 	}
@@ -46,11 +46,11 @@ func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 	return err
 }
 
-// describeAgent reads an agent with its keys.
+// describeAgent returns an agent with its keys.
 func (x *Exporter) describeAgent(ctx context.Context, t id.Tenant, name id.Agent) (d pack.Agent, err error) {
 	a, err := x.Agents.Agent(ctx, t, name)
 	if err != nil {
-		return d, fmt.Errorf("read agent of an event: %v", err) // not the caller's to know as 404
+		return d, fmt.Errorf("read agent of an event: %v", err) // wrapped with %v, so that it does not become a 404
 	}
 	d.AgentID = a.ID
 	if a.DisplayName != "" {
@@ -110,7 +110,7 @@ func (x *Exporter) readPolicy(ctx context.Context, t id.Tenant, digest id.Hash, 
 	return parsed.Canonical(), nil
 }
 
-// selectApprovals leaves the approvals that fit the request.
+// selectApprovals keeps the approvals that match the request.
 func (x *Exporter) selectApprovals(ctx context.Context, p *plan) error {
 	var fitting []*approvalPlan
 	for _, a := range p.approvals {
@@ -128,7 +128,7 @@ func (x *Exporter) selectApprovals(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// findApproval returns an approval, nil when the organization does not have it any more: those of a log do not go over
+// findApproval returns an approval, or nil if the organization no longer has it: the approvals of a log are not copied
 // to its successor.
 func (x *Exporter) findApproval(ctx context.Context, t id.Tenant, name approval.ID) (*approval.Approval, error) {
 	a, err := x.Approvals.Find(ctx, t, name)

@@ -27,13 +27,13 @@ const (
 	pageBytes  = 256 << 10
 )
 
-// maxBytes is the size of the documents of the largest pack. It leaves room for reports and approvals.
+// maxBytes bounds the documents of a pack. It reserves capacity for reports and approvals.
 const maxBytes = 4_000_000_000
 
-// maxAttempts is how often a plan is made anew because something moved.
+// maxAttempts bounds how often a plan is computed again because something changed.
 const maxAttempts = 3
 
-// plan is a pack that is known but for its documents.
+// plan contains everything about a pack except its documents.
 type plan struct {
 	Asked
 	state      *log.State
@@ -56,20 +56,20 @@ type plan struct {
 	policyFile string
 }
 
-// policyVersion names a version of a policy.
+// policyVersion identifies a version of a policy.
 type policyVersion struct {
 	id      string
 	version uint64
 }
 
-// approvalPlan is an approval that the range speaks of.
+// approvalPlan is an approval that occurs in the range.
 type approvalPlan struct {
 	name   approval.ID
 	events []id.Index
 	signed map[id.Index]voterName // who signed the votes in them
 }
 
-// plan finds all that can refuse the request, and all counts.
+// plan checks everything that can reject the request, and computes all counts.
 func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error) {
 	newest := false
 	for range maxAttempts {
@@ -80,7 +80,7 @@ func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error)
 		if err := x.scan(ctx, p, out); err != nil {
 			return nil, err
 		}
-		if newest = newest || p.erasedBehind(); p.erasedBehind() {
+		if newest = newest || p.erasedAfter(); p.erasedAfter() {
 			continue
 		}
 		if err := x.describe(ctx, p); err != nil {
@@ -101,7 +101,7 @@ func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error)
 		Message: "The organization's settings change too often for a pack at the moment; ask again"}
 }
 
-// beginPlan chooses the range and the checkpoint.
+// beginPlan selects the range and the checkpoint.
 func (x *Exporter) beginPlan(ctx context.Context, a Asked, newest bool) (p *plan, err error) {
 	p = &plan{Asked: a, agents: make(map[id.Agent]bool), policies: make(map[id.Hash]policyVersion),
 		erasing: make(map[id.Index]bool), byName: make(map[approval.ID]*approvalPlan), tables: newTables()}
@@ -117,8 +117,8 @@ func (x *Exporter) beginPlan(ctx context.Context, a Asked, newest bool) (p *plan
 	return p, x.findRange(ctx, p, a.Wanted, newest)
 }
 
-// erasedBehind reports whether an envelope was erased by an event that the checkpoint does not have.
-func (p *plan) erasedBehind() bool {
+// erasedAfter reports whether an envelope was erased by an event that the checkpoint does not contain.
+func (p *plan) erasedAfter() bool {
 	for at := range p.erasing {
 		if at >= p.checkpoint.Size {
 			return true
@@ -128,7 +128,7 @@ func (p *plan) erasedBehind() bool {
 }
 
 // readPages calls visit for each event of the range. Between two pages it calls turn, while nothing of the store is
-// open. visit returns the bytes of documents that it took.
+// open. visit returns the bytes of the documents that it used.
 func (x *Exporter) readPages(ctx context.Context, p *plan, parts storage.Fields, turn func() error,
 	visit func(*storage.Event) (int, error)) error {
 	for at := p.begin; at < p.end; {
@@ -224,22 +224,22 @@ func (p *plan) checkBounds() error {
 	return nil
 }
 
-// addApproval notes a statement about an approval.
+// addApproval records a statement about an approval.
 func (p *plan) addApproval(e *storage.Event) error {
 	envelope, err := parseStored(e)
 	if err != nil {
 		return err
 	}
-	var said struct {
+	var read struct {
 		ApprovalID approval.ID `json:"approval_id"`
 	}
-	if err := json.Unmarshal(envelope.Payload, &said); err != nil {
+	if err := json.Unmarshal(envelope.Payload, &read); err != nil {
 		return fmt.Errorf("statement at %d: %w", e.Index, err)
 	}
-	a := p.byName[said.ApprovalID]
+	a := p.byName[read.ApprovalID]
 	if a == nil {
-		a = &approvalPlan{name: said.ApprovalID}
-		p.byName[said.ApprovalID] = a
+		a = &approvalPlan{name: read.ApprovalID}
+		p.byName[read.ApprovalID] = a
 		p.approvals = append(p.approvals, a)
 	}
 	a.events = append(a.events, e.Index)

@@ -23,10 +23,10 @@ import (
 //go:embed report.html
 var reportPage string
 
-// maxText is the number of characters of a text of people that the report shows.
+// maxText bounds the characters of a user's text in the report.
 const maxText = 300
 
-// report gathers the rows of the report that come from statements. It has at most maxRows of each.
+// report collects the rows of the report that come from statements, at most maxRows of each kind.
 type report struct {
 	approvals []*approvalRow
 	byName    map[approval.ID]*approvalRow
@@ -61,7 +61,7 @@ type erasureRow struct {
 	Ranges string
 }
 
-// addDecision adds a statement about an approval. key is the passkey that signed it, nil for none.
+// addDecision adds a statement about an approval. key is the passkey that signed it, or nil.
 func (r *report) addDecision(name approval.ID, e *event.Envelope, key *pack.VoterKey) {
 	if r.byName == nil {
 		r.byName = make(map[approval.ID]*approvalRow)
@@ -74,22 +74,22 @@ func (r *report) addDecision(name approval.ID, e *event.Envelope, key *pack.Vote
 		row = &approvalRow{ID: name, accountName: make(map[string]string)}
 		r.byName[name], r.approvals = row, append(r.approvals, row)
 	}
-	var said struct {
+	var read struct {
 		Transition string `json:"transition"`
 		Vote       string `json:"vote"`
 		Reason     string `json:"reason"`
 	}
-	if err := json.Unmarshal(e.Payload, &said); err != nil || len(row.Steps) >= maxRows {
+	if err := json.Unmarshal(e.Payload, &read); err != nil || len(row.Steps) >= maxRows {
 		return
 	}
-	if said.Vote != "" {
-		said.Transition += ": " + said.Vote
+	if read.Vote != "" {
+		read.Transition += ": " + read.Vote
 	}
 	if key != nil {
-		said.Transition += ", signed by the approver's passkey " + key.String()
+		read.Transition += ", signed by the approver's passkey " + key.String()
 	}
-	row.Steps = append(row.Steps, stepRow{At: id.InstantOf(e.EmittedAt).String(), What: shorten(said.Transition),
-		By: shorten(e.ActorPrincipal), Comment: shorten(said.Reason)})
+	row.Steps = append(row.Steps, stepRow{At: id.InstantOf(e.EmittedAt).String(), What: shorten(read.Transition),
+		By: shorten(e.ActorPrincipal), Comment: shorten(read.Reason)})
 }
 
 // describeApproval adds the stored members of an approval.
@@ -111,16 +111,16 @@ func (r *report) describeApproval(a *approval.Approval, people []person) {
 }
 
 // addErasure adds a statement about erased envelopes.
-func (r *report) addErasure(stored *storage.Event, e *event.Envelope, said *event.Erasure) {
+func (r *report) addErasure(stored *storage.Event, e *event.Envelope, read *event.Erasure) {
 	if len(r.erasures) >= maxRows {
 		return
 	}
 	var ranges []string
-	for _, at := range said.Ranges {
+	for _, at := range read.Ranges {
 		ranges = append(ranges, fmt.Sprintf("[%d, %d)", at.Begin, at.End))
 	}
 	text := strings.Join(ranges, " ")
-	r.erasures = append(r.erasures, erasureRow{Index: stored.Index, At: stored.ReceivedAt.String(), Reason: said.Reason,
+	r.erasures = append(r.erasures, erasureRow{Index: stored.Index, At: stored.ReceivedAt.String(), Reason: read.Reason,
 		By: shorten(e.ActorPrincipal), Ranges: shorten(text)})
 }
 
@@ -163,7 +163,7 @@ type policyRow struct {
 	Digest  string
 }
 
-// writeReport renders the page. It depends on the plan and on the statements alone.
+// writeReport renders the page. It depends only on the plan and on the statements.
 func (w *packWriter) writeReport(ctx context.Context) error {
 	parsed, err := template.New("report").Parse(reportPage)
 	if err != nil {
@@ -211,7 +211,7 @@ func cosigners(p *plan) (names []string) {
 	return names
 }
 
-// policyRows returns the policies that judged shown events, by name and version.
+// policyRows returns the policies that decided shown events, by name and version.
 func policyRows(p *plan) (rows []policyRow, hidden int) {
 	for digest, v := range p.policies {
 		rows = append(rows, policyRow{v.id, v.version, digest.String()})

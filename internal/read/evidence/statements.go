@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// state states the export in the log. It is not counted as a change of settings.
+// state records the export in the log. It does not count as a change of settings.
 func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifest id.Hash) error {
 	var name [16]byte
 	rand.Read(name[:]) // two exports of one pack are two events
@@ -29,9 +29,9 @@ func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifes
 		"end": m.End, "tree_size": m.TreeSize, "records": m.Counts.Records, "envelopes": m.Counts.Envelopes,
 		"request": m.Request,
 	}
-	said := sysevent.Change{KeepConfigVersion: true,
+	made := sysevent.Change{KeepConfigVersion: true,
 		Statements: []sysevent.Statement{{Kind: sysevent.EvidenceExported, Payload: payload}}}
-	prepare := func(context.Context, *log.State) (sysevent.Change, error) { return said, nil }
+	prepare := func(context.Context, *log.State) (sysevent.Change, error) { return made, nil }
 	_, err := x.Events.Append(ctx, p.Tenant, p.Principal, prepare)
 	if err != nil && x.takesNoEvents(ctx, p.Tenant, err) {
 		x.Logger.WarnContext(ctx, "evidence pack sent without an event, because the log takes none",
@@ -41,7 +41,7 @@ func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifes
 	return err
 }
 
-// takesNoEvents reports whether an error of an append says that the log takes no events at the moment.
+// takesNoEvents reports whether an error of an append means that the log currently accepts no events.
 func (x *Exporter) takesNoEvents(ctx context.Context, t id.Tenant, err error) bool {
 	if !fault.Is(err, fault.Unavailable) {
 		return false
@@ -69,13 +69,13 @@ type approvalLine struct {
 	People        []person         `json:"people"`
 }
 
-// person is a voter, as the operator says.
+// person is a voter, according to the operator.
 type person struct {
 	AccountID string `json:"account_id"`
 	Email     string `json:"email"`
 }
 
-// writeApprovals writes the approvals that the range speaks of.
+// writeApprovals writes the approvals that occur in the range.
 func (w *packWriter) writeApprovals(ctx context.Context) error {
 	for _, a := range w.plan.approvals {
 		line := approvalLine{ApprovalID: a.name, People: []person{}}
@@ -107,8 +107,8 @@ func (w *packWriter) writeApprovals(ctx context.Context) error {
 	return nil
 }
 
-// describeApproval adds the stored members of an approval that never change, and the addresses of the people who
-// are named in its statements.
+// describeApproval adds the stored members of an approval that never change, and the addresses of the users in its
+// statements.
 func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, acting map[string]bool,
 	line *approvalLine) error {
 	a, err := w.exporter.findApproval(ctx, w.plan.Tenant, name)
@@ -131,7 +131,7 @@ func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, act
 	return nil
 }
 
-// readStatement reads an event of the service's own.
+// readStatement reads an event of the service.
 func (w *packWriter) readStatement(ctx context.Context, at id.Index) (s pack.Statement, e *event.Envelope, err error) {
 	stored, err := w.exporter.Ledgers.Event(ctx, w.plan.state, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
@@ -150,11 +150,11 @@ func (w *packWriter) writeErasures(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		said, err := event.ParseErasure(envelope)
+		made, err := event.ParseErasure(envelope)
 		if err != nil {
 			return fmt.Errorf("erasure at %d: %w", at, err)
 		}
-		w.report.addErasure(&stored, envelope, &said)
+		w.report.addErasure(&stored, envelope, &made)
 	}
 	return nil
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxGroups is the number of different values that a table counts; events with further values are counted together.
+// maxGroups bounds the different values that a table counts. Events with further values are counted together.
 const maxGroups = 10_000
 
-// maxRows is the number of rows that a table of the report shows.
+// maxRows bounds the rows of a table in the report.
 const maxRows = 200
 
 // others is the group of events beyond maxGroups.
 const others = "(others)"
 
-// tables count the shown events.
+// tables counts the shown events.
 type tables struct {
 	agents, tools, days map[string]*group
 	all                 group

@@ -19,21 +19,21 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// voterPage is the number of events about voter keys that are listed at once.
+// voterPage is the number of events about voter keys per read.
 const voterPage = 500
 
-// voterName names a credential of an account.
+// voterName identifies a credential of an account.
 type voterName struct{ account, credential string }
 
 // keyEvent is an event about a voter key.
 type keyEvent struct {
 	at         id.Index
 	of         voterName
-	consent    string // credential that consented; "" for none
+	consent    string // credential that consented; "" if none
 	registered *pack.VoterKey
 }
 
-// voters are the events about voter keys that the signed votes of a pack need.
+// voters contains the events about voter keys that the signed votes of a pack need.
 type voters struct {
 	events []keyEvent // ascending
 	byName map[voterName][]keyEvent
@@ -41,16 +41,16 @@ type voters struct {
 
 // signedBy returns the voter key that signed the vote in a statement, or the zero value if there is no signed vote.
 func signedBy(e *event.Envelope) (voterName, error) {
-	var said struct {
+	var read struct {
 		Signed *struct {
 			Credential string `json:"credential_id"`
 		} `json:"signed"`
 	}
-	if err := json.Unmarshal(e.Payload, &said); err != nil || said.Signed == nil {
+	if err := json.Unmarshal(e.Payload, &read); err != nil || read.Signed == nil {
 		return voterName{}, err
 	}
 	account, _, _ := strings.Cut(e.ActorPrincipal, "/")
-	return voterName{account, said.Signed.Credential}, nil
+	return voterName{account, read.Signed.Credential}, nil
 }
 
 // key returns the voter key that is registered before an index, or nil.

@@ -59,7 +59,7 @@ func ParseWanted(values url.Values) (w Wanted, err error) {
 	return w, nil
 }
 
-// boundText spells a bound as packs do.
+// boundText formats a bound as packs do.
 func boundText(b index.Bound) *string {
 	if !b.Given {
 		return nil
@@ -71,8 +71,8 @@ func boundText(b index.Bound) *string {
 	return &text
 }
 
-// findBound returns the first index that a bound has, in the first size events of a log. Times in a log do not fall,
-// but for corrections of a clock, where any of the fitting indices is found.
+// findBound returns the first index that satisfies a bound, in the first size events of a log. Times in a log do not
+// decrease, except for corrections of a clock, in which case it may return any index that satisfies the bound.
 func (x *Exporter) findBound(ctx context.Context, s *log.State, b index.Bound, size id.Index) (id.Index, error) {
 	if b.At == 0 {
 		return b.Index, nil
@@ -89,8 +89,8 @@ func (x *Exporter) findBound(ctx context.Context, s *log.State, b index.Bound, s
 	return id.Index(at), failed
 }
 
-// findRange returns the range of a request and the checkpoint that proves it. newest says that no older
-// checkpoint with a quorum will do.
+// findRange returns the range of a request and the checkpoint that proves it. If newest is set, it accepts no older
+// checkpoint with a quorum.
 func (x *Exporter) findRange(ctx context.Context, p *plan, w Wanted, newest bool) (err error) {
 	size := p.state.Size()
 	p.begin, p.end = 0, size
@@ -112,10 +112,10 @@ func (x *Exporter) findRange(ctx context.Context, p *plan, w Wanted, newest bool
 	return p.checkRange(w)
 }
 
-// checkRange refuses a range that ends before it begins, and one that is too large.
+// checkRange rejects a range that ends before it begins, and a range that is too large.
 func (p *plan) checkRange(w Wanted) error {
 	switch {
-	case p.begin > p.end && w.from.At != 0 && !w.to.Given: // nothing came in since
+	case p.begin > p.end && w.from.At != 0 && !w.to.Given: // there is no event since then
 		p.begin = p.end
 	case p.begin > p.end:
 		return fault.New(fault.Invalid, "from lies behind to, or behind the end of the log")

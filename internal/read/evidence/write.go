@@ -20,23 +20,23 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// pacedWriter gathers a page of a pack. It writes while it has no turn.
+// pacedWriter buffers a page of a pack. It writes while it does not hold a processor.
 type pacedWriter struct {
 	to   Output
 	page bytes.Buffer
-	give func() // nil while it has no turn
+	give func() // nil while it holds no processor
 }
 
 // Write implements io.Writer.
 func (w *pacedWriter) Write(b []byte) (int, error) { return w.page.Write(b) }
 
-// begin takes a turn.
+// begin waits for a processor.
 func (w *pacedWriter) begin(ctx context.Context) (err error) {
 	w.give, err = w.to.TakeTurn(ctx)
 	return err
 }
 
-// end gives the turn back.
+// end releases the processor.
 func (w *pacedWriter) end() {
 	if w.give != nil {
 		w.give()
@@ -44,7 +44,7 @@ func (w *pacedWriter) end() {
 	}
 }
 
-// flush writes the page, and takes the next turn.
+// flush writes the page, and waits for a processor again.
 func (w *pacedWriter) flush(ctx context.Context) error {
 	if err := w.send(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (w *pacedWriter) flush(ctx context.Context) error {
 	return w.begin(ctx)
 }
 
-// send gives the turn back and writes the page.
+// send releases the processor and writes the page.
 func (w *pacedWriter) send() error {
 	w.end()
 	_, err := w.to.Write(w.page.Bytes())
@@ -86,7 +86,7 @@ func (f *fileWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writeFile writes a file and notes its digest.
+// writeFile writes a file and records its digest.
 func (w *packWriter) writeFile(name string, write func() error) error {
 	to, err := w.zip.Create(name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (w *packWriter) writeFile(name string, write func() error) error {
 	return nil
 }
 
-// writeSmall writes a file that is known.
+// writeSmall writes a file whose content is in memory.
 func (w *packWriter) writeSmall(ctx context.Context, name string, content []byte) error {
 	return w.writeFile(name, func() error {
 		if _, err := w.file.Write(content); err != nil {
@@ -110,7 +110,7 @@ func (w *packWriter) writeSmall(ctx context.Context, name string, content []byte
 	})
 }
 
-// writePack writes all files in their order.
+// writePack writes all files in order.
 func (w *packWriter) writePack(ctx context.Context) error {
 	if err := w.out.begin(ctx); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (w *packWriter) beginManifest(ctx context.Context) (*pack.Manifest, error) 
 	return m, nil
 }
 
-// edge returns the right edge of the tree before the range, and the hash that the first entry of the range names.
+// edge returns the right edge of the tree before the range, and the hash that the first entry of the range contains.
 // The audit path of a tree's last leaf is its edge, without that leaf and the smallest first.
 func (x *Exporter) edge(ctx context.Context, p *plan) (edge tlog.Edge, last id.Hash, err error) {
 	if p.begin == 0 {
@@ -211,7 +211,7 @@ func (w *packWriter) writeNamed(ctx context.Context) error {
 	return nil
 }
 
-// writeRange writes entries, records and envelopes, each in a pass of its own.
+// writeRange writes entries, records and envelopes, each in a separate pass.
 func (w *packWriter) writeRange(ctx context.Context) error {
 	for _, f := range []struct {
 		name  string
@@ -267,7 +267,7 @@ func (w *packWriter) writeLine(text []byte) (int, error) {
 	return n + more, err
 }
 
-// finish states the export, and writes what makes the pack whole.
+// finish records the export, and writes what completes the pack.
 func (w *packWriter) finish(ctx context.Context, m *pack.Manifest) error {
 	w.plan.counts.Policies, w.plan.counts.Erasures = uint64(len(w.plan.policies)), uint64(len(w.plan.erasing))
 	m.Counts, m.Files = w.plan.counts, w.files

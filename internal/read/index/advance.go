@@ -34,7 +34,7 @@ func (x *Index) takeIn(ctx context.Context, b follow.Batch) (follow.Result, erro
 	return result, err
 }
 
-// newGeneration returns an empty generation with a number of its own.
+// newGeneration returns an empty generation with a new number.
 func newGeneration(p *progress) *generation {
 	if p.Next != nil {
 		return &generation{Number: p.Next.Number + 1}
@@ -42,10 +42,10 @@ func newGeneration(p *progress) *generation {
 	return &generation{Number: p.Current.Number + 1}
 }
 
-// nextStep makes the next step in p and returns the changes that belong to it.
+// nextStep performs the next step in p and returns its changes.
 func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (changes []storage.Change, done bool,
 	err error) {
-	if p.Current.Position > s.Size() { // the ledger was brought back from a copy, and the index was not
+	if p.Current.Position > s.Size() { // the ledger was restored from a copy, and the index was not
 		*p = progress{Current: *newGeneration(p), Dropping: true}
 		return nil, false, nil
 	}
@@ -57,7 +57,7 @@ func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (change
 		if !errors.Is(err, storage.ErrCorrupt) {
 			return nil, false, err
 		}
-		if p.Next == nil { // made anew, because the stored index is damaged
+		if p.Next == nil { // rebuilt, because the stored index is damaged
 			p.Next = newGeneration(p)
 			return nil, false, nil
 		}
@@ -65,7 +65,7 @@ func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (change
 	return x.replaceStep(ctx, s, p)
 }
 
-// replaceStep makes the next step of the replacement of a generation.
+// replaceStep performs the next step of the replacement of a generation.
 func (x *Index) replaceStep(ctx context.Context, s *log.State, p *progress) (changes []storage.Change, done bool,
 	err error) {
 	switch {
@@ -83,8 +83,8 @@ func (x *Index) replaceStep(ctx context.Context, s *log.State, p *progress) (cha
 	return changes, false, err
 }
 
-// takeStep takes the events up to end into a generation, and merges some postings if that is due: four times what
-// a chunk adds at a level.
+// takeStep indexes the events up to end in a generation, and merges some postings if that is due: four times what a
+// chunk adds at a level.
 func (x *Index) takeStep(ctx context.Context, s *log.State, g *generation, end id.Index) ([]storage.Change, error) {
 	changes, state, err := x.merger.Step(ctx, s.Identity().Tenant, g.Number, g.Merges, g.wholeBlocks())
 	if err == nil && end > g.Position {
@@ -99,13 +99,13 @@ func (x *Index) takeStep(ctx context.Context, s *log.State, g *generation, end i
 	return changes, nil
 }
 
-// Rebuild makes the index of a ledger anew. The present one is read until the new one reaches as far.
-// fault.Conflict while the index is being made anew already.
+// Rebuild rebuilds the index of a ledger. The present index is read until the new one reaches as far. It returns
+// fault.Conflict if the index is already being rebuilt.
 func (x *Index) Rebuild(ctx context.Context, t id.Tenant) error {
 	return x.rebuildGeneration(ctx, t, 0)
 }
 
-// rebuildGeneration is Rebuild if a generation is still the current one; 0: whichever it is.
+// rebuildGeneration is Rebuild if a generation is still the current one. 0 means any generation.
 func (x *Index) rebuildGeneration(ctx context.Context, t id.Tenant, number uint64) error {
 	stored, err := x.follower.Position(ctx, t, "")
 	if err != nil {

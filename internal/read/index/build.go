@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// dueEnd returns the end of the events that the next write takes in: whole chunks of the block at
-// position. Nothing is due when it is position.
+// dueEnd returns the end of the events that the next write indexes: whole chunks of the block at position. If it is
+// position, nothing is due.
 func dueEnd(position, size id.Index) id.Index {
 	whole := size - size%chunkEvents
 	return max(position, min(whole, position-position%blockEvents+blockEvents))
@@ -24,7 +24,7 @@ type value struct {
 	text  string
 }
 
-// posting is the places of a term that recurs, in ascending order.
+// posting contains the places of a term that occurs often, in ascending order.
 type posting struct {
 	term
 	places []uint16
@@ -36,10 +36,10 @@ func (p *posting) addPlace(place uint16) {
 	}
 }
 
-// builder takes in the events of a part of one block.
+// builder indexes the events of a part of one block.
 type builder struct {
 	rows    []Row
-	columns [][]byte // of full chunks
+	columns [][]byte // of complete chunks
 	known   map[value]*posting
 	terms   map[term]*posting
 	singles []uint64 // bucket, fingerprint and place of each event's trace and hash
@@ -49,7 +49,7 @@ func newBuilder() *builder {
 	return &builder{known: make(map[value]*posting), terms: make(map[term]*posting)}
 }
 
-// addRow takes in a row. The rows of a builder are of one block, in ascending order.
+// addRow indexes a row. The rows of a builder belong to one block and are in ascending order.
 func (b *builder) addRow(r Row) {
 	place := uint16(r.Index % blockEvents)
 	r.visitTerms(func(f field, text string) {
@@ -79,12 +79,13 @@ func (b *builder) postingOf(t term) *posting {
 	return p
 }
 
-// addSingle adds a place of a term that few events have. Numbers sort as terms and places do.
+// addSingle adds a place of a term that occurs in few events. The numbers sort like terms and places.
 func (b *builder) addSingle(t term, place uint16) {
 	b.singles = append(b.singles, uint64(t.bucket)<<48|uint64(t.fingerprint)<<16|uint64(place))
 }
 
-// addRecent takes in a record of newest postings. The records of a group come in ascending order, before any rows.
+// addRecent indexes a record of the latest postings. The records of a group must be added in ascending order, before
+// any rows.
 func (b *builder) addRecent(record []byte) error {
 	for len(record) > 0 {
 		section, entries, rest, err := cutSection(record)
@@ -114,7 +115,7 @@ func (b *builder) addEntry(t term, e postingEntry) error {
 	return e.VisitPlaces(b.postingOf(t).addPlace)
 }
 
-// visitBuckets calls visit with the entries of each bucket in ascending order. t is one of its terms.
+// visitBuckets calls visit with the entries of each bucket in ascending order. t is one of the bucket's terms.
 func (b *builder) visitBuckets(visit func(t term, entries []byte)) {
 	var of term
 	var entries []byte
@@ -146,8 +147,8 @@ func (b *builder) visitBuckets(visit func(t term, entries []byte)) {
 	}
 }
 
-// buildChanges returns the changes that take the events [g.Position, end) of a ledger into a generation,
-// and the time of the last one.
+// buildChanges returns the changes that index the events [g.Position, end) of a ledger in a generation, and the time of
+// the last event.
 func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, end id.Index) (
 	changes []storage.Change, newest id.Instant, err error) {
 	b := newBuilder()
@@ -183,7 +184,7 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 	return b.appendRecent(changes, g), newest, nil
 }
 
-// appendBlock appends the changes that write the postings of a whole block.
+// appendBlock appends the changes that write the postings of a complete block.
 func (b *builder) appendBlock(changes []storage.Change, g generation) []storage.Change {
 	block := uint64(g.Position) / blockEvents
 	b.visitBuckets(func(t term, entries []byte) {
@@ -193,7 +194,7 @@ func (b *builder) appendBlock(changes []storage.Change, g generation) []storage.
 	return changes
 }
 
-// appendRecent appends the changes that write the postings of the newest chunks, as one part.
+// appendRecent appends the changes that write the postings of the latest chunks, as one part.
 func (b *builder) appendRecent(changes []storage.Change, g generation) []storage.Change {
 	var groups [1 << recentBits][]byte
 	b.visitBuckets(func(t term, entries []byte) {
@@ -208,8 +209,7 @@ func (b *builder) appendRecent(changes []storage.Change, g generation) []storage
 	return changes
 }
 
-// replaceRecent takes the newest postings of the block at a position into b, and returns the changes that
-// delete them.
+// replaceRecent adds the latest postings of the block at a position to b, and returns the changes that delete them.
 func (x *Index) replaceRecent(ctx context.Context, t id.Tenant, g generation, b *builder) ([]storage.Change, error) {
 	var changes []storage.Change
 	for group := range uint16(1 << recentBits) {
@@ -239,11 +239,10 @@ func (x *Index) scanRecent(ctx context.Context, t id.Tenant, g generation, group
 	return found, nil
 }
 
-// dropAtOnce is how many records below a generation are deleted by one write.
+// dropAtOnce is the number of records below a generation that one write deletes.
 const dropAtOnce = 512
 
-// dropChanges returns the changes that delete records below a generation, and reports whether that was
-// the end.
+// dropChanges returns the changes that delete records below a generation, and reports whether these were the last ones.
 func (x *Index) dropChanges(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, bool, error) {
 	var changes []storage.Change
 	for _, kind := range []storage.Kind{kindPostings, kindSingles, kindMerged, kindRecent,

@@ -10,16 +10,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A column record has the rows of one chunk, for counts: time, agent, tool, kind, rule and the two
-// decisions. It is a block of s2 that holds
+// A column record contains the rows of one chunk, for counts: time, agent, tool, kind, rule and the two decisions. It
+// is an s2 block that contains
 //
-//	four dictionaries: agents, tools, kinds, rules, each a uvarint count and so many texts
+//	four dictionaries: agents, tools, kinds, rules, each a uvarint count and that many texts
 //	chunkEvents rows: difference of time to the row before (varint), four numbers (uvarint),
 //	and a byte of the decisions, effective*4 + declared
 //
-// A text is a uvarint length and its bytes. A number is the place of a text in its dictionary.
+// A text is a uvarint length and its bytes. A number is the index of a text in its dictionary.
 
-// dictionary gives numbers to texts.
+// dictionary numbers texts.
 type dictionary struct {
 	numbers map[string]int
 	texts   []string
@@ -62,7 +62,7 @@ func encodeColumns(rows []Row) []byte {
 	return s2.EncodeBetter(nil, append(b, body...))
 }
 
-// columnReader reads the text of a column record. It remembers that it failed.
+// columnReader parses the text of a column record. Its error is sticky.
 type columnReader struct {
 	rest   []byte
 	failed bool

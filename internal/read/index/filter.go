@@ -31,11 +31,11 @@ type Filter struct {
 // Bound is a time or a log index. The zero value is no bound.
 type Bound struct {
 	Given bool
-	At    id.Instant // the first event that was received then or later; 0: Index counts
+	At    id.Instant // the first event received at this time or later; if 0, Index applies
 	Index id.Index
 }
 
-// Check refuses a filter that no list can be made of: fault.Invalid.
+// Check returns fault.Invalid for a filter that cannot be used.
 func (f *Filter) Check() error {
 	if f.Tool != "" && !textcheck.ValidToolGlob(f.Tool) {
 		return fault.New(fault.Invalid, "tool must be a tool name or a pattern of a policy")
@@ -47,7 +47,7 @@ func (f *Filter) Check() error {
 	return fault.New(fault.Invalid, "signer must be agent, bridge or system")
 }
 
-// matches reports whether a row is wanted, apart from From and To.
+// matches reports whether a row satisfies the filter, except for From and To.
 func (f *Filter) matches(r *Row) bool {
 	return (f.Agent == "" || f.Agent == r.Agent) && (f.Kind == "" || f.Kind == r.Kind) &&
 		(f.Declared == 0 || f.Declared == r.Declared) && (f.Effective == 0 || f.Effective == r.Effective) &&
@@ -56,11 +56,11 @@ func (f *Filter) matches(r *Row) bool {
 		(f.Tool == "" || textcheck.MatchTool(f.Tool, string(r.Tool)))
 }
 
-// wanted is the filter as a call looks for it.
+// wanted returns the filter in the form that a search uses.
 func (f *Filter) wanted() wanted { return wanted{f.terms(), f.matches} }
 
-// terms returns terms that every wanted event has. The rare ones come first, so that blocks without
-// them need no look at the others.
+// terms returns terms that every matching event has. The rare ones come first, so that blocks without them need not be
+// searched for the others.
 func (f *Filter) terms() (terms []term) {
 	add := func(given bool, by field, text string) {
 		if given {
@@ -81,8 +81,8 @@ func (f *Filter) terms() (terms []term) {
 	return terms
 }
 
-// toolTerm returns the term of a pattern: of a name the name, of a pattern the segments before its
-// first wildcard; "" for a pattern that begins with one.
+// toolTerm returns the term of a pattern: the name if it has no wildcard, otherwise the segments before its first
+// wildcard, or "" if it begins with one.
 func toolTerm(glob string) (field, string) {
 	wildcard := strings.IndexByte(glob, '*')
 	if wildcard < 0 {
@@ -106,8 +106,8 @@ func (s span) clip(other span) span {
 	return span{max(s.begin, other.begin), min(s.end, other.end)}
 }
 
-// spansOf returns the events below end that are within From and To, in ascending order. There are
-// several spans in a ledger that was received at falling times.
+// spansOf returns the events below end that are within From and To, in ascending order. If times decrease in the
+// ledger, there may be several spans.
 func (x *Index) spansOf(ctx context.Context, s *log.State, v *view, f *Filter) ([]span, error) {
 	all := span{0, v.end}
 	if f.From.Given && f.From.At == 0 {
@@ -143,8 +143,8 @@ func (x *Index) spansOf(ctx context.Context, s *log.State, v *view, f *Filter) (
 	return spans, nil
 }
 
-// risingPieces cuts the ledger at the events by which it went back to an earlier time (log.ClockKind).
-// Within a piece received_at never falls.
+// risingPieces splits the ledger at the events by which it returned to an earlier time (log.ClockKind). Within a piece,
+// received_at never decreases.
 func (x *Index) risingPieces(ctx context.Context, s *log.State, v *view) ([]span, error) {
 	var pieces []span
 	begin := id.Index(0)
@@ -160,23 +160,23 @@ func (x *Index) risingPieces(ctx context.Context, s *log.State, v *view) ([]span
 	return append(pieces, span{begin, v.end}), nil
 }
 
-// timeKey is an event whose time is kept.
+// timeKey is an event whose time is cached.
 type timeKey struct {
 	tenant id.Tenant
 	at     id.Index
 }
 
-// maxTimes is how many times are kept, about 100 bytes each.
+// maxTimes bounds the cached times, about 100 bytes each.
 const maxTimes = 1 << 16
 
-// firstSince returns the first event of a piece that was received at a time or later. The events that
-// it asks for are the same ones as the ledger grows, and their times are kept. It cuts what is left into
-// 16 parts, so that a ledger of 16 million events takes six reads.
+// firstSince returns the first event of a piece that was received at a time or later. It reads the same events while
+// the ledger grows, and their times are cached. It splits the remaining range into 16 parts, so a ledger of 16 million
+// events needs six reads.
 func (x *Index) firstSince(ctx context.Context, s *log.State, p span, at id.Instant) (id.Index, error) {
 	const parts = 16
 	before := p.begin // all events of the piece below it were received earlier
 	for step := id.Index(1) << 60; step > 0; step /= parts {
-		var last []id.Index // of each part that is whole
+		var last []id.Index // of each complete part
 		for n := id.Index(1); n < parts && step*n <= p.end-before; n++ {
 			last = append(last, before+step*n-1)
 		}

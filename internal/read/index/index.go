@@ -38,21 +38,21 @@ import (
 
 // The sizes of an index. They are part of its stored form.
 const (
-	chunkEvents = 1 << 13   // events that are taken in by one write, and rows of one column record
+	chunkEvents = 1 << 13   // events indexed by one write, and rows of one column record
 	blockEvents = blockSize // events of one posting
 )
 
-// maxTail is the longest tail that lists read from the ledger, in events.
+// maxTail bounds the tail that lists read from the ledger, in events.
 const maxTail = 4 * chunkEvents
 
-// Ledgers are the ledgers that are followed (package log).
+// Ledgers provides the followed ledgers. log.Ledgers implements it.
 type Ledgers interface {
 	follow.Ledgers
 	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
 }
 
-// Store keeps the index, in the partition of each organization. Events are read by indices below a published size.
+// Store stores the index in the partition of each organization. Events are read by indices below a published size.
 type Store interface {
 	storage.RecordStore
 	storage.SurveyStore
@@ -66,7 +66,7 @@ type Options struct {
 	Clock   func() time.Time      // default: time.Now
 	Metrics prometheus.Registerer // default: none
 
-	// TailBytes bounds the tails that are kept in memory; default 64 MiB.
+	// TailBytes bounds the cached tails; default: 64 MiB.
 	TailBytes int64
 }
 
@@ -86,7 +86,7 @@ type Index struct {
 	times     *cache.Map[timeKey, id.Instant]
 }
 
-// New returns the index. It is read at once, and followed by Run.
+// New returns the index. It can be read immediately, and Run extends it.
 func New(o Options) *Index {
 	if o.Clock == nil {
 		o.Clock = time.Now

@@ -17,29 +17,29 @@ import (
 // The bounds of the work for one page.
 const (
 	maxRead   = 10_000 // events that are read from the ledger
-	readAhead = 128    // events that are read at once
+	readAhead = 128    // events per read
 )
 
-// searchTime is how long a page with a text to search for is worked on.
+// searchTime bounds the time for a page of a text search.
 const searchTime = 200 * time.Millisecond
 
-// Query asks for one page of a list.
+// Query requests one page of a list.
 type Query struct {
 	Filter
-	Text      string    // in lower case: a part of the stored texts, in either case; "" for none
-	Envelopes bool      // Text is looked for in envelopes too; else in records alone
-	Ascending bool      // oldest first; else newest first
-	After     *id.Index // the event behind which the page begins; nil for the first page
+	Text      string    // part of the stored texts, in lower case, found in any case; "" if none
+	Envelopes bool      // search Text in envelopes too; otherwise only in records
+	Ascending bool      // oldest first; otherwise latest first
+	After     *id.Index // the event after which the page starts; nil for the first page
 	Limit     int       // at least 1
 }
 
 // Page is a page of a list.
 type Page struct {
 	Rows []Row
-	// Next is the event behind which the next page begins; nil when this one reached the end. A page
-	// may have fewer rows than the limit, or none, and have a next one.
+	// Next is the event after which the next page starts, or nil if this is the last page. A page may have fewer rows
+	// than the limit, or none, and still not be the last.
 	Next *id.Index
-	End  id.Index // the list reaches up to the event before this one
+	End  id.Index // the list contains the events before this index
 }
 
 // List returns a page of the events of a ledger.
@@ -54,8 +54,8 @@ func (x *Index) List(ctx context.Context, t id.Tenant, q Query) (page Page, err 
 	return page, err
 }
 
-// spansBehind cuts spans to the events behind After, in the order of the query.
-func (q *Query) spansBehind(spans []span) (left []span) {
+// spansAfter restricts spans to the events after After, in the order of the query.
+func (q *Query) spansAfter(spans []span) (left []span) {
 	for _, s := range spans {
 		if q.After != nil && q.Ascending {
 			s.begin = max(s.begin, *q.After+1)
@@ -79,7 +79,7 @@ func (x *Index) listIn(ctx context.Context, s *log.State, v *view, q *Query) (Pa
 	if q.Text != "" {
 		l.until = x.clock().Add(searchTime)
 	}
-	for c, err := range x.candidates(ctx, v, q.wanted(), q.spansBehind(spans), q.Ascending) {
+	for c, err := range x.candidates(ctx, v, q.wanted(), q.spansAfter(spans), q.Ascending) {
 		if err != nil {
 			return Page{}, err
 		}
@@ -99,10 +99,10 @@ type lister struct {
 	page    Page
 	waiting []candidate
 	looked  int       // candidates so far
-	until   time.Time // for work on the page; zero: no such bound
+	until   time.Time // time limit of the page; zero if none
 }
 
-// take takes a candidate, and reports whether the page is complete.
+// take adds a candidate, and reports whether the page is complete.
 func (l *lister) take(ctx context.Context, c candidate) (done bool, err error) {
 	l.waiting = append(l.waiting, c)
 	if len(l.waiting) < min(readAhead, l.query.Limit-len(l.page.Rows)+1) {
@@ -111,8 +111,8 @@ func (l *lister) take(ctx context.Context, c candidate) (done bool, err error) {
 	return l.flush(ctx)
 }
 
-// flush looks at the candidates that wait. The page is complete when it has all rows and one more
-// event is known to match, or when its work has reached its bound.
+// flush checks the candidates that wait. The page is complete if it has all rows and one more event is known to match,
+// or if its work has reached its bound.
 func (l *lister) flush(ctx context.Context) (done bool, err error) {
 	rows, matched, err := l.readWaiting(ctx)
 	if err != nil {
@@ -161,8 +161,8 @@ func (l *lister) readWaiting(ctx context.Context) ([]Row, []bool, error) {
 	return rows, matched, err
 }
 
-// readEvents calls visit with the event of each candidate and its place. Events that lie together are read
-// as a range, because that costs less.
+// readEvents calls visit with the event of each candidate and its place. Adjacent events are read as a range, because
+// that costs less.
 func (x *Index) readEvents(ctx context.Context, s *log.State, of []candidate,
 	visit func(place int, e *storage.Event) error) error {
 	if len(of) == 0 {
@@ -200,7 +200,7 @@ func (x *Index) readEvents(ctx context.Context, s *log.State, of []candidate,
 	return checkRead(len(of) - len(found))
 }
 
-// checkRead refuses a ledger that has lost events that a state has.
+// checkRead returns an error if a ledger has lost events that a state contains.
 func checkRead(missing int) error {
 	if missing > 0 {
 		return fmt.Errorf("read events: %w: %d events are missing", storage.ErrCorrupt, missing)
@@ -208,16 +208,16 @@ func checkRead(missing int) error {
 	return nil
 }
 
-// finds reports whether the text of a query is a part of the stored texts of an event.
+// finds reports whether the stored texts of an event contain the text of a query.
 func (q *Query) finds(e *storage.Event) bool {
 	return q.Text == "" || strings.Contains(strings.ToLower(string(e.Record)), q.Text) ||
 		q.Envelopes && strings.Contains(strings.ToLower(string(e.Envelope)), q.Text)
 }
 
-// tailPause is how often a caller that waits looks for new events.
+// tailPause is the pause between two checks for new events by a waiting caller.
 const tailPause = 200 * time.Millisecond
 
-// Await returns when a ledger has more than size events, after tailPause at the earliest, or after a while.
+// Await returns when a ledger has more than size events, but not before tailPause, or after a timeout.
 func (x *Index) Await(ctx context.Context, t id.Tenant, size id.Index, longest time.Duration) error {
 	for left := longest; left > 0; left -= tailPause {
 		if err := syncs.Sleep(ctx, min(left, tailPause)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Find returns the event that a text names: its event id, else its log index, else its event hash.
-// fault.NotFound when there is none.
+// Find returns the event with an event ID, a log index or an event hash, in this order. It returns fault.NotFound if
+// there is none.
 func (x *Index) Find(ctx context.Context, t id.Tenant, name string) (row Row, err error) {
 	err = x.inView(ctx, t, func(s *log.State, v *view) error {
 		at, err := x.locate(ctx, s, v, name)
@@ -27,7 +27,7 @@ func (x *Index) Find(ctx context.Context, t id.Tenant, name string) (row Row, er
 	return row, err
 }
 
-// maxDigits is the length of the longest log index. A hash may be of digits alone, and is longer.
+// maxDigits is the length of the longest log index. A hash may consist of digits, and is longer.
 const maxDigits = 19
 
 func (x *Index) locate(ctx context.Context, s *log.State, v *view, name string) (id.Index, error) {
@@ -46,7 +46,7 @@ func (x *Index) locate(ctx context.Context, s *log.State, v *view, name string) 
 	return 0, fault.New(fault.NotFound, "Not found")
 }
 
-// findHash returns the event of a hash.
+// findHash returns the event with a hash.
 func (x *Index) findHash(ctx context.Context, s *log.State, v *view, hash id.Hash) (id.Index, error) {
 	w := wanted{[]term{newTerm(byHash, string(hash[:]))}, func(r *Row) bool { return r.Hash == hash }}
 	for row, err := range x.rows(ctx, s, v, w, []span{{0, v.end}}, false) {

@@ -27,7 +27,7 @@ type mergeStore interface {
 	Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error)
 }
 
-// mergeState is how far a generation of an index has been merged. If zero, nothing has been merged.
+// mergeState is the progress of merging a generation of an index. If zero, nothing has been merged.
 type mergeState struct {
 	Parts  []uint64 `json:"parts,omitempty"` // number of merged parts of each level, from level 1
 	Level  int      `json:"level,omitzero"`  // of the part that is being merged, or 0

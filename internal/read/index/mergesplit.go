@@ -6,7 +6,7 @@ type splitter struct {
 	out         [][]byte // records with the sections that were added, by those bits
 }
 
-// addRecord adds the record of a part, by its number among those that are merged.
+// addRecord adds the record of a part, by its number among the merged parts.
 func (s *splitter) addRecord(part uint64, record []byte) error {
 	if s.level == 1 {
 		return s.addSection(part, record)
@@ -28,7 +28,7 @@ func (s *splitter) addRecord(part uint64, record []byte) error {
 	return nil
 }
 
-// addSection adds the entries of a block. They are in ascending order, so those of one part follow each other.
+// addSection adds the entries of a block. They are in ascending order, so the entries of one part are adjacent.
 func (s *splitter) addSection(section uint64, entries []byte) error {
 	begin, last := entries, -1
 	cut := func(rest []byte) {

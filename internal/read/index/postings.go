@@ -101,8 +101,8 @@ func (s *placeSet) Places(ascending bool) func(yield func(uint16) bool) {
 func appendEntry(b []byte, fingerprint uint32, places []uint16) []byte {
 	b = binary.BigEndian.AppendUint32(b, fingerprint)
 	if len(places) == 1 { // most entries, of traces and hashes
-		var room [binary.MaxVarintLen64]byte
-		place := binary.AppendUvarint(room[:0], uint64(places[0]))
+		var buffer [binary.MaxVarintLen64]byte
+		place := binary.AppendUvarint(buffer[:0], uint64(places[0]))
 		return append(append(b, byte(len(place)<<1)), place...)
 	}
 	begin, last := len(b), uint16(0)
@@ -127,8 +127,8 @@ func appendEntry(b []byte, fingerprint uint32, places []uint16) []byte {
 
 // prependHeader inserts length and form before the places b[begin:].
 func prependHeader(b []byte, begin int, form uint64) []byte {
-	var room [binary.MaxVarintLen64]byte
-	header := binary.AppendUvarint(room[:0], uint64(len(b)-begin)<<1|form)
+	var buffer [binary.MaxVarintLen64]byte
+	header := binary.AppendUvarint(buffer[:0], uint64(len(b)-begin)<<1|form)
 	return slices.Insert(b, begin, header...)
 }
 

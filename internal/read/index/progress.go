@@ -20,13 +20,14 @@ const (
 	kindColumns  storage.Kind = "derived/index_columns"  // generation/chunk
 )
 
-// The number of a generation has the version of its form in the bits above formBits, so an older form is below.
+// The number of a generation contains the version of its form in the bits above formBits, so an older form has a
+// smaller number.
 const (
 	form     = 2
 	formBits = 24
 )
 
-// generation is a copy of the index of a ledger, with the position behind its last event.
+// generation is a copy of the index of a ledger, with the position after its last event.
 type generation struct {
 	Number   uint64     `json:"number"`
 	Position id.Index   `json:"position"` // a multiple of chunkEvents
@@ -35,17 +36,16 @@ type generation struct {
 
 func (g generation) wholeBlocks() uint64 { return uint64(g.Position) / blockEvents }
 
-// progress says which generations a ledger has. The position of the current one is that of the follower.
+// progress contains the generations of a ledger. The position of the current one is the position of the follower.
 type progress struct {
-	Current  generation  `json:"-"`                 // which is read
+	Current  generation  `json:"-"`                 // the generation that is read
 	Number   uint64      `json:"generation"`        // of Current
 	Merges   mergeState  `json:"merges,omitzero"`   // of Current
-	Next     *generation `json:"next,omitempty"`    // which is built to replace it; nil: none
+	Next     *generation `json:"next,omitempty"`    // being built to replace Current; may be nil
 	Dropping bool        `json:"dropping,omitzero"` // records below Current are being deleted
 }
 
-// readProgress reads the note of a position. An index of another form counts as none, and its records are
-// deleted.
+// readProgress parses the note of a position. An index of another form counts as absent, and its records are deleted.
 func readProgress(p follow.Position) progress {
 	var found progress
 	err := json.Unmarshal([]byte(p.Note), &found)
@@ -56,7 +56,7 @@ func readProgress(p follow.Position) progress {
 	return found
 }
 
-// note is the note that readProgress reads.
+// note returns the note that readProgress parses.
 func (p progress) note() (string, error) {
 	p.Number, p.Merges = p.Current.Number, p.Current.Merges
 	text, err := json.Marshal(p)
@@ -72,7 +72,7 @@ func (x *Index) readProgress(ctx context.Context, t id.Tenant) (progress, error)
 	return readProgress(stored.Value), err
 }
 
-// readRecord returns the value of a record, nil when it is absent.
+// readRecord returns the value of a record, or nil if it is absent.
 func (x *Index) readRecord(ctx context.Context, t id.Tenant, kind storage.Kind, key string) ([]byte, error) {
 	found, err := x.store.Scan(ctx, t, kind, key, key+"\x00", 1)
 	if err != nil || len(found) == 0 {

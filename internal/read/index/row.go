@@ -22,19 +22,18 @@ type Row struct {
 	Hash       id.Hash // of the entry
 	ReceivedAt id.Instant
 	Agent      id.Agent
-	Tool       id.Tool // "" for none
+	Tool       id.Tool // "" if none
 	Kind       string
 	Declared   id.Decision
 	Effective  id.Decision
-	Rule       string // "" for none
+	Rule       string // "" if none
 	Signer     event.Signer
 	Trace      id.Trace
-	Principal  string   // "" when the envelope is erased
-	ErasedBy   id.Index // of the event that took the envelope away; 0 when it is there
+	Principal  string   // "" if the envelope is erased
+	ErasedBy   id.Index // the event that erased the envelope; 0 if it is not erased
 }
 
-// actor returns who made a change that the service states, without the credential; "" for events of
-// others.
+// actor returns who made a change that the service recorded, without the credential. It returns "" for other events.
 func (r *Row) actor() string {
 	if r.Signer != event.SignerSystem {
 		return ""
@@ -43,7 +42,7 @@ func (r *Row) actor() string {
 	return actor
 }
 
-// statement is the members of a record that a row has and columns do not.
+// statement contains the members of a record that a row contains and columns do not.
 type statement struct {
 	Signer event.Signer `json:"signer"`
 	Policy struct {
@@ -52,23 +51,23 @@ type statement struct {
 	} `json:"policy"`
 }
 
-// readStatement reads a record as the service wrote it: canonical JSON, in which each of these names
-// stands once, in this order. Quotes within texts are escaped, so a name in quotes with a colon behind it is a member.
-func readStatement(record []byte) (said statement, err error) {
+// readStatement parses a record as the service wrote it: canonical JSON, in which each of these names occurs once, in
+// this order. Quotes within texts are escaped, so a name in quotes that is followed by a colon is a member.
+func readStatement(record []byte) (read statement, err error) {
 	declared, rest, judged := cutMember(record, `"declared":`)
 	rule, rest, ruled := cutMember(rest, `"rule_id":`)
 	signer, _, signed := cutMember(rest, `"signer":`)
 	if !signed || !judged || !ruled {
-		err = json.Unmarshal(record, &said)
-		return said, err
+		err = json.Unmarshal(record, &read)
+		return read, err
 	}
-	said.Signer, said.Policy.RuleID = event.Signer(signer), string(rule)
-	err = said.Policy.Declared.UnmarshalText(declared)
-	return said, err
+	read.Signer, read.Policy.RuleID = event.Signer(signer), string(rule)
+	err = read.Policy.Declared.UnmarshalText(declared)
+	return read, err
 }
 
-// cutMember returns the text of a member, nil for null, and the rest behind. plain is false without such a member, and
-// when the text has an escape.
+// cutMember returns the text of a member, or nil for null, and the rest after it. plain is false if there is no such
+// member, or if the text contains an escape.
 func cutMember(record []byte, name string) (text, rest []byte, plain bool) {
 	_, rest, found := bytes.Cut(record, []byte(name))
 	if found && bytes.HasPrefix(rest, []byte("null")) {
@@ -81,12 +80,12 @@ func cutMember(record []byte, name string) (text, rest []byte, plain bool) {
 	return text, rest, closed && bytes.IndexByte(text, '\\') < 0
 }
 
-// allParts are the parts of an event that a row is made from.
+// allParts are the parts of an event that a row needs.
 const allParts = storage.FieldRecord | storage.FieldEnvelope
 
-// newRow returns the row of an event that was read with allParts. It keeps nothing of the event's texts.
+// newRow returns the row of an event that was read with allParts. It does not retain the event's texts.
 func newRow(e *storage.Event) (Row, error) {
-	said, err := readStatement(e.Record)
+	read, err := readStatement(e.Record)
 	if err != nil {
 		return Row{}, fmt.Errorf("record of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
 	}
@@ -97,23 +96,23 @@ func newRow(e *storage.Event) (Row, error) {
 	return Row{
 		Index: e.Index, Event: e.ID, Hash: log.EntryOf(*e).Hash(), ReceivedAt: e.ReceivedAt,
 		Agent: e.Agent, Tool: e.Tool, Kind: e.ActionKind,
-		Declared: said.Policy.Declared, Effective: e.Effective, Rule: said.Policy.RuleID,
-		Signer: said.Signer, Trace: e.Trace, Principal: principal,
+		Declared: read.Policy.Declared, Effective: e.Effective, Rule: read.Policy.RuleID,
+		Signer: read.Signer, Trace: e.Trace, Principal: principal,
 		ErasedBy: e.ErasedBy,
 	}, nil
 }
 
-// internTexts lets rows share the texts that many have, for rows that are kept.
+// internTexts lets cached rows share texts that many of them contain.
 func (r *Row) internTexts() {
 	r.Agent, r.Tool, r.Kind = intern(r.Agent), intern(r.Tool), intern(r.Kind)
 	r.Rule, r.Signer, r.Principal = intern(r.Rule), intern(r.Signer), intern(r.Principal)
 }
 
-// intern returns s without the memory that it is a part of.
+// intern returns s without retaining the memory that it is a part of.
 func intern[S ~string](s S) S { return unique.Make(s).Value() }
 
-// cutPrincipal returns actor_principal where it is the second member behind action_kind and both are texts
-// without escapes, as in nearly all envelopes. This takes a tenth of the time of decoding.
+// cutPrincipal returns actor_principal if it is the second member after action_kind and both are texts without escapes,
+// as in nearly all envelopes. It takes a tenth of the time of decoding.
 func cutPrincipal(envelope []byte) (principal string, plain bool) {
 	rest, begins := bytes.CutPrefix(envelope, []byte(`{"action_kind":"`))
 	kind, rest, closed := bytes.Cut(rest, []byte(`"`))
@@ -126,8 +125,8 @@ func cutPrincipal(envelope []byte) (principal string, plain bool) {
 	return string(value), true
 }
 
-// readPrincipal returns actor_principal of an envelope, "" without an envelope. Members of canonical
-// JSON are sorted, so the search ends soon.
+// readPrincipal returns actor_principal of an envelope, or "" without an envelope. Members of canonical JSON are
+// sorted, so the search ends early.
 func readPrincipal(envelope []byte) (string, error) {
 	if envelope == nil {
 		return "", nil

@@ -27,7 +27,7 @@ const (
 // Dimensions returns all dimensions in the order in which counts have them.
 func Dimensions() []Dimension { return []Dimension{Agent, Tool, Decision, Rule, Hour} }
 
-// Group is the values of one row of counts. Values of other dimensions are zero.
+// Group contains the values of one row of counts. Values of other dimensions are zero.
 type Group struct {
 	Agent    id.Agent
 	Tool     id.Tool
@@ -36,7 +36,7 @@ type Group struct {
 	Hour     id.Instant
 }
 
-// Count is how many events have the values of a group.
+// Count is the number of events that have the values of a group.
 type Count struct {
 	Group
 	Events uint64
@@ -49,11 +49,10 @@ type Stats struct {
 	End    id.Index
 }
 
-// maxGroups is how many groups one call counts.
+// maxGroups bounds the groups of one call.
 const maxGroups = 10_000
 
-// Stats counts the events [from, to) by dimensions. fault.Invalid when there are more than maxGroups
-// groups.
+// Stats counts the events [from, to) by dimensions. It returns fault.Invalid if there are more than maxGroups groups.
 func (x *Index) Stats(ctx context.Context, t id.Tenant, from, to Bound, by []Dimension) (stats Stats, err error) {
 	unknown := func(d Dimension) bool { return !slices.Contains(Dimensions(), d) }
 	if len(by) > len(Dimensions()) || slices.ContainsFunc(by, unknown) {
@@ -76,7 +75,7 @@ func (x *Index) Stats(ctx context.Context, t id.Tenant, from, to Bound, by []Dim
 	return stats, err
 }
 
-// countSpan counts the events of a span: from columns below the position, from rows behind it.
+// countSpan counts the events of a span: from columns below the position, and from rows after it.
 func (x *Index) countSpan(ctx context.Context, v *view, s span, c *counter) error {
 	indexed := s.clip(span{0, v.position})
 	for begin := indexed.begin - indexed.begin%chunkEvents; begin < indexed.end; begin += chunkEvents {

@@ -10,13 +10,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// field is what a term is about. The letters are part of the stored form.
+// field is the subject of a term. The letters are part of the stored form.
 type field byte
 
 const (
 	byAgent     field = 'a'
 	byTool      field = 't' // the whole name
-	byToolBegin field = 'b' // the first segments of a name, with a dot behind each
+	byToolBegin field = 'b' // the first segments of a name, each followed by a dot
 	byKind      field = 'k'
 	byDeclared  field = 'd'
 	byEffective field = 'e'
@@ -27,28 +27,28 @@ const (
 	byHash      field = 'h'
 )
 
-// term is the first 48 bits of SHA-256 over a field and a value: the first ones say the bucket, the
-// last 32 are the fingerprint in it.
+// term is the first 48 bits of SHA-256 over a field and a value: the first bits are the bucket, and the last 32 are the
+// fingerprint within it.
 type term struct {
-	single      bool // of a trace or a hash, which few events have
+	single      bool // of a trace or a hash, which occurs in few events
 	bucket      uint16
 	fingerprint uint32
 }
 
-// The numbers of buckets, in bits. Values that recur have so many buckets that most are alone in one.
-// Each of the others has about one event, and many share a bucket.
+// The numbers of buckets, in bits. Values that occur often have so many buckets that most are alone in one. Traces and
+// hashes occur in about one event each, and many share a bucket.
 const (
 	termBits   = 12
 	singleBits = mergeSingleBits
 	recentBits = 4
 )
 
-// maxValueText is the longest text that is hashed without an allocation.
+// maxValueText bounds the texts that are hashed without an allocation.
 const maxValueText = 159
 
 func newTerm(f field, value string) term {
-	var room [maxValueText + 1]byte
-	sum := sha256.Sum256(append(append(room[:0], byte(f)), value...))
+	var buffer [maxValueText + 1]byte
+	sum := sha256.Sum256(append(append(buffer[:0], byte(f)), value...))
 	t := term{f == byTrace || f == byHash, binary.BigEndian.Uint16(sum[:]), binary.BigEndian.Uint32(sum[2:])}
 	t.bucket >>= 16 - t.bits()
 	return t
@@ -61,13 +61,13 @@ func (t term) bits() int {
 	return termBits
 }
 
-// group is the bucket of a record of newest postings, which has terms of both sorts.
+// group returns the bucket of a record of the latest postings, which contains terms of both sorts.
 func (t term) group() byte { return byte(t.bucket >> (t.bits() - recentBits)) }
 
-// singleSection marks the sections of traces and hashes in records of newest postings.
+// singleSection marks the sections of traces and hashes in records of the latest postings.
 const singleSection = 1 << 15
 
-// section is the number of the bucket in a record of newest postings.
+// section returns the number of the bucket in a record of the latest postings.
 func (t term) section() uint16 {
 	if t.single {
 		return t.bucket | singleSection
@@ -75,7 +75,7 @@ func (t term) section() uint16 {
 	return t.bucket
 }
 
-// kind is the kind of the records with the postings of whole blocks.
+// kind returns the kind of the records with the postings of complete blocks.
 func (t term) kind() storage.Kind {
 	if t.single {
 		return kindSingles
@@ -116,10 +116,10 @@ func (r *Row) visitTerms(visit func(f field, value string)) {
 	}
 }
 
-// maxBegins is how many beginnings of a tool's name are terms.
+// maxBegins bounds the prefixes of a tool's name that are terms.
 const maxBegins = 3
 
-// toolBegins yields the beginnings of a name: of a.b.c these are "a." and "a.b.".
+// toolBegins yields the prefixes of a name: for a.b.c these are "a." and "a.b.".
 func toolBegins(tool id.Tool) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		end := 0

@@ -15,16 +15,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Trace is the events of one trace, counted.
+// Trace is a summary of the events of one trace.
 type Trace struct {
 	ID          id.Trace
-	At          id.Index // of the newest wanted event, which gives the order of the list
+	At          id.Index // of the latest matching event, which determines the order of the list
 	First, Last Row
 	Events      int
 	Decisions   map[id.Decision]int // effective
-	Agents      []id.Agent          // of the newest maxTraceEvents, the newest first
-	// Complete reports that Agents has all agents. Events and Decisions count all events in either case:
-	// of a longer trace by its postings, which may have an event of another trace by chance, one in 2^42.
+	Agents      []id.Agent          // of the latest maxTraceEvents events, latest first
+	// Complete reports whether Agents contains all agents. Events and Decisions count all events in either case. Those
+	// of a longer trace are counted by its postings, which may contain an event of another trace by chance, one in
+	// 2^42.
 	Complete bool
 	AtLeast  bool // Events and Decisions are lower bounds, because the page has counted maxCounted postings
 }
@@ -37,11 +38,12 @@ const (
 // TracePage is a page of a list of traces.
 type TracePage struct {
 	Traces []Trace
-	Next   *id.Index // the newest wanted event of the last trace; nil when the page reached the end
+	Next   *id.Index // the latest matching event of the last trace; nil if this is the last page
 	End    id.Index
 }
 
-// Traces returns a page of traces with wanted events, newest first. A trace stands at its newest wanted event.
+// Traces returns a page of traces with matching events, latest first. The position of a trace is its latest matching
+// event.
 func (x *Index) Traces(ctx context.Context, t id.Tenant, q Query) (page TracePage, err error) {
 	if err := q.Check(); err != nil {
 		return TracePage{}, err
@@ -61,7 +63,7 @@ func (x *Index) tracesIn(ctx context.Context, s *log.State, v *view, q *Query) (
 	}
 	l := &traceLister{x: x, state: s, view: v, query: q, spans: spans, page: TracePage{End: v.end},
 		seen: make(map[id.Trace]bool), counts: x.maxCounted}
-	for row, err := range x.rows(ctx, s, v, q.wanted(), q.spansBehind(spans), false) {
+	for row, err := range x.rows(ctx, s, v, q.wanted(), q.spansAfter(spans), false) {
 		if err != nil {
 			return TracePage{}, err
 		}
@@ -91,7 +93,7 @@ type traceLister struct {
 	counts int // postings that may still be counted
 }
 
-// take takes the next row that is wanted, and reports whether the page is complete.
+// take adds the next matching row, and reports whether the page is complete.
 func (l *traceLister) take(ctx context.Context, row *Row) (done bool, err error) {
 	if l.looked++; l.seen[row.Trace] {
 		return false, nil
@@ -109,7 +111,7 @@ func (l *traceLister) take(ctx context.Context, row *Row) (done bool, err error)
 	return false, err
 }
 
-// wantsNewer reports whether a newer event of a row's trace is wanted. The trace stands on a page before, then.
+// wantsNewer reports whether a later event of a row's trace matches. In that case, the trace is on a previous page.
 func (l *traceLister) wantsNewer(ctx context.Context, row *Row) (bool, error) {
 	if l.query.After == nil {
 		return false, nil
@@ -158,7 +160,7 @@ func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (found Tra
 	return found, err
 }
 
-// countLong counts a trace by its postings, as far as the page may, and finds its first event.
+// countLong counts a trace by its postings, as far as the bound of the page allows, and finds its first event.
 func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
 	f := Filter{Trace: found.ID}
 	first := l.view.end
@@ -192,8 +194,8 @@ func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
 	return nil
 }
 
-// Tree returns a page of the events of a trace, oldest first, and the parent of each: another event of
-// the trace, which its payload names as parent_event_id; "" for none. fault.NotFound without events.
+// Tree returns a page of the events of a trace, oldest first, and the parent of each: another event of the trace, which
+// its payload contains as parent_event_id, or "". It returns fault.NotFound if the trace has no events.
 func (x *Index) Tree(ctx context.Context, t id.Tenant, trace id.Trace, q Query) (page Page, parents []id.Event,
 	err error) {
 	q.Filter, q.Ascending, q.Text = Filter{Trace: trace}, true, ""
@@ -245,7 +247,7 @@ func (x *Index) parentsOf(ctx context.Context, s *log.State, rows []Row) ([]id.E
 	return parents, err
 }
 
-// readInParts is readEvents of any number of events. Several candidates may be of one event.
+// readInParts is readEvents for any number of events. Several candidates may refer to one event.
 func (x *Index) readInParts(ctx context.Context, s *log.State, of []candidate,
 	visit func(place int, e *storage.Event) error) error {
 	slices.SortFunc(of, func(a, b candidate) int { return cmp.Compare(a.at, b.at) })
@@ -270,15 +272,15 @@ func (x *Index) readInParts(ctx context.Context, s *log.State, of []candidate,
 	return nil
 }
 
-// readParent returns the event that a payload names as its parent, "" for none.
+// readParent returns the event that a payload contains as its parent, or "".
 func readParent(envelope []byte) id.Event {
-	var said struct {
+	var read struct {
 		Payload struct {
 			Parent jsontext.Value `json:"parent_event_id"`
 		} `json:"payload"`
 	}
 	var name id.Event
-	if json.Unmarshal(envelope, &said) != nil || json.Unmarshal(said.Payload.Parent, &name) != nil {
+	if json.Unmarshal(envelope, &read) != nil || json.Unmarshal(read.Payload.Parent, &name) != nil {
 		return ""
 	}
 	return name

@@ -16,16 +16,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// view is one generation of a ledger's index with its tail, as a call sees it.
+// view is one generation of a ledger's index with its tail, as one call reads it.
 type view struct {
 	tenant     id.Tenant
 	generation generation
-	position   id.Index // postings count below it
-	tail       tail     // from position on; empty when it would be too long
-	end        id.Index // of the events that the view shows
+	position   id.Index // events below it are read by postings
+	tail       tail     // from position; empty if it would be too long
+	end        id.Index // of the events that the view contains
 }
 
-// openView returns the newest view of a ledger.
+// openView returns the latest view of a ledger.
 func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 	t := s.Identity().Tenant
 	p, err := x.readProgress(ctx, t)
@@ -43,11 +43,11 @@ func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 	return v, nil
 }
 
-// maxViews is how often a call is made again because the generation was replaced meanwhile.
+// maxViews bounds how often a call is repeated because the generation was replaced in the meantime.
 const maxViews = 3
 
-// inView calls read with a view of a ledger. It calls read again when the generation was replaced
-// meanwhile, because records of the old one may have been deleted.
+// inView calls read with a view of a ledger. It calls read again if the generation was replaced in the meantime,
+// because records of the old one may have been deleted.
 func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *view) error) error {
 	for range maxViews {
 		s, err := x.ledgers.State(ctx, t)
@@ -60,7 +60,7 @@ func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *
 		}
 		failed := read(s, v)
 		if errors.Is(failed, errDamaged) {
-			_ = x.rebuildGeneration(ctx, t, v.generation.Number) // a refusal means that it is repaired already
+			_ = x.rebuildGeneration(ctx, t, v.generation.Number) // an error means that it is already being rebuilt
 		}
 		p, err := x.readProgress(ctx, t)
 		if err != nil {
@@ -73,7 +73,7 @@ func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The index is being made anew"}
 }
 
-// errDamaged says that a record of the index is damaged.
+// errDamaged means that a record of the index is damaged.
 var errDamaged = errors.New("the index is damaged")
 
 // damaged marks an error of a record of the index.
@@ -84,7 +84,7 @@ func damaged(err error) error {
 	return err
 }
 
-// unreadable gives errors of the engine a message for clients.
+// unreadable adds a message for clients to errors of the engine.
 func unreadable(err error) error {
 	if err == nil || fault.Of(err).Kind != fault.Internal {
 		return err
@@ -92,20 +92,20 @@ func unreadable(err error) error {
 	return records.Unreadable("The index can't be read", "read index", err)
 }
 
-// candidate is an event that may be wanted.
+// candidate is an event that may match.
 type candidate struct {
 	at    id.Index
-	row   *Row // nil: to be read
-	place int  // among those that are read together
+	row   *Row // nil until it is read
+	place int  // among the candidates that are read together
 }
 
-// wanted says which events a call looks for: those that match, which have all terms.
+// wanted describes the events that a call looks for: the matching ones, which have all terms.
 type wanted struct {
 	terms   []term
 	matches func(*Row) bool
 }
 
-// rows yields the rows of spans that are wanted. It reads one event first, and then more and more at once.
+// rows yields the matching rows of spans. It reads one event first, and then an increasing number at once.
 func (x *Index) rows(ctx context.Context, s *log.State, v *view, w wanted, spans []span,
 	ascending bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
@@ -156,7 +156,7 @@ func (x *Index) readRows(ctx context.Context, s *log.State, of []candidate) ([]R
 	return rows, err
 }
 
-// candidates yields the events of spans that may be wanted. All events that are wanted are among them.
+// candidates yields the events of spans that may match. All matching events are among them.
 func (x *Index) candidates(ctx context.Context, v *view, w wanted, spans []span,
 	ascending bool) iter.Seq2[candidate, error] {
 	return func(yield func(candidate, error) bool) {
@@ -194,8 +194,8 @@ func (v *view) yieldTail(w wanted, s span, ascending bool, yield func(candidate,
 	return true
 }
 
-// yieldIndexed yields the events of a span below the position. It reads the postings of one block
-// first, and then of more and more at once.
+// yieldIndexed yields the events of a span below the position. It reads the postings of one block first, and then of an
+// increasing number at once.
 func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span, ascending bool,
 	yield func(candidate, error) bool) bool {
 	first, end := uint64(s.begin)/blockEvents, uint64(s.end-1)/blockEvents+1
@@ -227,7 +227,7 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 	return true
 }
 
-// How many blocks are read at once at most. A trace or a hash is in few blocks, and most blocks are merged.
+// The maximum number of blocks per read. A trace or a hash is in few blocks, and most blocks are merged.
 const (
 	maxWindow        = 128
 	maxWindowSingles = 4096
@@ -240,7 +240,7 @@ func widestWindow(terms []term) uint64 {
 	return maxWindowSingles
 }
 
-// yieldBlock yields the events of a block that are in a set, or all for no terms, and in a span.
+// yieldBlock yields the events of a block that are in a set, or all if there are no terms, and in a span.
 func yieldBlock(found *placeSet, block uint64, s span, all, ascending bool,
 	yield func(candidate, error) bool) bool {
 	if found == nil && !all {
@@ -264,12 +264,12 @@ func yieldBlock(found *placeSet, block uint64, s span, all, ascending bool,
 	return true
 }
 
-// denseBlock is how many events of a block make a term dense. Its postings are bitmaps, and are read only
-// where the other terms leave something.
+// denseBlock is the number of events of a block that make a term dense. Its postings are bitmaps, and are read only if
+// the other terms leave something.
 const denseBlock = blockEvents / 16
 
-// readWindow returns the places that have all terms, for each block of a window; nil for a block without
-// any. It reads the terms that were dense in the window before last, and notes which are dense now.
+// readWindow returns the places that have all terms, for each block of a window, or nil for a block without any. It
+// reads the terms that were dense in the window before last, and records which ones are dense now.
 func (x *Index) readWindow(ctx context.Context, v *view, terms []term, dense []bool,
 	window [2]uint64) ([]*placeSet, error) {
 	sets := make([]*placeSet, window[1]-window[0])
@@ -309,8 +309,8 @@ func isDense(sets []*placeSet) bool {
 	return slices.ContainsFunc(sets, func(s *placeSet) bool { return s != nil && s.Count() >= denseBlock })
 }
 
-// readTerm returns the places of a term in the blocks of a window. The newest postings are read first: when
-// their block was made whole since the view was opened, they are with the whole blocks.
+// readTerm returns the places of a term in the blocks of a window. The latest postings are read first: if their block
+// was completed since the view was opened, they are found with the complete blocks.
 func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64) ([]*placeSet, error) {
 	sets := make([]*placeSet, window[1]-window[0])
 	add := func(block uint64, entries []byte) error {
@@ -339,7 +339,7 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 			}
 		}
 	}
-	// A block is looked for where it was before it was merged first, so that it is found in one of both places.
+	// A block is first searched at its position before it was merged, so that it is found in one of the two positions.
 	found, err := x.store.Scan(ctx, v.tenant, t.kind(), recordKey(v.generation.Number, t.bucket, window[0]),
 		recordKey(v.generation.Number, t.bucket, window[1]), len(sets))
 	if err != nil {
