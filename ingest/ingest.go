@@ -1,4 +1,4 @@
-// Package ingest is the HTTP API for agents. It appends signed events to the ledger of an organization, one or many per
+// Package ingest is the HTTP API for agents: it appends signed events to the ledger of an organization, one or many per
 // request, evaluates the organization's policy for a tool call, requests approvals, and records the runs of automation
 // tools. It hides authentication, load control and the encoding of responses.
 //

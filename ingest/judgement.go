@@ -14,7 +14,9 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// prepareAppend is the log.Prepare of the event. Each event of a batch waits for its own turn.
+// prepareAppend is the log.Prepare of the event. Each event of a batch waits for its own turn. The event waits for a
+// processor again after readEvent, because between the two the store is read, and no request holds a processor while it
+// waits for the store.
 func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (sub log.Submission, err error) {
 	err = in.server.compute(ctx, in.caller, func() (err error) {
 		sub, err = in.decideUnder(ctx, state)
