@@ -18,7 +18,7 @@ const MetaMember = "agentledger/call"
 
 // callStatus is the value of MetaMember.
 type callStatus struct {
-	Status   string `json:"status"` // denied, waiting, not_decided, unknown or failed
+	Status   string `json:"status"` // denied, waiting, not_decided, refused, unknown or failed
 	Reason   string `json:"reason,omitzero"`
 	Rule     string `json:"rule_id,omitzero"`
 	Policy   string `json:"policy_id,omitzero"`

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -187,10 +188,15 @@ func TestCallsAreRefused(t *testing.T) {
 		"letters":      {named, map[string]any{"a": 1, "A": 2}, "case of letters"},
 		"no object":    {named, []int{1}, "arguments"},
 		"reserved":     {named, map[string]any{"phase": 1, "argument_phase": 2}, "same name"},
+		"size":         {named, map[string]any{"a": 1, "text": strings.Repeat("z", 300_000)}, "at most 204800 can be recorded whole"},
 	} {
-		_, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Meta: tc.meta, Name: "add", Arguments: tc.arguments})
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: got %v", name, err)
+		r, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Meta: tc.meta, Name: "add", Arguments: tc.arguments})
+		got := fmt.Sprint(err)
+		if err == nil && r.IsError {
+			got = textOf(r)
+		}
+		if !strings.Contains(got, tc.want) {
+			t.Errorf("%s: got %s", name, got)
 		}
 	}
 	if c.count() != 0 || len(o.told(organizations[0])) != 0 {

@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +56,10 @@ var (
 // startCall admits a tool call, and runs it beside the other messages.
 func (s *session) startCall(m message.Message) {
 	c, err := s.readCall(m)
+	if refused, ok := errors.AsType[*argumentsError](err); ok { // in a form that a model reads and can act on
+		s.answer(failedResult(m, "Not done: "+refused.Error()+". Change the arguments to call again.", &callStatus{Status: "refused"}))
+		return
+	}
 	if err != nil {
 		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
 		return
@@ -86,7 +93,7 @@ func (s *session) readCall(m message.Message) (*call, error) {
 		return nil, err
 	}
 	if err := checkFolded(m.Params); err != nil {
-		return nil, err
+		return nil, &argumentsError{err}
 	}
 	var name string
 	if err := json.Unmarshal(params["name"], &name); err != nil {
@@ -100,14 +107,17 @@ func (s *session) readCall(m message.Message) (*call, error) {
 		return nil, err
 	}
 	c.rule = s.gate.ruleFor(c.tool)
-	if c.arguments, err = readArguments(params["arguments"]); err != nil {
-		return nil, err
+	if c.arguments, err = readArguments(params["arguments"]); err == nil {
+		err = c.rule.checkSize(c.arguments)
+	}
+	if err != nil {
+		return nil, &argumentsError{err}
 	}
 	var meta map[string]jsontext.Value
 	if text := params["_meta"]; text != nil && json.Unmarshal(text, &meta) != nil {
 		return nil, errors.New("params: _meta must be an object")
 	}
-	c.token = meta["progressToken"]
+	c.token, c.trace = meta["progressToken"], traceOf(meta["traceparent"])
 	if c.principal, err = s.gate.principalOf(m, meta); err != nil {
 		return nil, err
 	}
@@ -118,6 +128,24 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	c.identify()
 	return c, nil
 }
+
+// traceOf returns the trace that a caller's traceparent names (W3C Trace Context): its 32 hexadecimal digits. It returns
+// "" for a missing or malformed one.
+func traceOf(text jsontext.Value) id.Trace {
+	var parent string
+	if text == nil || json.Unmarshal(text, &parent) != nil || !traceparent.MatchString(parent) {
+		return ""
+	}
+	version, trace, span := parent[:2], parent[3:35], parent[36:52]
+	if version == "ff" || version == "00" && len(parent) > len("00-")+len(trace)+len("-")+len(span)+len("-01") ||
+		strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
+		return ""
+	}
+	return id.Trace(trace)
+}
+
+// traceparent has a version, a trace, a parent and flags. A version after 00 can have more.
+var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
 
 func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value) (string, error) {
 	if m.Caller != "" {
@@ -154,7 +182,7 @@ func (c *call) identify() {
 	}
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
-	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, c.session.trace
+	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, cmp.Or(c.trace, c.session.trace)
 }
 
 // run runs the call under the guard, and answers it unless the client has cancelled it.

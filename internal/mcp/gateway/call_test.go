@@ -191,3 +191,29 @@ func answering(result string) func(context.Context) (upstream.Conn, error) {
 		}), nil
 	}
 }
+
+// A call belongs to the trace of its traceparent, which the server gets too. A malformed one names no trace.
+func TestTraceOfCall(t *testing.T) {
+	for parent, want := range map[string]id.Trace{
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01":   "0af7651916cd43dd8448eb211c80319c",
+		"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x": "0af7651916cd43dd8448eb211c80319c",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x": "",
+		"ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x": "",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01":   "",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01":   "",
+		"00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01":   "",
+		"": "",
+	} {
+		o, server := newOffice(t), newRawServer()
+		g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+		c := connectRaw(t, g)
+		c.handshake(revision2025November)
+		c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","_meta":{"traceparent":"` + parent + `"}}}`)
+		if got := o.firstEvent(organizations[0]).TraceID; got != want && (want != "" || !strings.HasPrefix(string(got), "trc_")) {
+			t.Errorf("%q: got %q, want %q", parent, got, want)
+		}
+		if got := string(server.await("tools/call").Params); !strings.Contains(got, `"traceparent":"`+parent+`"`) {
+			t.Errorf("%q: the server got %s", parent, got)
+		}
+	}
+}

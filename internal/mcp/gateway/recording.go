@@ -39,6 +39,30 @@ func (g *Gateway) ruleFor(tool id.Tool) Rule {
 // reserved are the members of an intent's payload that the guard writes.
 var reserved = [...]string{"phase", "call_id", "salt", "input_digest"}
 
+// argumentsError is returned for arguments that can't be recorded. The caller can change them.
+type argumentsError struct{ err error }
+
+func (e *argumentsError) Error() string { return e.err.Error() }
+func (e *argumentsError) Unwrap() error { return e.err }
+
+// maxInput is the size in bytes of the largest arguments that are recorded whole. An event has at most 256 KiB.
+const maxInput = 200 << 10
+
+// checkSize refuses arguments that are too large for an event.
+func (r Rule) checkSize(a arguments) error {
+	size := len(a.text)
+	if r.Digest {
+		size = 0
+		for _, name := range r.Seen {
+			size += len(a.members[name])
+		}
+	}
+	if size > maxInput {
+		return fmt.Errorf("the arguments have %d bytes, and at most %d can be recorded whole. The tool has to be recorded by digest (record, digest) for larger ones", size, maxInput)
+	}
+	return nil
+}
+
 var errReserved = errors.New("two arguments would be recorded under the same name")
 
 // arguments are the arguments of a call.
