@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // AuditCommand is aps audit.
@@ -48,13 +48,9 @@ func printAct(t *Terminal, text jsontext.Value) error {
 	if t.JSON {
 		return t.PrintJSON(text)
 	}
-	var act struct {
-		Index    id.Index   `json:"log_index"`
-		Received id.Instant `json:"received_at"`
-		Sentence string     `json:"sentence"`
-	}
+	var act wire.Act
 	if err := json.Unmarshal(text, &act); err != nil {
 		return err
 	}
-	return t.PrintLine("%8d  %s  %s", act.Index, act.Received, textcheck.Printable(act.Sentence))
+	return t.PrintLine("%8d  %s  %s", act.Index, act.ReceivedAt, textcheck.Printable(act.Sentence))
 }

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -10,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // EventsCommand is aps events.
@@ -62,17 +63,6 @@ func (f *rangeFlags) addTo(values url.Values) {
 	}
 }
 
-// listedEvent is an event as the console lists it.
-type listedEvent struct {
-	Index     id.Index    `json:"log_index"`
-	Event     id.Event    `json:"event_id"`
-	Received  id.Instant  `json:"received_at"`
-	Agent     id.Agent    `json:"agent_id"`
-	Tool      *id.Tool    `json:"tool_name"`
-	Kind      string      `json:"action_kind"`
-	Effective id.Decision `json:"effective"`
-}
-
 // eventPage is a page of a list. The items are kept undecoded, for JSON.
 type eventPage struct {
 	Events []jsontext.Value `json:"events"`
@@ -80,21 +70,18 @@ type eventPage struct {
 }
 
 // printEvent prints an event of a list.
-func printEvent(t *Terminal, text jsontext.Value) (listedEvent, error) {
-	var e listedEvent
+func printEvent(t *Terminal, text jsontext.Value) (wire.Event, error) {
+	var e wire.Event
 	if err := json.Unmarshal(text, &e); err != nil {
 		return e, err
 	}
 	if t.JSON {
 		return e, t.PrintJSON(text)
 	}
-	tool := "-"
-	if e.Tool != nil {
-		tool = string(*e.Tool)
-	}
-	return e, t.PrintLine("%8d  %s  %-21s  %s  %s  %s  %s", e.Index, e.Received, e.Effective,
+	tool := cmp.Or(string(e.Tool), "-")
+	return e, t.PrintLine("%8d  %s  %-21s  %s  %s  %s  %s", e.Index, e.ReceivedAt, textcheck.Printable(e.Effective),
 		textcheck.Printable(string(e.Agent)), textcheck.Printable(e.Kind), textcheck.Printable(tool),
-		textcheck.Printable(string(e.Event)))
+		textcheck.Printable(string(e.ID)))
 }
 
 // maxPage is the maximum number of items per call.
@@ -241,14 +228,12 @@ func (c *eventsTailCommand) Run(ctx context.Context, t *Terminal) error {
 
 // beginTail starts after the latest event.
 func (s *session) beginTail(ctx context.Context, values url.Values) error {
-	var newest struct {
-		To id.Index `json:"indexed_to"`
-	}
+	var newest wire.Events
 	if err := s.callConsole(ctx, http.MethodGet, "/events?limit=1", nil, &newest); err != nil {
 		return err
 	}
-	if values.Del("after"); newest.To > 0 {
-		values.Set("after", strconv.FormatUint(uint64(newest.To-1), 10))
+	if values.Del("after"); newest.IndexedTo > 0 {
+		values.Set("after", strconv.FormatUint(uint64(newest.IndexedTo-1), 10))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // Export is an event of the log about an export, with what is needed to prove it.
@@ -38,12 +39,12 @@ func FindExports(ctx context.Context, t *Terminal, address, kind, digest string,
 	}
 	values := url.Values{"action_kind": {kind}, "q": {digest}, "from": {strconv.FormatUint(uint64(from), 10)}}
 	err = s.readPages(ctx, "/events", values, maxExports, func(text jsontext.Value) error {
-		var e listedEvent
+		var e wire.Event
 		if err := json.Unmarshal(text, &e); err != nil {
 			return err
 		}
 		var x Export
-		if err := s.callConsole(ctx, http.MethodGet, "/events/"+url.PathEscape(string(e.Event)), nil, &x); err != nil {
+		if err := s.callConsole(ctx, http.MethodGet, "/events/"+url.PathEscape(string(e.ID)), nil, &x); err != nil {
 			return err
 		}
 		found = append(found, x)

@@ -7,23 +7,14 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // checkedDocument is the service's answer about a document.
 type checkedDocument struct {
-	File     string        `json:"file"`
-	Problem  string        `json:"problem,omitzero"` // why it is not a policy, or ""
-	PolicyID *string       `json:"policy_id"`
-	Rules    int           `json:"rules"`
-	Tests    int           `json:"tests"`
-	Failures []testFailure `json:"failures"`
-	Quorum   *string       `json:"quorum_unreachable"`
-}
-
-type testFailure struct {
-	Place int    `json:"test"`
-	Name  string `json:"name"`
-	Why   string `json:"why"`
+	File               string `json:"file"`
+	Problem            string `json:"problem,omitzero"` // why it is not a policy, or ""
+	wire.CheckedPolicy `json:",inline"`
 }
 
 // checkDocument has the service check a document without storing it.
@@ -48,8 +39,8 @@ func (c *policyCheckCommand) Run(ctx context.Context, t *Terminal) error {
 		switch {
 		case d.Problem != "":
 			return d.Problem, false
-		case d.Quorum != nil:
-			return *d.Quorum, false
+		case d.Quorum != "":
+			return string(d.Quorum), false
 		case len(d.Failures) > 0:
 			return fmt.Sprintf("%d of %s: aps policy test", len(d.Failures),
 				textcheck.Count(d.Tests, "test does not pass", "tests do not pass")), false
@@ -68,7 +59,7 @@ func (c *policyTestCommand) Run(ctx context.Context, t *Terminal) error {
 		}
 		said = fmt.Sprintf("%d of %s", d.Tests-len(d.Failures), textcheck.Count(d.Tests, "test passes", "tests pass"))
 		for _, f := range d.Failures {
-			said += fmt.Sprintf("\n    tests[%d] %q: %s", f.Place, f.Name, textcheck.Printable(f.Why))
+			said += fmt.Sprintf("\n    tests[%d] %q: %s", f.Test, f.Name, textcheck.Printable(f.Why))
 		}
 		return said, len(d.Failures) == 0
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // TracesCommand is aps traces.
@@ -25,18 +26,8 @@ type tracesListCommand struct {
 	formatFlags
 }
 
-// listedTrace is a trace in the list of the console.
-type listedTrace struct {
-	Trace  id.Trace   `json:"trace_id"`
-	First  id.Instant `json:"first_at"`
-	Last   id.Instant `json:"last_at"`
-	Events int        `json:"events"`
-
-	AtLeast bool `json:"at_least"` // it may have more
-}
-
 // describeCount returns the number of events, with a mark if the trace has more.
-func (l *listedTrace) describeCount() string {
+func describeCount(l *wire.Trace) string {
 	if l.AtLeast {
 		return ">=" + strconv.Itoa(l.Events)
 	}
@@ -58,12 +49,12 @@ func (c *tracesListCommand) Run(ctx context.Context, t *Terminal) error {
 		if t.JSON {
 			return t.PrintJSON(text)
 		}
-		var found listedTrace
+		var found wire.Trace
 		if err := json.Unmarshal(text, &found); err != nil {
 			return err
 		}
-		return t.PrintLine("%s  %s  %6s  %s", found.First, found.Last, found.describeCount(),
-			textcheck.Printable(string(found.Trace)))
+		return t.PrintLine("%s  %s  %6s  %s", found.FirstAt, found.LastAt, describeCount(&found),
+			textcheck.Printable(string(found.ID)))
 	})
 }
 
@@ -90,22 +81,19 @@ const maxDepth = 20
 
 // printStep prints an event of a trace, indented below its parent.
 func printStep(t *Terminal, text jsontext.Value, depths map[id.Event]int) error {
-	var step struct {
-		Event  id.Event  `json:"event_id"`
-		Parent *id.Event `json:"parent_event_id"`
-	}
+	var step wire.Step
 	if err := json.Unmarshal(text, &step); err != nil {
 		return err
 	}
-	if step.Parent != nil {
-		if depth, printed := depths[*step.Parent]; printed {
-			depths[step.Event] = min(depth+1, maxDepth)
+	if step.Parent != "" {
+		if depth, printed := depths[id.Event(step.Parent)]; printed {
+			depths[step.ID] = min(depth+1, maxDepth)
 		}
 	}
-	if _, known := depths[step.Event]; !known {
-		depths[step.Event] = 0
+	if _, known := depths[step.ID]; !known {
+		depths[step.ID] = 0
 	}
-	for range depths[step.Event] {
+	for range depths[step.ID] {
 		if t.JSON {
 			break
 		}
