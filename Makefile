@@ -11,10 +11,10 @@ export CGO_ENABLED ?= 0
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-# Longer than the tests of any package take on a busy machine: only a hang reaches it.
+# Longer than the tests of any package take on a busy machine: only a hang exceeds it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, nginx, Caddy, HAProxy, Python, Node.js, curl, promtool and Chromium are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, nginx, Caddy, HAProxy, Python, Node.js, curl, promtool and Chromium are installed if they are missing.
 test:
 	./scripts/postgres
 	./scripts/proxies
@@ -140,11 +140,10 @@ fuzz-verifiers:
 	./scripts/python
 	$(GO) test ./cmd/aps -run '^TestVerifiersAgree$$' -count=1 -v $(TIMEOUT) -differential-inputs $(DOCUMENTS) -differential-seed $(DOCUMENTS_SEED)
 
-# A served log of 100,003 entries, read and checked by programs of others. In a
-# module of its own; its versions of shared dependencies follow the product's.
-# interop/outside is a module that can't import internal packages: it uses the public
-# packages against the real server. interop/acme gets a certificate from an ACME server.
-# interop/objects keeps objects of the archive in an S3 server.
+# A served log of 100,003 entries, read and verified by third-party programs, in a separate module whose versions of shared
+# dependencies follow the product's.
+# interop/outside is a module that can't import internal packages: it uses the public packages with the real server.
+# interop/acme gets a certificate from an ACME server. interop/objects stores objects of the archive in an S3 server.
 interop:
 	./scripts/node
 	./scripts/python
@@ -159,7 +158,7 @@ interop:
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
 # sequencer and store for SEEDS seeds; three nodes whose network, database, clocks and
-# processes break, ROUNDS times (docs/cluster.md). Then the long forms of tests that make test runs shortly.
+# processes break, ROUNDS times (docs/cluster.md). Then the long forms of tests that make test runs in short forms.
 ROUNDS ?= 100
 SEEDS ?= 20000
 NODE_SEEDS ?= 300
@@ -193,9 +192,9 @@ nightly:
 bench:
 	./scripts/bench
 
-# Mixed work for SOAK, at half of the rate that the machine carries. Fails when the live heap, goroutines, sockets, files, resident
-# memory or bytes of an event grow by more than a tenth from the second quarter of the time to the last (the last two in runs from
-# an hour on), when acknowledged events are missing, and when a hundredth of the steps is refused. Latencies are told and not judged.
+# Mixed work for SOAK, at half of the machine's capacity. It fails if the live heap, goroutines, sockets, files, resident memory
+# or bytes of an event grow by more than a tenth from the second quarter of the time to the last (the last two in runs of an
+# hour or more), if acknowledged events are missing, or if a hundredth of the steps is refused. Latencies are only reported.
 SOAK ?= 2h
 soak:
 	cd bench && nice -n 5 $(GO) run -mod=mod . -soak $(SOAK) soak

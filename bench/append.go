@@ -20,14 +20,13 @@ type contender interface {
 	close(ctx context.Context) error
 }
 
-// senders are the numbers of senders that each wait for their own event. The
-// last is as many as our queue takes of one organization; the peer, which
-// syncs several files a batch, needs that many to be at its best.
+// senders are the numbers of concurrent senders, each of which waits for its own event. The largest is the capacity of our
+// queue for one organization; the peer, which syncs several files per batch, needs that many to be at its best.
 func senders() []int { return []int{1, 16, 64, 256, 1024, 4096} }
 
-// settings are those that the peer is tried with when n events wait at most. Its best one counts. Batches of all that
-// wait, a half, a quarter or an eighth of them are combined with each age. The interval between checkpoints is the
-// default, and for the oldest and the largest batches two shorter ones as well.
+// settings are the settings with which the peer is measured if at most n events wait. Its best result counts. Batches of
+// all waiting events, a half, a quarter or an eighth of them are combined with each age. The interval between checkpoints
+// is the default, and for the oldest and largest batches also two shorter ones.
 func settings(n int) []peerSettings {
 	defaults := peerDefaults()
 	all := []peerSettings{defaults}
@@ -74,7 +73,7 @@ func (s *suite) appends(ctx context.Context) error {
 	return nil
 }
 
-// opener is a contender that is not open yet.
+// opener opens a contender.
 type opener struct {
 	name string
 	open func(dir string) (contender, error)
@@ -106,7 +105,7 @@ func (s *suite) with(ctx context.Context, o opener, f func(contender) error) err
 	return errors.Join(f(c), c.close(ctx))
 }
 
-// append is the load; acknowledged is told of every event.
+// append runs the load. It calls acknowledged for every event.
 func (s *suite) append(ctx context.Context, log contender, senders int, acknowledged func(n int, index uint64, since time.Time)) (loopResult, error) {
 	return closedLoop(senders, s.limit(), func(int) (step, error) {
 		return func(n int) error {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// child is this program as a process of its own:
+// child runs this program as a separate process:
 //
 //	tessera DIR BATCH AGE INTERVAL   the peer behind net/http
 //	floor                            the floor of the member on standard input
-//	static                           answers with its standard input, whatever is asked
+//	static                           answers every request with its standard input
 func child(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	switch {
 	case len(args) == 5 && args[0] == "tessera":

@@ -11,8 +11,8 @@ import (
 // clockTick is the unit of /proc/PID/stat: USER_HZ is 100 wherever Linux runs.
 const clockTick = time.Second / 100
 
-// spent returns the processor time of processes and of the children that they have
-// and had, from /proc/PID/stat (proc(5)); 0 where there is none.
+// spent returns the processor time of processes and of their children, including ended ones, from /proc/PID/stat (proc(5)).
+// It returns 0 on systems without it.
 func spent(pids ...int) (total time.Duration) {
 	wanted := make(map[int]bool, len(pids))
 	for _, pid := range pids {
@@ -25,7 +25,7 @@ func spent(pids ...int) (total time.Duration) {
 		if err != nil || readErr != nil {
 			continue
 		}
-		// Behind the name: state, parent, … and from the twelfth on utime, stime, cutime, cstime.
+		// After the name: state, parent, … and from the twelfth on utime, stime, cutime, cstime.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if len(fields) < 15 {
 			continue
@@ -45,7 +45,7 @@ func spent(pids ...int) (total time.Duration) {
 	return total
 }
 
-// pid is the process of the server, 0 when it can't be told.
+// pid returns the process ID of the server, or 0 if it is unknown.
 func (d *database) pid() int {
 	if d == nil {
 		return 0
@@ -59,8 +59,8 @@ func (d *database) pid() int {
 	return pid
 }
 
-// meter tells what some work cost in processor time, whatever else the machine
-// does: of this process or a server, and of the database, if there is one.
+// meter measures the processor time of some work, regardless of what else the machine does: the time of this process or a
+// server, and of the database, if there is one.
 type meter struct {
 	pid, database        int
 	began, databaseBegan time.Duration
@@ -74,7 +74,7 @@ func (s *suite) meter(pid int) meter {
 	return m
 }
 
-// each is the time of one of n operations: all of it, and what the database has of it.
+// each returns the time per operation of n operations: the total, and the database's share.
 func (m meter) each(n int) []value {
 	program, database := spent(m.pid)-m.began, time.Duration(0)
 	if m.database != 0 {

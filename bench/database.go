@@ -13,15 +13,14 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// database is a PostgreSQL server beside the others: of this machine's programs, on
-// the same disk, reached by its Unix socket, without a standby.
+// database is a PostgreSQL server on the same machine and disk, reached by its Unix socket, without a standby.
 type database struct {
 	server  *pgtest.Server
 	dir     string
 	schemas int
 }
 
-// postgres starts the server of the suite when it is asked for first.
+// postgres returns the server of the suite, which the first call starts.
 func (s *suite) postgres() (*database, error) {
 	if s.pg != nil {
 		return s.pg, nil
@@ -62,19 +61,18 @@ func (s store) open(ctx context.Context) (*pgstore.Engine, error) {
 	return pgstore.Open(ctx, pgstore.Options{URL: s.url})
 }
 
-// drop removes the store, and with a checkpoint what the server has yet to write
-// of it.
+// drop removes the store. A checkpoint discards what the server has not written yet.
 func (s store) drop() error {
 	return s.database.server.Exec("DROP SCHEMA "+s.schema+" CASCADE", "CHECKPOINT")
 }
 
-// rest brings the store to what it comes to by itself.
+// rest vacuums the store, as the server would do eventually.
 func (s store) rest(ctx context.Context) error {
 	_, err := s.number(ctx, "VACUUM (ANALYZE)")
 	return err
 }
 
-// number returns the answer of a query of one number, 0 if it has none.
+// number returns the result of a query for one number, or 0 if it has no row.
 func (s store) number(ctx context.Context, query string) (n int64, err error) {
 	conn, err := pgx.Connect(ctx, s.url)
 	if err != nil {

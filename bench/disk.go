@@ -14,7 +14,7 @@ import (
 // bundle is the number of entries of a file of the peer. Whole bundles leave no partial file.
 const bundle = 256
 
-// fill adds n events with payloads of their own, a bundle at once.
+// fill adds n events with different payloads, a bundle concurrently.
 func fill(ctx context.Context, n int, add func(n int, payload string) error) error {
 	const workers = bundle
 	group, ctx := errgroup.WithContext(ctx)
@@ -56,7 +56,7 @@ func (s *suite) rested(ctx context.Context, dir string) (int64, error) {
 	return 0, errors.Join(errors.New("the store does not come to rest"), l.Close())
 }
 
-// size is that of all files but logs. Files may vanish meanwhile.
+// size returns the size of all files except logs. Files may disappear in the meantime.
 func size(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) == ".log" {

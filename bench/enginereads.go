@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// engineReads fills a ledger, counts its bytes and reads from it, below all caches
-// but the engine's own.
+// engineReads fills a ledger, counts its bytes and reads from it, below all caches except the engine's.
 func (s *suite) engineReads(ctx context.Context, c contestant) error {
 	l, err := s.withLedgers(ctx, c, 1)
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *suite) contestants(ctx context.Context) (all []contestant, err error) {
 	}), nil
 }
 
-// each runs f with every contestant in turns.
+// each calls f with every contestant.
 func (s *suite) each(ctx context.Context, f func(contestant) error) error {
 	all, err := s.contestants(ctx)
 	if err != nil {
@@ -92,8 +92,7 @@ func (s *suite) engines(ctx context.Context) error {
 	return s.each(ctx, func(c contestant) error { return s.engineHTTP(ctx, c) })
 }
 
-// crew is who appends in process: so many senders, each with some events of one
-// organization at a time.
+// crew is a number of senders in this process, each of which appends some events of one organization at a time.
 type crew struct{ senders, organizations, together int }
 
 func crews() []crew {
@@ -140,13 +139,13 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 	return nil
 }
 
-// prose is text of which each event has another piece: an engine that compresses
-// events together must not find them all the same.
+// prose is text of which each event gets a different piece, so that an engine which compresses events together does not
+// find them identical.
 type prose string
 
 func newProse() prose { return prose(text(rand.New(rand.NewPCG(1, 1)), 1<<20)) }
 
-// piece returns what event n has.
+// piece returns the piece for event n.
 func (p prose) piece(n int) string {
 	begin := n * 7919 % (len(p) - entrySize + 1)
 	return string(p[begin : begin+entrySize])

@@ -8,21 +8,19 @@ import (
 	"net/http"
 )
 
-// connections are the numbers of connections that each wait for their answer.
+// connections are the numbers of concurrent connections, each of which waits for its response.
 func connections() []int { return []int{1, 8, 64, 256, 1024} }
 
-// atMost is how many events a second are signed beforehand for a load; one that
-// is faster ends early.
+// atMost is how many events per second are signed beforehand for a load. A faster load ends early.
 func atMost(connections int) int { return min(3_000*connections, 25_000) }
 
-// requests is how many a load may need, warm-up included.
+// requests returns how many requests a load may need, including the warm-up.
 func (s *suite) requests(perSecond int) int {
 	l := s.limit()
 	return int((l.Warm + l.Time).Seconds() * float64(perSecond))
 }
 
-// ingests measures one event a request: our server, the floor with the very
-// same requests, and the peer.
+// ingests measures one event per request: our server, the floor with the same requests, and the peer.
 func (s *suite) ingests(ctx context.Context) error {
 	return s.serving(ctx, func(v *service, m *member) error {
 		known, err := json.Marshal(m.peerMember)
@@ -53,7 +51,7 @@ func (s *suite) ingests(ctx context.Context) error {
 	})
 }
 
-// Whether a load ends with its requests, or begins them again.
+// Whether a load ends after its requests or repeats them.
 const (
 	once  = false
 	again = true
@@ -111,7 +109,7 @@ func (s *suite) servingTessera(settings peerSettings, f func(*process) error) er
 	return f(p)
 }
 
-// adds are n requests of the peer, which takes an entry as often as it comes.
+// adds returns n requests to the peer, which does not deduplicate entries.
 func adds(n int) [][]byte {
 	requests := make([][]byte, n)
 	payload := text(rand.New(rand.NewPCG(3, 3)), entrySize)

@@ -29,8 +29,7 @@ type ledgers struct {
 	store storage.Engine
 }
 
-// openLedgers opens a data directory, or makes one. cache is that of the store
-// in bytes, 0 for its default.
+// openLedgers opens or creates a data directory. cache is the size of the store's cache in bytes; 0 means the default.
 func openLedgers(ctx context.Context, dir string, key seal.Key, cache int64) (*ledgers, error) {
 	store, err := pebblestore.Open(pebblestore.Options{Dir: filepath.Join(dir, "db"), CacheBytes: cache})
 	if err != nil {
@@ -39,8 +38,7 @@ func openLedgers(ctx context.Context, dir string, key seal.Key, cache int64) (*l
 	return openLedgersOn(ctx, store, dir, key)
 }
 
-// openLedgersOn opens ledgers on a store, which they close; the anchors lie in
-// dir.
+// openLedgersOn opens ledgers on a store, which they close. The anchors are in dir.
 func openLedgersOn(ctx context.Context, store storage.Engine, dir string, key seal.Key) (*ledgers, error) {
 	keyring, err := seal.NewKeyring(key)
 	if err != nil {
@@ -59,10 +57,10 @@ func openLedgersOn(ctx context.Context, store storage.Engine, dir string, key se
 
 func (l *ledgers) Close() error { return errors.Join(l.Ledgers.Close(), l.store.Close()) }
 
-// creators is how many organizations are made at once, to share syncs.
+// creators is how many organizations are created concurrently, to share syncs.
 const creators = 256
 
-// found makes the organizations with the tenant handles 1..n.
+// found creates the organizations with the tenant handles 1 to n.
 func (l *ledgers) found(ctx context.Context, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -94,8 +92,7 @@ func text(r *rand.Rand, n int) string {
 	return b.String()[:n]
 }
 
-// entry returns an event of entrySize bytes. It looks like an envelope; in
-// process nobody reads it.
+// entry returns an event of entrySize bytes. It looks like an envelope; nothing in this process parses it.
 func entry(name, payload string) []byte {
 	e := make([]byte, 0, entrySize)
 	e = append(append(append(e, `{"event_id":"`...), name...), `","payload":"`...)

@@ -20,9 +20,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// collect makes the large log. The organization is made by the server; its
-// events are appended below HTTP while the server is stopped. They have no
-// envelopes, as if erased: what is read is the tree.
+// collect creates the large log. The server creates the organization, and the events are appended below HTTP while the
+// server is stopped. They have no envelopes, as if erased, because only the tree is read.
 func (s *suite) collect(ctx context.Context) (*library, error) {
 	dir, _, err := s.folder() // removed with the suite's
 	if err != nil {
@@ -53,8 +52,8 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	return l, nil
 }
 
-// serveLibrary starts a server that has room in memory for all leaf hashes of the log, and waits for its own work: the
-// events came below HTTP, so at first all of them are indexed.
+// serveLibrary starts a server whose cache fits all leaf hashes of the log, and waits for its background work: the events
+// were added below HTTP, so it first indexes all of them.
 func (s *suite) serveLibrary(ctx context.Context, dir string, size int) (*service, error) {
 	const leavesInMiB, usual = 30_000, 128
 	settings := filepath.Join(dir, "settings.json")
@@ -139,8 +138,8 @@ func (s *suite) grow(ctx context.Context, dir string, by *member) (size int, err
 	return int(state.Size()), l.reverified(ctx, t, state)
 }
 
-// reverified notes that all of a ledger was just re-verified, so that the server
-// does not begin with finding out that the envelopes are none.
+// reverified records that the whole ledger was just re-verified, so that the server does not start with a re-verification,
+// which would find the missing envelopes.
 func (l *ledgers) reverified(ctx context.Context, t id.Tenant, s *log.State) error {
 	now := id.InstantOf(time.Now())
 	value, err := json.Marshal(log.Reverified{To: s.Size(), Root: s.Root(), At: now, Since: now})
@@ -150,7 +149,7 @@ func (l *ledgers) reverified(ctx context.Context, t id.Tenant, s *log.State) err
 	return l.store.Write(ctx, t, []storage.Change{{Kind: "ledger_reverified", Value: value, If: storage.AnyVersion}})
 }
 
-// only returns the one organization of a store.
+// only returns the only organization of a store.
 func (l *ledgers) only(ctx context.Context) (found id.Tenant, err error) {
 	for t, err := range l.store.Tenants(ctx) {
 		if err != nil {

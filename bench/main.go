@@ -4,14 +4,14 @@
 //
 //	go run . [flags] [MEASURE ...]
 //
-// Without a measure it takes all of them but soak, in the order of their table below.
+// By default it runs all measures except soak, in the order of the table below.
 //
 // Invariants:
 //
-//   - Servers, ours and the others, are separate processes. The load comes
-//     from this process, over loopback, and runs on the same cores.
-//   - The servers that ours is compared with do the least that their job requires.
-//   - What is compared is measured in turns, in the same round.
+//   - Our server and the peers are separate processes. This process generates the load, over loopback and on the same
+//     cores.
+//   - The servers that ours is compared with do the minimum that their job requires.
+//   - Contenders are measured in turns, in the same round.
 //   - Latencies cover the whole step: from its start, or from when it was due if
 //     no worker was free, until its response was read.
 //   - Everything is bounded in time and number, and a run ends at the first error.
@@ -65,7 +65,7 @@ type options struct {
 	Leaves int           // of the log that is read
 	Stored int           // events whose bytes on disk are counted
 	Soak   time.Duration // of the long load
-	Dir    string        // where data directories are made; if empty, the system's folder for temporary files
+	Dir    string        // where data directories are created; if empty, the system's temporary folder
 }
 
 func parse(args []string) (o options, names []string, err error) {

@@ -10,10 +10,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// spread says to which of many organizations events go.
+// spread is the distribution of events over organizations.
 type spread struct {
 	organizations int
-	zipf          bool // few get most
+	zipf          bool // a few organizations get most events
 }
 
 func spreads() []spread {
@@ -49,8 +49,8 @@ func (s spread) picks() []int {
 	return picks
 }
 
-// organizations measures what it costs that events belong to many organizations
-// at once, below HTTP and over it. All organizations are there in each case.
+// organizations measures the cost of events of many organizations, in process and over HTTP. All organizations exist in
+// each measurement.
 func (s *suite) organizations(ctx context.Context) error {
 	if err := s.organizationsInProcess(ctx); err != nil {
 		return fmt.Errorf("in process: %w", err)
@@ -102,8 +102,7 @@ func (s *suite) organizationsInProcess(ctx context.Context) (err error) {
 	return nil
 }
 
-// crowd is a server with many organizations. Making them takes longer than a
-// round, so all rounds use one.
+// crowd is a server with many organizations. Creating them takes longer than a round, so all rounds share one.
 type crowd struct {
 	service *service
 	members []*member

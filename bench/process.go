@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is a server in a process of its own.
+// process is a server in a separate process.
 type process struct {
 	cmd    *exec.Cmd
 	said   []string // the words after "serving"
@@ -27,7 +27,7 @@ const (
 	stopTimeout  = 60 * time.Second
 )
 
-// start runs a command that says "serving ..." when it does.
+// start runs a command that prints "serving ..." once it serves.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, stderr: new(bytes.Buffer), exited: make(chan error, 1)}
 	cmd.Stderr = p.stderr
@@ -60,10 +60,10 @@ func start(cmd *exec.Cmd) (*process, error) {
 	}
 }
 
-// url is where it serves.
+// url returns the address of the server.
 func (p *process) url() string { return p.said[0] }
 
-// stop ends the process in order and waits for that.
+// stop terminates the process and waits for its exit.
 func (p *process) stop() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sampled is the share of events whose publication is waited for: one of these.
+// sampled is the interval between the events whose publication is awaited.
 const sampled = 16
 
 // publishes measures how long an event takes until it is acknowledged and until
@@ -44,7 +44,7 @@ func (s *suite) emitPublished(name string, acknowledged, published latencies) {
 		micros(published, 0.5, "published-p50-µs"), micros(published, 0.99, "published-p99-µs"))
 }
 
-// publications finds out when checkpoints cover what was acknowledged.
+// publications measures when checkpoints cover acknowledged events.
 type publications struct {
 	mu      sync.Mutex
 	waiting []publication
@@ -61,12 +61,12 @@ type publication struct {
 }
 
 const (
-	watchEvery   = time.Millisecond // how often a checkpoint is looked at that is waited for
-	watchAtLeast = 3 * time.Second  // how long it is waited for after the load
+	watchEvery   = time.Millisecond // how often an awaited checkpoint is polled
+	watchAtLeast = 3 * time.Second  // how long checkpoints are awaited after the load
 )
 
-// watch begins to look at the size of the published checkpoint whenever
-// somebody waits for one. size is called by one goroutine at a time.
+// watch starts to poll the size of the published checkpoint while events wait for one. size is called by one goroutine at a
+// time.
 func watch(size func() (uint64, error)) *publications {
 	p := &publications{stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -82,8 +82,8 @@ func watch(size func() (uint64, error)) *publications {
 	return p
 }
 
-// acknowledged looks at once, by the caller's own way to the size, and leaves
-// to the watcher what is not covered yet.
+// acknowledged checks at once, with the caller's size function, whether an event is covered, and otherwise leaves it to the
+// watcher.
 func (p *publications) acknowledged(size func() (uint64, error), index uint64, since time.Time) {
 	got, err := size()
 	now := time.Now()
@@ -99,7 +99,7 @@ func (p *publications) acknowledged(size func() (uint64, error), index uint64, s
 	}
 }
 
-// look settles what is covered by now. false: it can't go on.
+// look records the events that are covered now. It returns false after an error.
 func (p *publications) look(size func() (uint64, error)) bool {
 	p.mu.Lock()
 	idle := len(p.waiting) == 0
@@ -127,7 +127,7 @@ func (p *publications) look(size func() (uint64, error)) bool {
 	return true
 }
 
-// finish waits for what is not covered yet and ends the watcher.
+// finish waits for the remaining events and ends the watcher.
 func (p *publications) finish() (latencies, error) {
 	for end := time.Now().Add(watchAtLeast); time.Now().Before(end) && p.left() > 0; {
 		time.Sleep(watchEvery)

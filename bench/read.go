@@ -26,8 +26,7 @@ func (s *suite) reads(ctx context.Context) error {
 	return nil
 }
 
-// resource is something to ask for; request is called by one goroutine at a
-// time for each source of randomness.
+// resource is something to request. request is called by one goroutine at a time for each source of randomness.
 type resource struct {
 	name    string
 	request func(*rand.Rand) []byte
@@ -39,7 +38,7 @@ type library struct {
 	service *service
 	member  *member
 	size    int
-	events  int // that are not the server's own
+	events  int // except the server's own
 }
 
 func (l *library) resources() []resource {
@@ -62,8 +61,7 @@ func (l *library) resources() []resource {
 	}
 }
 
-// read measures one resource, then a server that answers the very same requests
-// with one fixed answer of ours.
+// read measures one resource, then a server that answers the same requests with one fixed response of ours.
 func (s *suite) read(url string, r resource) error {
 	answer, err := s.ask(url, r)
 	if err != nil {

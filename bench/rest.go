@@ -15,9 +15,9 @@ const (
 	indexLooks = 10               // without a change
 )
 
-// settle waits until the index has all events of a log of that size, and then for the rest of the server's own work, such
-// as its re-verification. That of a large log goes on for longer than restTime: background is the processors that it
-// takes then, beside which all is measured. The server needs a metrics listener.
+// settle waits until the index contains all events of a log of that size, and then for other background work of the server,
+// such as re-verification. For a large log, that takes longer than restTime: background is the number of processors that it
+// uses during the measurements. The server needs a metrics listener.
 func (v *service) settle(ctx context.Context, size int) (background float64, err error) {
 	if err := v.awaitIndex(ctx, size); err != nil {
 		return 0, err
@@ -37,13 +37,13 @@ func (v *service) settle(ctx context.Context, size int) (background float64, err
 	return (spent(pid) - first).Seconds() / time.Since(begin).Seconds(), nil
 }
 
-// awaitIndex waits until the search index has all events, but for those that it keeps in memory.
+// awaitIndex waits until the search index contains all events except those that it buffers in memory.
 func (v *service) awaitIndex(ctx context.Context, size int) error {
 	limit := indexTime + time.Duration(size/indexSpeed)*time.Second
 	same, writes := 0, 0.0
 	for begin := time.Now(); same < indexLooks; same++ {
 		if time.Since(begin) > limit {
-			return fmt.Errorf("the index has not come to its end within %v", limit)
+			return fmt.Errorf("the index is not complete after %v", limit)
 		}
 		if err := syncs.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err

@@ -10,8 +10,7 @@ import (
 	"strconv"
 )
 
-// servePeer serves h on a free port of the loopback until ctx ends. The line
-// "serving URL" on out says that it listens.
+// servePeer serves h on a free loopback port until ctx ends. It prints the line "serving URL" to out once it listens.
 func servePeer(ctx context.Context, out io.Writer, h http.Handler) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,11 +43,10 @@ func write(w http.ResponseWriter, status int, media string, body []byte) {
 	h["Content-Type"] = []string{media}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone reads nothing
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
-// staticPeer answers every request with the same body, after reading that of the
-// request.
+// staticPeer answers every request with the same body, after reading the body of the request.
 func staticPeer(body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := readBody(r); err != nil {

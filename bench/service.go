@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// service is the product's server in a process of its own.
+// service is the product's server in a separate process.
 type service struct {
 	*process
 	http http.Client
@@ -32,7 +32,7 @@ const (
 	adminPassword  = "a password for benchmarks"
 )
 
-// policyDocument is what the measured organization's events are judged by.
+// policyDocument is the policy of the measured organization.
 const policyDocument = `{"policy_id":"pol_bench","name":"Bench","default":"deny","rules":[
 	{"rule_id":"no-deletion","tool":"acme.customers.**","decision":"deny","reason":"Customers are not the agent's business"},
 	{"rule_id":"refunds","tool":"acme.payments.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}],"when":"payload.amount_usd > 50 && payload.currency == 'USD'"},
@@ -82,7 +82,7 @@ type member struct {
 	signer *client.Signer
 }
 
-// found makes an organization by the platform call.
+// found creates an organization with the platform call.
 func (v *service) found(ctx context.Context, slug string) (*member, error) {
 	var f struct {
 		Organization id.Organization `json:"organization_id"`
@@ -136,7 +136,7 @@ func (v *service) foundWithPolicy(ctx context.Context) (*member, error) {
 	return m, nil
 }
 
-// foundMany makes n organizations, several at once.
+// foundMany creates n organizations, several concurrently.
 func (v *service) foundMany(ctx context.Context, n int) ([]*member, error) {
 	members := make([]*member, n)
 	group, ctx := errgroup.WithContext(ctx)
@@ -185,7 +185,7 @@ func (v *service) call(ctx context.Context, url string, body, answer any) error 
 	return json.Unmarshal(got, answer)
 }
 
-// login begins a session of the owner of the organization bench.
+// login signs the owner of the organization bench in.
 func (v *service) login(ctx context.Context) error {
 	return v.call(ctx, v.identity()+"/v1/id/auth/login", map[string]string{"email": adminEmail, "password": adminPassword}, nil)
 }

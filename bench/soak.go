@@ -16,8 +16,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// soak is a long load of mixed work on two organizations, at half of the rate that the machine carries. It shows what
-// grows with time alone: memory, goroutines, open files, bytes of an event on disk, latencies.
+// soak is a long load of mixed work on two organizations, at half of the machine's capacity. It shows what grows with time
+// alone: memory, goroutines, open files, bytes of an event on disk, latencies.
 type soak struct {
 	*suite
 	dir     string
@@ -26,8 +26,8 @@ type soak struct {
 	rate    int // steps a second
 	names   [2]atomic.Int64
 	events  atomic.Int64 // that were acknowledged for the first time
-	refused atomic.Int64 // steps that the server had no room for
-	conns   []*conn      // of the slice under way
+	refused atomic.Int64 // steps that the server refused for lack of capacity
+	conns   []*conn      // of the current slice
 	samples []sample
 }
 
@@ -138,7 +138,7 @@ func (x *soak) hangUp() {
 	x.conns = nil
 }
 
-// finish tells the drifts, looks for everything that was acknowledged and re-verifies the store.
+// finish prints the drifts, checks that every acknowledged event is stored and re-verifies the store.
 func (x *soak) finish(ctx context.Context) error {
 	failed := x.findAcknowledged()
 	for _, d := range drifts(x.samples) {

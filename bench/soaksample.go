@@ -17,9 +17,9 @@ import (
 // sample is the state of the server at the end of a slice.
 type sample struct {
 	resident   float64 // bytes of anonymous memory in use
-	live       float64 // bytes of the heap behind a collection
+	live       float64 // bytes of the heap after a collection
 	goroutines float64
-	sockets    float64 // that are open, and what else is no file
+	sockets    float64 // open sockets and other descriptors that are not files
 	files      float64 // that are open
 	disk       float64 // bytes an event
 	p99        time.Duration
@@ -29,8 +29,8 @@ type sample struct {
 type quantity struct {
 	unit  string
 	of    func(sample) float64
-	slack float64 // a growth of so much is none
-	told  bool    // it is told and not judged
+	slack float64 // growth up to this amount is ignored
+	told  bool    // it is reported and not judged
 	slow  bool    // it is judged in runs from slowSoak on
 }
 
@@ -52,8 +52,8 @@ func quantities() []quantity {
 	}
 }
 
-// drift is how a quantity went on: the medians of the second and of the last quarter of the samples. The first quarter
-// fills caches.
+// drift is the change of a quantity: the medians of the second and the last quarter of the samples. The first quarter fills
+// caches.
 type drift struct {
 	quantity
 	early, late float64
@@ -108,7 +108,7 @@ func (v *service) readRuntime(ctx context.Context) (live, goroutines float64, er
 	return found[0], found[1], nil
 }
 
-// readMetrics returns the values of metrics without labels, each of which has to be there.
+// readMetrics returns the values of metrics without labels. It returns an error if one is missing.
 func (v *service) readMetrics(ctx context.Context, names ...string) ([]float64, error) {
 	page, err := v.scrape(ctx, "/metrics")
 	if err != nil {
@@ -166,7 +166,7 @@ func countDescriptors(pid int) (files, others float64, err error) {
 	for _, d := range list {
 		target, err := os.Readlink(filepath.Join(dir, d.Name()))
 		switch {
-		case err != nil: // closed meanwhile
+		case err != nil: // closed in the meantime
 		case strings.HasPrefix(target, "/"):
 			files++
 		default:

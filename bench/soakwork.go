@@ -21,7 +21,7 @@ type soakWorker struct {
 	conn    *conn
 	random  *rand.Rand
 	client  *client.Client // of the organization with a policy
-	last    []byte         // the newest single event that was acknowledged, as a request
+	last    []byte         // the latest acknowledged single event, as a request
 	payload string
 }
 
@@ -65,7 +65,7 @@ func (w *soakWorker) step(n int) error {
 // stranger is a request of a client that has no key.
 var stranger = []byte("POST " + eventsPath + " HTTP/1.1\r\nHost: bench.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 
-// ask expects a status. A step that the server has no room for is counted, and no error.
+// ask expects a status. A step that the server refuses for lack of capacity is counted and is not an error.
 func (w *soakWorker) ask(want int, request []byte) error {
 	_, err := w.askFor(want, request)
 	return err
@@ -140,7 +140,7 @@ func (w *soakWorker) question(m *member) []byte {
 		m.Organization, m.Agent, w.random.IntN(1_000_000)))
 }
 
-// underWay is more than the events that may be sent and not acknowledged yet.
+// underWay exceeds the number of events in flight.
 const underWay = 4 * soakWorkers * soakLines
 
 // read asks for one of six things of an organization's log.
@@ -186,7 +186,7 @@ func (w *soakWorker) approve() error {
 	return err
 }
 
-// isNoRoom reports whether the server had no room for a step.
+// isNoRoom reports whether the server refused a step for lack of capacity.
 func isNoRoom(err error) bool {
 	var refusal *client.Error
 	if errors.As(err, &refusal) {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
-// suite is one run. Its methods are for one goroutine.
+// suite is one run. It must be used by one goroutine.
 type suite struct {
 	options
 	out     io.Writer
@@ -33,7 +33,7 @@ type masterKey struct {
 	key    seal.Key
 }
 
-// newMasterKey is fixed: what is sealed under it is thrown away.
+// newMasterKey returns a fixed key: everything sealed under it is discarded.
 func newMasterKey() (masterKey, error) {
 	const secret = "YmVuY2htYXJrcyBvbmx5LCBrZWVwcyBub3RoaW5nISE="
 	key, err := seal.KeyFromSecret(secret)
@@ -92,8 +92,7 @@ func (s *suite) close() {
 	os.RemoveAll(s.dir)
 }
 
-// measure takes the measures of the given names, or all. One that fails ends
-// neither its other rounds nor the other measures.
+// measure runs the measures with the given names, or all. A failure does not end the other rounds or measures.
 func (s *suite) measure(ctx context.Context, names []string) error {
 	var failed []error
 	for _, m := range measures() {
@@ -122,7 +121,7 @@ func (s *suite) folder() (dir string, remove func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, err
 }
 
-// limit is that of one load: a warm-up of a quarter, then the window.
+// limit returns the limit of one load: a warm-up of a quarter of the window, then the window.
 func (s *suite) limit() loopLimit { return loopLimit{Warm: s.Window / 4, Time: s.Window} }
 
 // value is one result with its unit.
@@ -138,11 +137,10 @@ func (s *suite) emit(name string, n int, values ...value) {
 		fmt.Fprintf(s.out, " %.6g %s", v.number, v.unit)
 	}
 	fmt.Fprintln(s.out)
-	runtime.GC() // what one case leaves behind is not the next one's
+	runtime.GC() // so that one measurement does not leave garbage to the next
 }
 
-// emitLoad prints what a load did, each step being some operations, and what else
-// is known of it.
+// emitLoad prints the result of a load, whose steps are each some operations, and further values.
 func (s *suite) emitLoad(name string, r loopResult, each int, unit string, more ...value) {
 	values := []value{{r.Rate() * float64(each), unit}, micros(r.Took, 0.5, "p50-µs"), micros(r.Took, 0.99, "p99-µs")}
 	s.emit(name, r.Steps()*each, append(values, more...)...)

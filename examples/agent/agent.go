@@ -1,5 +1,4 @@
-// Package agent connects the examples to a service, as the agent that the
-// environment names: by the variables that aps reads.
+// Package agent connects the examples to a service as the agent that the environment names, with the variables of aps.
 package agent
 
 import (

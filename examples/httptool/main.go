@@ -1,6 +1,5 @@
-// Httptool is an agent that uses a plain HTTP API through a guard: each request is
-// asked about before it is made and told of afterwards, and one that people have to
-// agree to carries their grant. The API checks it by itself, offline.
+// Httptool is an agent that uses a plain HTTP API through a guard: each request needs permission before it is made and is
+// recorded afterwards, and a request that needs approval carries the grant. The API checks the grant offline.
 package main
 
 import (

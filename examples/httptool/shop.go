@@ -17,8 +17,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// shop is the API. It trusts no agent with money: a refund needs a grant, which it
-// checks without asking anybody.
+// shop is the API. It trusts no agent with money: a refund needs a grant, which it checks offline.
 type shop struct {
 	service      *client.Client
 	slug         id.Slug
@@ -61,8 +60,7 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// People approved a tool and a payload, so this request is described by the same
-	// function.
+	// The approvers approved a tool and a payload, so the same function describes this request.
 	asked, err := describeRequest(r, body)
 	if err != nil {
 		return err
@@ -84,7 +82,7 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 	return s.useGrantOnce(g.Nonce)
 }
 
-// useGrantOnce refuses a grant that was used before, which the grant itself can't show.
+// useGrantOnce returns an error if a grant was used before, which the grant itself can't show.
 func (s *shop) useGrantOnce(n grant.Nonce) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,5 @@
-// Toolloop is an agent with tools: a model says which tool to call, the guard runs the
-// call as far as policy and people allow, and the result goes back to the model. It can
-// be killed at any moment and started again: no call is made twice.
+// Toolloop is an agent with tools: a model chooses a tool, the guard runs the call if policy and approvers allow it, and the
+// result returns to the model. It can be killed at any moment and restarted: no call is made twice.
 package main
 
 import (

@@ -37,8 +37,8 @@ func nextToolCall(seen []observation) (call *toolCall, answer string) {
 	return nil, "Your refund of 84.50 USD is on its way."
 }
 
-// tools are the agent's tools. The grant is the permission of people where the policy
-// demands one, else "". A tool in another process checks it, as examples/httptool does.
+// tools are the agent's tools. The grant is the approval if the policy requires one, or "". A tool in another process checks
+// it, as examples/httptool does.
 var tools = map[id.Tool]func(ctx context.Context, arguments map[string]any, grant string) (any, error){
 	"acme.orders.read": func(_ context.Context, arguments map[string]any, _ string) (any, error) {
 		return map[string]any{"order_id": arguments["order_id"], "status": "delivered", "paid_usd": 84.5}, nil

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// goal is the wanted value of a measure: at least want times the result of beside, or
-// without versus at most want.
+// goal is the target of a measure: at least want times the result of beside or, without versus, at most want.
 type goal struct {
 	measure string
 	ours    pick
 	beside  pick // the zero value is none
 	want    float64
-	versus  string // names beside; "": beside is only shown
+	versus  string // names beside; if empty, beside is only shown
 }
 
 // pick chooses one of the results: the median that is best, or with least the
@@ -69,7 +68,7 @@ type choice struct {
 	latency string // of the same benchmark, "" for none
 }
 
-// chooseBest returns false when nothing matches.
+// chooseBest returns false if nothing matches.
 func (p pick) chooseBest(r *results) (best choice, ok bool) {
 	if p.names == "" {
 		return best, false
@@ -104,7 +103,7 @@ func (r *results) renderLatency(name string) string {
 	return fmt.Sprintf(", p50 %s µs, p99 %s µs", formatNumber(median(p50)), formatNumber(median(p99)))
 }
 
-// renderRow renders the goal with the measured value, "" when it was not measured.
+// renderRow renders the goal with the measured value, or "" if it was not measured.
 func (g goal) renderRow(r *results) string {
 	ours, ok := g.ours.chooseBest(r)
 	beside, compared := g.beside.chooseBest(r)

@@ -1,6 +1,5 @@
-// Benchreport reads the output of "go test -bench" on standard input and writes
-// the medians into a document, below its line "<!-- measured -->". The text above
-// that line is written by people and stays.
+// Benchreport reads the output of "go test -bench" on standard input and writes the medians to a document, below its line
+// "<!-- measured -->". It keeps the text above that line.
 package main
 
 import (
@@ -69,7 +68,7 @@ func processorName() string {
 	return runtime.GOARCH
 }
 
-// results are the values of each benchmark by unit, in the order they came.
+// results are the values of each benchmark by unit, in input order.
 type results struct {
 	names  []string
 	values map[string]map[string][]float64

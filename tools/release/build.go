@@ -39,7 +39,7 @@ type release struct {
 
 var versionForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$`)
 
-// buildRelease makes the folder o.out, which must not be there.
+// buildRelease creates the folder o.out, which must not exist.
 func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 	if !versionForm.MatchString(o.version) {
 		return fmt.Errorf("version %q: must be like 1.2.3 or 1.2.3-rc.1", o.version)
@@ -217,7 +217,7 @@ func (r *release) addVerifier() error {
 		os.WriteFile(filepath.Join(r.options.out, "agentledger-check.verifier"), list, 0o644))
 }
 
-// addSums adds the list of files, and signs it when there is a key.
+// addSums adds the list of files, and signs it if there is a key.
 func (r *release) addSums(ctx context.Context) error {
 	list, err := computeSums(ctx, r.options.out)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package archive writes tar.gz and zip files whose bytes depend on their content alone.
+// Package archive writes tar.gz and zip files whose bytes depend only on their content.
 //
 // Invariants:
 //   - Files have the order that the caller gives, one time, and owner 0.

@@ -1,7 +1,7 @@
 // Package chart packs the Helm chart of deploy/helm into the file of a release.
 //
 // Invariants:
-//   - The bytes depend on the chart's files, the version and the commit's time alone.
+//   - The bytes depend only on the chart's files, the version and the commit's time.
 //   - The version of the release is that of the chart, of the program and of the image.
 package chart
 
@@ -22,7 +22,7 @@ const Folder = "deploy/helm/agentledger"
 // ignored is the list of files that Helm leaves out of a package. It is read by Helm alone.
 const ignored = ".helmignore"
 
-// alerts are the alert rules, which the chart has a copy of.
+// alerts are the alert rules, of which the chart contains a copy.
 const alerts, alertsCopy = "deploy/alerts.yaml", "agentledger/files/alerts.yaml"
 
 // placeholders are the lines of Chart.yaml that get the version.

@@ -3,8 +3,8 @@
 //
 // Invariants:
 //   - The image has the program, a user, certificates of authorities and empty data folders: no shell, no other program.
-//   - The service runs as user 65532, and writes nowhere but into these folders.
-//   - The bytes depend on the programs, the version and the commit's time alone.
+//   - The service runs as user 65532 and writes only to these folders.
+//   - The bytes depend only on the programs, the version and the commit's time.
 package image
 
 import (
@@ -24,7 +24,7 @@ import (
 // User is the number of the user and of its group.
 const User = 65532
 
-// The folders that the service writes into. Anchors lie in DataDir unless AGENTLEDGER_ANCHORS names AnchorsDir.
+// The folders that the service writes to. Anchors are in DataDir unless AGENTLEDGER_ANCHORS names AnchorsDir.
 const (
 	DataDir    = "/var/lib/agentledger"
 	AnchorsDir = "/var/lib/agentledger-anchors"

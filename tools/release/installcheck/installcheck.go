@@ -2,9 +2,9 @@
 // them again.
 //
 // Invariants:
-//   - It works as root on Debian with nothing of agentledger installed, and is an error on every other machine.
+//   - It runs as root on a Debian on which nothing of agentledger is installed, and returns an error on other machines.
 //   - The service runs as its system user, with the arguments of the installed unit, on loopback.
-//   - Everything that the check installs or writes is removed at its end, after a failure too.
+//   - Everything that the check installs or writes is removed at its end, even after a failure.
 package installcheck
 
 import (
