@@ -53,7 +53,7 @@ func (c *call) staysOpen(ctx context.Context, err error) bool {
 func (c *call) wasEntered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.entered
+	return c.stage >= permitted
 }
 
 // answerFailure tells the end of a call that no server has answered, and the caller's next step.
@@ -65,27 +65,27 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 	approval := c.approval
 	c.mu.Unlock()
 	if failed, ok := errors.AsType[*guard.FailedError](err); ok {
-		return failedResult(c.request, "The call was made before and failed: "+failed.Failure,
+		return failedResult(c.leg.request, "The call was made before and failed: "+failed.Failure,
 			&callStatus{Status: "failed", Approval: approval})
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(err, guard.ErrInterrupted):
-		return failedResult(c.request, "The call was sent to the server, and how it ended is not known. "+
+		return failedResult(c.leg.request, "The call was sent to the server, and how it ended is not known. "+
 			"Find out before you call again, because another call can do it twice.",
 			&callStatus{Status: "unknown", Approval: approval})
 	case errors.Is(err, guard.ErrQueueFull):
-		return failedResult(c.request, "Not done: too many results wait to be recorded. Call again later.",
+		return failedResult(c.leg.request, "Not done: too many results wait to be recorded. Call again later.",
 			&callStatus{Status: "not_decided"})
 	case errors.Is(cause, ErrManyQuestions):
-		return failedResult(c.request, "Not done: too many calls wait for people. Call again later.",
+		return failedResult(c.leg.request, "Not done: too many calls wait for people. Call again later.",
 			&callStatus{Status: "not_decided"})
 	case approval != "" && (errors.Is(cause, errWaitOver) || errors.Is(cause, errEnded)):
-		return failedResult(c.request, fmt.Sprintf("Not done: this call waits for %s, the approval by people. "+
+		return failedResult(c.leg.request, fmt.Sprintf("Not done: this call waits for %s, the approval by people. "+
 			"Call again with the same arguments to go on waiting.", approval),
 			&callStatus{Status: "waiting", Approval: approval})
 	case c.wasEntered():
-		return failedResult(c.request, "The call was made, and its result could not be recorded: "+err.Error()+
+		return failedResult(c.leg.request, "The call was made, and its result could not be recorded: "+err.Error()+
 			" Do not call again.", &callStatus{Status: "unknown", Approval: approval})
 	}
 	if undecided, ok := errors.AsType[*guard.NotDecidedError](err); ok {
@@ -94,7 +94,7 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 	if errors.Is(cause, errNoAnswer) {
 		err = cause
 	}
-	return failedResult(c.request, "Not done, because there is no decision: "+err.Error()+". "+guard.Advise(err),
+	return failedResult(c.leg.request, "Not done, because there is no decision: "+err.Error()+". "+guard.Advise(err),
 		&callStatus{Status: "not_decided", Approval: approval})
 }
 
@@ -108,7 +108,7 @@ func (c *call) answerDenied(denied *client.DeniedError) message.Message {
 	if status.Event != "" {
 		text += ", event " + status.Event
 	}
-	return failedResult(c.request, text, status)
+	return failedResult(c.leg.request, text, status)
 }
 
 // answerRepeated answers with the result of an equal call that had the same approval.
@@ -118,5 +118,5 @@ func (c *call) answerRepeated(result jsontext.Value) message.Message {
 	if json.Unmarshal(result, &kept) == nil && json.Unmarshal(kept[inexactMember], &text) == nil {
 		result = jsontext.Value(text)
 	}
-	return message.Message{ID: c.request.ID, Result: result}
+	return message.Message{ID: c.leg.request.ID, Result: result}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-// call is a tool call on its way through the guard.
+// call is a request for a tool call, and, if it begins one, the call itself on its way through the guard. The requests
+// that continue a call answer the questions of its server; leg is the current one.
 type call struct {
 	session   *session
 	link      *link
@@ -34,16 +35,24 @@ type call struct {
 	key       string
 	isNew     bool // no earlier call had the key
 	trace     id.Trace
-	abandoned chan struct{} // closed when the client cancels
-	deciding  *time.Timer   // ends the wait for a decision
+	state     string         // requestState of a request that continues a call, "" for none
+	responses jsontext.Value // its inputResponses, nil for none
+	abandoned chan struct{}  // closed when the client cancels
+	replied   chan struct{}  // closed when the request has its answer
+	deciding  *time.Timer    // ends the wait for a decision
+
+	// Used by the goroutine of the call.
+	leg      *call                // the request that the client waits for
+	next     chan *call           // receives the request that continues the call
+	taskEnd  chan message.Message // receives the end of the call's task
+	trips    []roundTrip
+	response *message.Message // the server's last one
 
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc
 	approval string // that the call waits for, "" for none
-	entered  bool   // the guard has let it run
-	started  bool   // the server may have it
-	dropped  bool   // the client has cancelled
-	response *message.Message
+	stage    stage
+	dropped  bool // the client has cancelled
 }
 
 var (
@@ -66,7 +75,7 @@ func (s *session) startCall(m message.Message) {
 	}
 	s.mu.Lock()
 	_, used := s.calls[string(m.ID)]
-	full := len(s.calls) >= s.gate.Bounds.Calls || s.closing
+	full := len(s.calls) >= s.gate.Bounds.Calls || s.closing || !c.continues() && len(s.calls)+s.suspended >= s.gate.Bounds.Calls
 	if !used && !full {
 		s.calls[string(m.ID)] = c
 		s.running.Add(1)
@@ -99,7 +108,12 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	if err := json.Unmarshal(params["name"], &name); err != nil {
 		return nil, errors.New("params: name must be a string")
 	}
-	c := &call{session: s, request: m, abandoned: make(chan struct{})}
+	c := &call{session: s, request: m, abandoned: make(chan struct{}), replied: make(chan struct{}),
+		next: make(chan *call, 1), taskEnd: make(chan message.Message, 1), responses: params["inputResponses"]}
+	c.leg = c
+	if text := params["requestState"]; text != nil && json.Unmarshal(text, &c.state) != nil {
+		return nil, errors.New("params: requestState must be a string")
+	}
 	if c.link, name = s.linkOfTool(name); c.link == nil {
 		return nil, errors.New("no server has this tool")
 	}
@@ -185,9 +199,16 @@ func (c *call) identify() {
 	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, cmp.Or(c.trace, c.session.trace)
 }
 
-// run runs the call under the guard, and answers it unless the client has cancelled it.
+// continues reports whether the request continues a call.
+func (c *call) continues() bool { return c.state != "" || c.responses != nil }
+
+// run runs the call under the guard and answers it. A request that continues an open call is handed to that call.
 func (c *call) run() {
 	s := c.session
+	if c.continues() && s.gate.acts.claim(c) {
+		<-c.replied
+		return
+	}
 	// The session's end interrupts a call that has not started, and no other.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.ctx))
 	defer cancel(nil)
@@ -200,19 +221,16 @@ func (c *call) run() {
 	defer context.AfterFunc(s.ctx, func() { c.interrupt(errEnded) })()
 	c.deciding = time.AfterFunc(s.gate.Decide, func() { c.interrupt(errNoAnswer) })
 	defer c.deciding.Stop()
+	c.setStage(deciding)
 	if c.approval != "" {
 		defer c.beginWait(c.approval)()
 	}
 	defer s.gate.wakeFlusher() // after the answer, because the client waits for that alone
 	answer := c.execute(ctx)
-	s.mu.Lock()
-	delete(s.calls, string(c.request.ID))
-	s.mu.Unlock()
-	c.mu.Lock()
-	dropped := c.dropped
-	c.mu.Unlock()
-	if !dropped {
-		s.answer(answer)
+	select {
+	case <-c.leg.replied: // with questions or the handle of a task
+	default:
+		c.leg.reply(answer)
 	}
 }
 
@@ -237,7 +255,7 @@ func (c *call) execute(ctx context.Context) message.Message {
 	}
 	if gate.Pins != nil {
 		if err := c.session.checkDefinition(ctx, c.tool, true); err != nil {
-			return failedResult(c.request, "Not done: "+err.Error()+".", &callStatus{Status: "not_decided", Reason: err.Error()})
+			return failedResult(c.leg.request, "Not done: "+err.Error()+".", &callStatus{Status: "not_decided", Reason: err.Error()})
 		}
 	}
 	outcome, err := g.Run(ctx, guard.Action{
@@ -271,7 +289,7 @@ func (g *Gateway) withdraw(approval string) {
 func (c *call) interrupt(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.started && c.cancel != nil {
+	if c.stage < sent && c.cancel != nil {
 		c.cancel(cause)
 	}
 }
@@ -285,7 +303,7 @@ func (c *call) drop() {
 	}
 	c.dropped = true
 	close(c.abandoned)
-	if !c.started && c.cancel != nil {
+	if c.stage < sent && c.cancel != nil {
 		c.cancel(errCancelled)
 	}
 }
@@ -295,7 +313,7 @@ func (c *call) beginWait(approval string) (end func()) {
 	s := c.session
 	c.deciding.Stop()
 	c.mu.Lock()
-	c.approval = approval
+	c.approval, c.stage = approval, waiting
 	c.mu.Unlock()
 	s.mu.Lock()
 	full := s.waiting >= s.gate.Bounds.Waiting
@@ -326,7 +344,7 @@ func (c *call) reportWait(approval string, over <-chan struct{}) {
 	defer ticker.Stop()
 	for step := 1; ; step++ {
 		c.mu.Lock()
-		quiet := c.started || c.dropped
+		quiet := c.stage >= sent || c.dropped
 		c.mu.Unlock()
 		if quiet {
 			return

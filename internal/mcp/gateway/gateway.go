@@ -86,6 +86,7 @@ type Config struct {
 // Gateway serves sessions. It is made by New.
 type Gateway struct {
 	Config
+	acts *openActs
 	wake chan struct{} // holds one element when there are results to send
 }
 
@@ -121,7 +122,7 @@ func New(c Config) (*Gateway, error) {
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
-	return &Gateway{c, make(chan struct{}, 1)}, nil
+	return &Gateway{c, newOpenActs(), make(chan struct{}, 1)}, nil
 }
 
 func setDefault[T comparable](field *T, value T) {

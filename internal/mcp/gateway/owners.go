@@ -185,7 +185,7 @@ func (s *session) askOwner(m message.Message) {
 		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
 		return
 	}
-	s.request(owner, changed, s.answer)
+	s.request(owner, changed, s.taskTaker(owner, m))
 }
 
 // ownerOf returns the server that a request is for, and the request as this server gets it.

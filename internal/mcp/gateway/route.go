@@ -37,7 +37,7 @@ func (s *session) passRequest(m message.Message) {
 			s.fetching.Go(func() { s.answer(s.takeTools(s.links[0], answer)) })
 		})
 	default:
-		s.request(s.links[0], m, s.answer)
+		s.request(s.links[0], m, s.taskTaker(s.links[0], m))
 	}
 }
 

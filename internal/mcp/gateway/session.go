@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ type session struct {
 	tokens    map[exchange]struct{} // progress tokens of tasks, by server
 	calls     map[string]*call      // by the id of the request
 	waiting   int                   // calls that wait for people
+	suspended int                   // calls that wait for the client's input, or for the end of a task
 	closing   bool                  // no call begins any more
 	revision  string                // negotiated by initialize, "" before
 	stateless bool                  // a request has named a revision without a handshake
@@ -243,6 +245,9 @@ func (s *session) handleServer(l *link, m message.Message) {
 		reason = "the server has not listed the resource"
 	}
 	if reason == "" {
+		if strings.HasPrefix(m.Method, "notifications/tasks") {
+			s.takeTask(l, m.Method, "", m.Params)
+		}
 		s.answer(s.renameAsked(l, m))
 		return
 	}
