@@ -82,7 +82,7 @@ func (q *question) parseApprovalQuestion(c caller, in policy.Input) (approval.Qu
 	}
 	if q.callback != nil {
 		if ask.CallbackURL = decodeText(q.callback); ask.CallbackURL == "" {
-			return ask, fault.New(fault.Invalid, "callback_url must be a text")
+			return ask, fault.New(fault.Invalid, "callback_url must be a string")
 		}
 	}
 	return ask, nil

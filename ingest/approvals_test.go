@@ -153,7 +153,7 @@ func TestApprovalRefused(t *testing.T) {
 		"trace id is no text": {fields{"tool_name": "acme.ask", "trace_id": 7}, 422, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or .."},
 		"principal":           {fields{"tool_name": "acme.ask", "actor_principal": "a\nb"}, 422, "actor_principal must have 1 to 256 characters, none of them a control character"},
 		"callback":            {fields{"tool_name": "acme.ask", "callback_url": "http://127.0.0.1/"}, 422, "callback_url must be a public https address of at most 2048 bytes"},
-		"callback is no text": {fields{"tool_name": "acme.ask", "callback_url": 7}, 422, "callback_url must be a text"},
+		"callback is no text": {fields{"tool_name": "acme.ask", "callback_url": 7}, 422, "callback_url must be a string"},
 	} {
 		a := w.post(approvalsPath, w.red.token, w.question(&w.red, c.change))
 		if a.Code != c.status || a.fields["error"] != c.message {

@@ -80,10 +80,10 @@ func (s *Server) splitBatch(w http.ResponseWriter, r *http.Request, body []byte)
 		return nil, err
 	}
 	if len(r.Header["Idempotency-Key"]) > 0 {
-		return nil, fault.New(fault.Invalid, "A batch takes no Idempotency-Key: each line goes by its event_id")
+		return nil, fault.New(fault.Invalid, "Idempotency-Key is not allowed on a batch: each line is deduplicated by event_id")
 	}
 	if len(r.Header[replayOnlyHeader]) > 0 {
-		return nil, fault.New(fault.Invalid, "A batch takes no X-Replay-Only: send the event alone")
+		return nil, fault.New(fault.Invalid, "X-Replay-Only is not allowed on a batch: send the event alone")
 	}
 	return lines, nil
 }

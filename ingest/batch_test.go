@@ -235,8 +235,8 @@ func TestBatchRefused(t *testing.T) {
 		{"coding", good, []string{"Content-Encoding: gzip"}, 415, "Content-Encoding must be identity"},
 		{"lines", good + "\n" + many, []string{"Service-Version: 1"}, 413, "A batch has at most 1000 lines"},
 		{"version", good, []string{"Service-Version: 1", "Idempotency-Key: k"}, 422, version},
-		{"idempotency key", good, []string{"Idempotency-Key: k"}, 422, "A batch takes no Idempotency-Key: each line goes by its event_id"},
-		{"empty idempotency key", good, []string{"Idempotency-Key: "}, 422, "A batch takes no Idempotency-Key: each line goes by its event_id"},
+		{"idempotency key", good, []string{"Idempotency-Key: k"}, 422, "Idempotency-Key is not allowed on a batch: each line is deduplicated by event_id"},
+		{"empty idempotency key", good, []string{"Idempotency-Key: "}, 422, "Idempotency-Key is not allowed on a batch: each line is deduplicated by event_id"},
 	} {
 		a := w.batch(m, c.body, c.headers...)
 		if got := a.Body.String(); a.Code != c.status || got != fmt.Sprintf(`{"error":%q}`, c.message) {

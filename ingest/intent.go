@@ -52,7 +52,7 @@ func (s *Server) answerIntents(ctx context.Context, c caller, events []*incoming
 		}
 		if asked++; asked > maxAskedInBatch {
 			in.refuseApproval(&fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Second,
-				Message: "one batch asks for at most 32 approvals: send the event again"})
+				Message: "a batch may request at most 32 approvals: send the event again"})
 			continue
 		}
 		if err := in.askApproval(ctx); err != nil {

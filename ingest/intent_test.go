@@ -231,7 +231,7 @@ func TestBatchAsksForSome(t *testing.T) {
 	if got := b.statuses(); got[201] != 32 || got[429] != 2 {
 		t.Errorf("got %v", got)
 	}
-	const want = `{"status_code":429,"error":"The event is stored without its approval: one batch asks for at most 32 approvals: send the event again","code":"rate_limited"}`
+	const want = `{"status_code":429,"error":"The event is stored without its approval: a batch may request at most 32 approvals: send the event again","code":"rate_limited"}`
 	if b.lines[33] != want {
 		t.Errorf("got %s, want %s", b.lines[33], want)
 	}

@@ -80,7 +80,7 @@ func TestReplayOnlyRefused(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s", name, a.Code, a.Body, c.status, c.message)
 		}
 	}
-	const noBatch = "A batch takes no X-Replay-Only: send the event alone"
+	const noBatch = "X-Replay-Only is not allowed on a batch: send the event alone"
 	if b := w.batch(&w.red, ndjson(stored), replayOnly); b.Code != 422 || !strings.Contains(b.Body.String(), noBatch) {
 		t.Errorf("in a batch: got %d %s", b.Code, b.Body)
 	}
