@@ -28,8 +28,8 @@ func TestReindex(t *testing.T) {
 	for _, name := range []string{"red", red.OrganizationID} {
 		answers(t, name, w.platform("POST", organizations+"/"+name+"/reindex", ""), 204, ``)
 	}
-	refused = fault.New(fault.Conflict, "The index is being made anew already")
-	answers(t, "again", w.platform("POST", organizations+"/red/reindex", ""), 409, refusal("The index is being made anew already"))
+	refused = fault.New(fault.Conflict, "The index is already being rebuilt")
+	answers(t, "again", w.platform("POST", organizations+"/red/reindex", ""), 409, refusal("The index is already being rebuilt"))
 	if !slices.Equal(got, []id.Tenant{tenant, tenant, tenant}) {
 		t.Errorf("got %v, want %d each time", got, tenant)
 	}

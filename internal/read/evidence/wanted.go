@@ -118,7 +118,7 @@ func (p *plan) checkRange(w Wanted) error {
 	case p.begin > p.end && w.from.At != 0 && !w.to.Given: // there is no event since then
 		p.begin = p.end
 	case p.begin > p.end:
-		return fault.New(fault.Invalid, "from lies behind to, or behind the end of the log")
+		return fault.New(fault.Invalid, "from is after to, or after the end of the log")
 	case p.end-p.begin > pack.MaxEvents:
 		return errTooLarge()
 	}

@@ -113,7 +113,7 @@ func (x *Index) rebuildGeneration(ctx context.Context, t id.Tenant, number uint6
 	}
 	p := readProgress(stored.Value)
 	if p.Next != nil || number != 0 && number != p.Current.Number {
-		return fault.New(fault.Conflict, "The index is being made anew already")
+		return fault.New(fault.Conflict, "The index is already being rebuilt")
 	}
 	p.Next = newGeneration(&p)
 	note, err := p.note()

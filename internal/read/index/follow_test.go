@@ -115,7 +115,7 @@ func TestRebuildWhileServing(t *testing.T) {
 	if err := w.index.Rebuild(t.Context(), red); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.index.Rebuild(t.Context(), red); !fault.Is(err, fault.Conflict) || fault.Of(err).Message != "The index is being made anew already" {
+	if err := w.index.Rebuild(t.Context(), red); !fault.Is(err, fault.Conflict) || fault.Of(err).Message != "The index is already being rebuilt" {
 		t.Errorf("a second time: got %v", err)
 	}
 	q := index.Query{Limit: 20, Filter: index.Filter{Tool: "acme.area1.**", Effective: id.Deny}}

@@ -70,7 +70,7 @@ func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *
 			return unreadable(failed)
 		}
 	}
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The index is being made anew"}
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The index is being rebuilt"}
 }
 
 // errDamaged means that a record of the index is damaged.
