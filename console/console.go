@@ -1,34 +1,35 @@
-// Package console is the HTTP surface by which people run their organization, and by which their programs do with a
-// console token: ingest keys, agents, policies, approvals, runs, events, erasures, evidence packs, settings.
+// Package console is the HTTP surface through which members run their organization, and through which their programs do so
+// with a console token: ingest keys, agents, policies, approvals, runs, events, erasures, evidence packs, settings.
 //
 // A new call is a row in Server.Routes (console.go), and a handler in the file of its subject that parses the request, calls a
 // function of a Caller and encodes its document (internal/wire). Pages call these functions too.
 //
-// The package hides who the caller is, what they may do, and how a call is admitted; a handler sees a caller with the right to
-// the call. What always holds:
+// The package hides who the caller is, what they may do, and how a call is admitted; a handler sees a caller who has the
+// permission for the call.
+//
+// Invariants:
 //
 //   - An exported function checks the permission of its caller first (surface.check).
-//   - Each call acts on the organization of the caller's session and on no other. Objects of another organization are
-//     404, like objects that do not exist.
-//   - The caller is known before the body is read, by a session, or by a token where tokens have the right. A route
-//     names a permission of package account, and the role of the caller must have it.
-//   - A vote asks for a factor that the person proved within the last 15 minutes, or for a signature by a passkey.
-//     Only an owner erases, in a session whose factor was proved lately; an erasure begins in the call and goes on in
-//     the background (package operate/erasure). Programs with tokens do neither, and change no members and no tokens.
-//   - Payloads are in the answers to roles that may read them, and the member is absent in the answers to others.
-//     Only such roles get evidence packs.
-//   - Of an inactive organization everything can be read and nothing changed, except that keys can be revoked.
-//   - A request that a browser makes for another site changes nothing.
-//   - A console token acts for its maker, with a role that the maker's covers. Events name it and its maker.
-//   - In the load control, these calls and those of the organization's senders are one tenant. A request beyond the
-//     limit is refused before its body is read.
-//   - A list has pages, or is a stream of at most MaxRows rows of events that are durable. A stream that fails after
-//     its first byte ends with its connection, and waits for a slow reader for a bounded time. CSV follows RFC 4180
-//     with a byte order mark; an apostrophe stands before what a spreadsheet would take for a formula, so NDJSON is
-//     the one with exact texts.
-//   - An organization makes one evidence pack at a time, a network two, the service four, because a pack reads its
-//     range several times. A reader that takes less than 64 KiB a second is cut off.
-//   - A secret is in the answer to the call that made it, and in no other. No answer is ever cached.
+//   - Each call acts only on the organization of the caller's session. Objects of other organizations are answered with 404,
+//     like objects that do not exist.
+//   - The caller is identified before the body is read, by a session or, where tokens are allowed, by a token. A route
+//     names a permission of package account, which the role of the caller must have.
+//   - A vote requires a factor that the user proved within the last 15 minutes, or a signature by a passkey. Only an owner
+//     erases, in a session whose factor was proved recently; the call starts the erasure, and package operate/erasure
+//     completes it in the background. Tokens can do neither, and cannot change members or tokens.
+//   - Only answers to roles that may read payloads contain them; the member is absent otherwise. Only these roles receive
+//     evidence packs.
+//   - An inactive organization can be read but not changed, except that keys can be revoked.
+//   - A request that a browser makes on behalf of another site changes nothing.
+//   - A console token acts for the user who created it, with a role that does not exceed that user's role. Events name both.
+//   - Admission counts these calls and those of the organization's senders as one tenant. A request beyond the limit is
+//     refused before its body is read.
+//   - A list is paged, or it is a stream of at most MaxRows rows of durable events. A stream that fails after its first byte
+//     ends with its connection, and waits for a slow reader for a bounded time. CSV follows RFC 4180 with a byte order mark,
+//     and an apostrophe precedes what a spreadsheet would take for a formula; use NDJSON for the exact texts.
+//   - At most one evidence pack is built at a time for each organization, two for each network and four for the service,
+//     because a pack reads its range several times. A reader slower than 64 KiB a second is cut off.
+//   - A secret appears only in the answer to the call that created it. Answers are never cached.
 package console
 
 import (

@@ -1,18 +1,17 @@
-// Package web is the HTTP surface of pages: the public part of a log for people with a browser.
-// The pages show the documents of the JSON interface, and the browser checks them itself.
+// Package web serves the public pages of a log to browsers. The pages show the documents of the JSON interface, and the
+// browser verifies them itself.
 //
 // Invariants:
 //
-//   - Pages only read, and nothing but documents that every stranger may read.
-//   - A page sets no cookie and loads nothing from another host. Its content security
-//     policy has no inline script or style, and no eval.
-//   - Stored texts come into a page through html/template alone, and into the browser's
-//     document as text, never as markup.
-//   - A page says "proved" of nothing: check marks are made in the browser by the verifier
-//     of the TypeScript client, whose files are served as they are in the repository.
-//   - The home of a log is kept until its head, keys, witnesses or name are others.
-//   - Assets have the hash of all assets in their paths, and never change.
-//   - Requests are admitted as those of the public interface.
+//   - Pages only read, and they read only documents that anyone may read without an account.
+//   - A page sets no cookie and loads nothing from another host. Its content security policy allows no inline script or
+//     style, and no eval.
+//   - Stored texts enter a page only through html/template, and the browser's document only as text, never as markup.
+//   - The server never calls anything proved. Check marks are computed in the browser by the verifier of the TypeScript
+//     client, whose files are served exactly as they are in the repository.
+//   - The home page of a log is cached until its head, keys, witnesses or name change.
+//   - The path of an asset contains the hash of all assets, so its content never changes.
+//   - Requests are admitted under the same rules as those of the public interface.
 package web
 
 import (

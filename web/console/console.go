@@ -1,26 +1,27 @@
-// Package console has the pages of an organization for the people in it: signing in and first steps, the overview,
-// agents and their keys, approvals, policies, what the log holds, members, settings, and a person's own account.
-// Mount mounts them.
+// Package console serves the pages of an organization to its members: signing in and first steps, the overview, agents and
+// their keys, approvals, policies, the contents of the log, members, settings, and a member's own account. Mount adds them
+// to a router.
 //
-// A page shows the documents of the JSON interface, which it gets from the functions of packages console and identity that
+// A page shows the documents of the JSON interface. It gets them from functions of the packages console and identity, which
 // the handlers of the interface call too. It changes nothing itself: a form makes the JSON call that a program would make.
-// What always holds:
 //
-//   - The session of a page is read once. The functions check what its role may do, as they do for any caller.
-//   - Each page is of the organization of the session, and a page of the account of its person. No address names another.
-//   - A form that the person's role may not send is not shown.
-//   - A secret (a key, a token, recovery codes, the link of an invitation) is in the answer to the form that made it, and
-//     never again. It is in no address. A private key that a browser makes stays in that browser.
-//   - A vote and the activation of a policy are for the action or version that was shown: the form repeats its digest.
-//   - Texts of agents are shown as text, with the numbers of their unseen characters.
-//   - Verdicts about the log are the service's own on these pages. The public page of an event makes the checks in the
-//     browser, as the page of the first event does.
-//   - The token of a link is in the fragment of its address, which browsers send nowhere. A script puts it into the form
-//     and takes it out of the address; a person without scripts pastes it.
-//   - Pages of people who are not signed in say the same of known and unknown addresses, as the calls do. After the
-//     sign-in a person comes to a page of this service and to no other host.
-//   - Lists have pages, and a page of the log stays as it is while events come in. Texts, comparisons, pictures and lists
-//     have bounds in size and number.
+// Invariants:
+//
+//   - The session is read once for each page. The functions check what its role may do, as they do for any caller.
+//   - A page belongs to the organization of the session, and an account page to its user. No address names another one.
+//   - A form is shown only to users whose role may send it.
+//   - A secret (a key, a token, recovery codes, the link of an invitation) appears once, in the answer to the form that
+//     created it, and in no address. A private key that a browser generates stays in that browser.
+//   - A vote and the activation of a policy apply to the action or version that was shown: the form repeats its digest.
+//   - Texts of agents are shown as text, with the code points of characters that cannot be seen.
+//   - Verdicts about the log on these pages are the service's own. The public page of an event computes them in the
+//     browser, and so does the page of the first event.
+//   - The token of a link is in the fragment of its address, which browsers never send. A script moves it into the form
+//     and removes it from the address; without scripts, the user pastes it.
+//   - Pages for users who are not signed in give the same answer for known and unknown addresses, as the calls do. A
+//     sign-in redirects only to a page of this service.
+//   - Lists are paged, and a page of events does not change when new events arrive. Texts, comparisons, pictures and lists
+//     are bounded in size and number.
 package console
 
 import (

@@ -1,15 +1,15 @@
-// Package operator has the pages of the operator of the service, on the identity listener: organizations, accounts of
-// people who lost a way in, and the state of the service.
+// Package operator serves the pages of the service's operator on the identity listener: organizations, accounts whose users
+// lost access, and the state of the service.
 //
 // Invariants:
 //
-//   - A page acts by the platform calls alone, with the secret that the operator signed in with.
-//   - The secret is in memory while a session lasts, and in no page, cookie or log line. A wrong one counts as one of
-//     the calls, so guesses are slowed down as theirs are.
-//   - A session ends after an hour, by signing out, and with the process. There are at most 100.
-//   - The cookie is HttpOnly and SameSite=Strict. A request from a page of another origin is refused, also from another
-//     port of the same host.
-//   - A secret of a new organization is shown by the form that made it, and never again.
+//   - Pages act only through the platform calls, with the secret that the operator signed in with.
+//   - The secret is in memory while the session lasts, and never in a page, a cookie or a log line. A wrong secret counts
+//     as a failed platform call, so guesses are slowed down in the same way.
+//   - A session ends after an hour, at sign-out, and with the process. There are at most 100.
+//   - The cookie is HttpOnly and SameSite=Strict. A request from a page of another origin is refused, even if only the
+//     port differs.
+//   - The secret of a new organization is shown once, in the answer to the form that created it.
 package operator
 
 import (

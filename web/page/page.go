@@ -1,21 +1,21 @@
-// Package page serves pages: the frame around a page, its headers and the files that it loads, and the screens of people
-// who sign in. A screen reads by the functions that its package was given (Access), and makes changes through the JSON
-// interface, as any client does, with the cookie of its reader.
+// Package page serves pages: the frame around a page, its headers and the files that it loads, and the screens of users who
+// sign in. A screen reads through the functions that its package was given (Access). It makes changes through the JSON
+// interface with the cookie of its reader, as any client would.
 //
 // Invariants:
 //
-//   - A page loads nothing from another host. Its content security policy has no inline script or style, and no eval.
-//   - Stored texts come into a page through html/template alone.
-//   - Assets have the hash of all assets in their paths, and never change.
-//   - The files of the verifier are served as they are in the repository.
+//   - A page loads nothing from another host. Its content security policy allows no inline script or style, and no eval.
+//   - Stored texts enter a page only through html/template.
+//   - The path of an asset contains the hash of all assets, so its content never changes.
+//   - The files of the verifier are served exactly as they are in the repository.
 //   - The interface decides who may do what: the functions that a screen calls check the caller as the JSON calls do.
-//   - A screen that is shown is one request in the metrics and in the log, with the request ID of the answer.
-//   - A request that changes something is a POST of a form. The calls that it makes have its Origin and
-//     Sec-Fetch-Site headers, so requests of other sites are refused where all of them are.
+//   - Showing a screen counts as one request in the metrics and in the log, with the request ID of the answer.
+//   - A change is a POST of a form. The calls that it makes carry its Origin and Sec-Fetch-Site headers, so requests from
+//     other sites are refused where the interface refuses them.
 //   - Every form works without JavaScript.
-//   - A refused form is shown again with its values, but never a password, and says why.
-//   - No screen is cached, and none leads to another host.
-//   - A secret is in the answer to the form that made it, and in no address.
+//   - A rejected form is shown again with its values, except passwords, and with the reason.
+//   - Screens are never cached, and no screen redirects to another host.
+//   - A secret appears in the answer to the form that created it, and in no address.
 package page
 
 import (

@@ -2,10 +2,10 @@
 //
 // Invariants:
 //
-//   - Clients of the handshake by initialize (2024-11-05 to 2025-11-25) and clients without one (2026-07-28) are
-//     served, each request by itself.
-//   - A tool is called with the arguments that it names and no others, each once. A required one is there.
-//   - Calls at once are bounded, and so are messages.
+//   - It serves clients that shake hands with initialize (2024-11-05 to 2025-11-25) and clients without a handshake
+//     (2026-07-28), each request by itself.
+//   - A tool is called only with arguments that it declares, each at most once, and never without a required one.
+//   - Concurrent calls and message sizes are bounded.
 //   - A call that the client cancels is not answered. Its tool may have taken effect.
 package toolserver
 
