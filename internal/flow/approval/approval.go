@@ -6,7 +6,7 @@
 //	pending, approved -> expired, cancelled (by the asking key), revoked (by a user),
 //	                     invalidated (the active policy no longer asks for it)
 //
-// vote.go counts a vote, obstacles.go finds why a voter may not cast one, and quorum.go decides which votes still
+// vote.go counts a vote, voteobstacle.go finds why a voter may not cast one, and quorum.go decides which votes still
 // count.
 //
 // Invariants:
