@@ -98,9 +98,9 @@ func TestOpenFiles(t *testing.T) {
 	c := config.Serve{Tuning: config.DefaultTuning()}
 	want(t, "many", judgeOpenFiles(1<<20, c), "good: 1048576")
 	want(t, "few", judgeOpenFiles(4096, c), "advice: connections, and not 8192")
-	want(t, "too few", judgeOpenFiles(100, c), "attention: 256 are needed")
+	want(t, "too few", judgeOpenFiles(100, c), "attention: the process may open 100 files, but needs 256")
 	c.Storage = "postgres://x"
-	want(t, "too few for a database", judgeOpenFiles(239, c), "attention: 240 are needed")
+	want(t, "too few for a database", judgeOpenFiles(239, c), "attention: the process may open 239 files, but needs 240")
 }
 
 func TestProxy(t *testing.T) {
