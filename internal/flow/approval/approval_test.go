@@ -69,7 +69,7 @@ func consumeErr(w *world, tenant id.Tenant, a approval.Approval) error {
 	return err
 }
 
-// The config version stays: events that were judged meanwhile are not judged again.
+// The config version does not change, so events judged in the meantime are not judged again.
 func TestApprovalsReconfigureNothing(t *testing.T) {
 	w := newWorld(t)
 	before := w.State(t, red).ConfigVersion()
@@ -224,8 +224,8 @@ func TestVoteRefuses(t *testing.T) {
 	w.approve(red, byAnnsKey, ann)
 }
 
-// What was asked for while a clock was ahead is over when the clock is right, and not
-// only after its life from a time that has not come.
+// An approval requested while a clock was ahead expires as soon as the clock is right, not only after its lifetime
+// counted from that future time.
 func TestAskedAhead(t *testing.T) {
 	w := newWorld(t)
 	const ahead = 400 * 24 * time.Hour
@@ -265,7 +265,7 @@ func TestExpiry(t *testing.T) {
 	_, err := w.vote(red, pending, bob, approval.Approve)
 	wantKind(t, "voted", err, fault.Conflict)
 	w.Pass(time.Second)
-	for range 2 { // the second finds nothing more to say
+	for range 2 { // the second sweep records nothing
 		if err := w.approvals.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +282,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// Nobody touches it: the sweep finds it by its due time, also after a restart.
+// No caller reads the approval: the sweep finds it by its due time, even after a restart.
 func TestSweepFindsWhatIsDue(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red, w.question(red))
@@ -342,7 +342,7 @@ func TestCancelAndRevoke(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red, w.question(red))
 	wantKind(t, "another key's", w.approvals.Cancel(t.Context(), red, "ik_ann", a.ID), fault.NotFound)
-	for range 2 { // again is no other thing
+	for range 2 { // repeating it has no effect
 		if err := w.approvals.Cancel(t.Context(), red, a.IngestKeyID, a.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestList(t *testing.T) {
 		q := w.question(red)
 		q.Trace = id.Trace("trc_" + string(rune('a'+i)))
 		asked = append(asked, w.ask(red, q).ID)
-		w.Pass(time.Millisecond) // ids rise with the clock
+		w.Pass(time.Millisecond) // IDs increase with the clock
 	}
 	if err := w.approvals.Cancel(t.Context(), red, "ik_operator", asked[1]); err != nil {
 		t.Fatal(err)
@@ -395,7 +395,7 @@ func TestList(t *testing.T) {
 				all = append(all, a.ID)
 			}
 			if page.Next == "" {
-				slices.Reverse(all) // the newest came first
+				slices.Reverse(all) // the list starts with the latest
 				return all
 			}
 			after = page.Next
@@ -417,7 +417,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A page of a list is bounded in bytes too, and the pages together hold all.
+// Pages are also bounded in bytes, and together they contain all approvals.
 func TestListOfLargePayloads(t *testing.T) {
 	w := newWorld(t)
 	const many, size = 12, 200 << 10
@@ -448,8 +448,7 @@ func TestListOfLargePayloads(t *testing.T) {
 	}
 }
 
-// Who asked to be called back is told each change of state, by what was written
-// with it.
+// The callback receives each change of state, from the delivery written in the same append.
 func TestCallback(t *testing.T) {
 	w := newWorld(t)
 	q := w.question(red)
@@ -462,7 +461,7 @@ func TestCallback(t *testing.T) {
 	if err := consumeErr(w, red, a); err != nil {
 		t.Fatal(err)
 	}
-	w.ask(blue, w.question(blue)) // wants no call
+	w.ask(blue, w.question(blue)) // without a callback
 	w.deliver()
 	slices.Sort(w.calls.bodies)
 	now := id.InstantOf(w.Clock()).String()
@@ -475,9 +474,8 @@ func TestCallback(t *testing.T) {
 	}
 }
 
-// A ledger that takes no events: what is over can't be stated, is over all the same,
-// and is looked at again later and not each second. The other organization's is
-// stated.
+// If a ledger accepts no events, the end of an approval cannot be recorded. The approval has ended anyway, and the
+// sweep retries later, not every second. The other organization's end is recorded.
 func TestSweepOfAFrozenLedger(t *testing.T) {
 	w := newWorld(t)
 	a, other := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))

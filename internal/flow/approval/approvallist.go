@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// listRecord is the part of an approval that lists filter by, without its payload.
+// listRecord is the part of an approval that lists filter by, without the payload.
 type listRecord struct {
-	Status       Status     `json:"status"` // as it is stated
+	Status       Status     `json:"status"` // as recorded
 	Agent        id.Agent   `json:"agent_id"`
 	Tool         id.Tool    `json:"tool_name"`
 	PolicyDigest id.Hash    `json:"policy_digest"`
@@ -23,8 +23,8 @@ func (r *record) toListed() listRecord {
 	return listRecord{r.Status, r.Agent, r.Tool, r.PolicyDigest, r.CreatedAt, r.ExpiresAt}
 }
 
-// findListed is findStatus for an entry of the list. It reads the approval only to put its question to
-// the policy again.
+// findListed is findStatus for an entry of the list. It reads the approval only if the policy must be evaluated
+// again.
 func (j *judge) findListed(ctx context.Context, name ID, entry *listRecord) (Status, error) {
 	short := record{Status: entry.Status, CreatedAt: entry.CreatedAt, ExpiresAt: entry.ExpiresAt}
 	status := short.statusByTime(j.owner.currentTime())
@@ -43,16 +43,16 @@ func (j *judge) findListed(ctx context.Context, name ID, entry *listRecord) (Sta
 	return j.findStatus(ctx, name, &r.Value)
 }
 
-// listedChange says that all approvals are in the list.
+// listedChange returns the change that marks the list as complete.
 func listedChange() storage.Change {
 	return storage.Change{Kind: kindNewest, Key: listedKey, Value: []byte("{}"), If: storage.AnyVersion}
 }
 
-// ensureListed puts approvals that an older program wrote into the list. What changes meanwhile puts
-// itself there.
+// ensureListed adds the approvals that an older program wrote to the list. Approvals that change in the meantime add
+// their own entry.
 func (a *Approvals) ensureListed(ctx context.Context, t id.Tenant) error {
 	tally, err := a.stores.open.Tallies.Get(ctx, t, "")
-	if err != nil || tally.Version == 0 { // there never was one
+	if err != nil || tally.Version == 0 { // no approval was ever requested
 		return err
 	}
 	complete, err := a.stores.open.List.Get(ctx, t, listedKey)

@@ -60,7 +60,7 @@ func TestConsumeTakesAnActiveKey(t *testing.T) {
 	wantKind(t, "a revoked key's proof", consumeErr(w, red, a), fault.Invalid)
 }
 
-// However the append of a step ends, there is one truth afterwards.
+// However the append of a step ends, all reads agree on the result.
 func TestStepsWhoseAppendFails(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -92,7 +92,7 @@ func TestStepsWhoseAppendFails(t *testing.T) {
 	}
 }
 
-// once lets the next append of red fail.
+// once makes the next append of red fail.
 func once(w *world, failure storagetest.Failure) {
 	var first sync.Once
 	w.Store.Fail(func(b storage.Batch) storagetest.Failure {

@@ -24,7 +24,7 @@ func TestTooManyOpen(t *testing.T) {
 	if again, made, err := w.approvals.Ask(t.Context(), red, q); err != nil || made || again.Trace != q.Trace {
 		t.Errorf("what is open already: made %v, %v", made, err)
 	}
-	q.IngestKeyID = "ik_other" // has room all the same
+	q.IngestKeyID = "ik_other" // has capacity left
 	for i := range approval.MaxOpenByKey {
 		q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
 		w.ask(red, q)
@@ -43,8 +43,8 @@ func TestTooManyOpen(t *testing.T) {
 	w.ask(red, q)
 }
 
-// An agent that asks and takes back for ever makes a bounded number of events, which no
-// plan counts: so many at once, and then so many in an hour.
+// An agent that keeps asking and cancelling creates a bounded number of events, which do not count toward a plan: a
+// burst, then a number per hour.
 func TestAskingIsBounded(t *testing.T) {
 	w := newWorld(t)
 	q := w.question(red)
@@ -99,8 +99,7 @@ func wantTooMany(t *testing.T, name string, w *world, tenant id.Tenant, q approv
 	}
 }
 
-// Approvals of before the share was counted don't count for it, and neither do they when
-// they end.
+// Approvals from before shares were counted do not count toward the share, and do not lower it when they end.
 func TestShareOfOlderApprovals(t *testing.T) {
 	w := newWorld(t)
 	q := w.question(red)

@@ -16,10 +16,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The service dies at any write to the store on the way from the question to the
-// grant and its callbacks, before that write or after it, and another begins on what
-// is stored: there is one truth, what was answered is part of it, and whoever asks
-// again gets to the end.
+// The service dies before or after any write to the store between the question and the grant and its callbacks. A new
+// process starts on the stored state: all reads agree, every earlier answer still holds, and a client that retries
+// reaches the end.
 func TestDeathAtEachWrite(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, after := range []bool{false, true} {
@@ -34,7 +33,7 @@ func TestDeathAtEachWrite(t *testing.T) {
 	})
 }
 
-// dieAt reports whether the way has so many writes.
+// dieAt reports whether the run has that many writes.
 func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	t.Helper()
 	m := &enginetest.Mortal{Engine: engine}
@@ -53,15 +52,14 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	return died
 }
 
-// answers is what a client was told, over all lives of the service.
+// answers are the answers that a client received from all processes.
 type answers struct {
 	asked approval.Approval
 	voted bool
 	grant string
 }
 
-// way goes from the question to the last callback, or until an answer is missing. It
-// begins where the answers end.
+// way runs from the question to the last callback, or until an answer is missing. It starts after the last answer.
 func (a *answers) way(w *world) {
 	w.t.Helper()
 	ctx := w.t.Context()

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// However much has to be stated for one organization, by time or since its policy
-// changed, at most one turn of it (16) comes before the other's only approval.
+// However many endings must be recorded for one organization, because of time or a new policy, at most one turn (16)
+// of it precedes the only approval of the other organization.
 func TestSweepTakesTurns(t *testing.T) {
 	const many = 50
 	for name, end := range map[string]func(w *world){

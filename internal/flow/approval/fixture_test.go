@@ -27,12 +27,12 @@ const (
 	red  = ledgertest.Red
 	blue = ledgertest.Blue
 
-	ann = account.ID("acc_ann") // made the key ik_ann and the agent ann-bot
+	ann = account.ID("acc_ann") // created the key ik_ann and the agent ann-bot
 	bob = account.ID("acc_bob")
 	eve = account.ID("acc_eve")
 )
 
-// world is two organizations in which refunds need somebody's approval.
+// world has two organizations in which refunds need approval.
 type world struct {
 	*ledgertest.Service
 	t         testing.TB
@@ -42,7 +42,7 @@ type world struct {
 	webhooks  *webhook.Sender
 	people    *people
 	calls     *callee
-	keys      map[id.Tenant]agent.Credentials // of the agent that each begins with
+	keys      map[id.Tenant]agent.Credentials // the first agent of each organization
 }
 
 func newWorld(t testing.TB) *world {
@@ -66,7 +66,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	return w
 }
 
-// open begins anew on what is stored.
+// open starts a new process on the stored state.
 func (w *world) open() {
 	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
 	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
@@ -78,7 +78,7 @@ func (w *world) open() {
 	})
 }
 
-// activate makes a policy active under which refunds need a number of approvals.
+// activate activates a policy under which refunds need a number of approvals.
 func (w *world) activate(tenant id.Tenant, name string, quorum int) {
 	w.t.Helper()
 	document := fmt.Appendf(nil, `{"policy_id":"%s","name":"Refunds","rules":[
@@ -121,22 +121,22 @@ func (w *world) approve(tenant id.Tenant, a approval.Approval, who account.ID) {
 	}
 }
 
-// claim is one that is good, signed by the first key of a tenant's agent.
+// claim returns a valid claim, signed by the first key of a tenant's agent.
 func (w *world) claim(tenant id.Tenant, a approval.Approval) approval.Claim {
 	w.t.Helper()
 	proof := w.keys[tenant].Private.Sign(approval.ConsumeMessage(a.ID, a.ActionDigest))
 	return approval.Claim{IngestKeyID: a.IngestKeyID, Action: a.ActionDigest, Proof: proof[:]}
 }
 
-// deliver makes the calls that are due and returns when they are answered.
+// deliver makes the calls that are due, and returns when they have been answered.
 func (w *world) deliver() {
 	w.t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(w.t.Context())
 	defer stop()
-	err := w.webhooks.Sweep(w.t.Context(), logger) // what it starts does not end with ctx
+	err := w.webhooks.Sweep(w.t.Context(), logger) // the deliveries that it starts continue after ctx ends
 	stop()
-	w.webhooks.Run(ctx, logger) // returns when nothing is under way
+	w.webhooks.Run(ctx, logger) // returns when no delivery is in flight
 	if err != nil {
 		w.t.Logf("deliver: %v", err)
 	}
@@ -151,7 +151,7 @@ func (w *world) status(tenant id.Tenant, a approval.Approval) approval.Status {
 	return found.Status
 }
 
-// transitions returns what the ledger says became of an approval, in its order.
+// transitions returns the recorded transitions of an approval, in ledger order.
 func (w *world) transitions(tenant id.Tenant, a approval.Approval) []string {
 	w.t.Helper()
 	var all []string
@@ -170,13 +170,13 @@ func wantKind(t testing.TB, name string, err error, kind fault.Kind) {
 	}
 }
 
-// people are the members of both organizations and their ingest keys.
+// people has the members and ingest keys of both organizations.
 type people struct {
 	mu         sync.Mutex
 	roles      map[account.ID]account.Role
 	selfReview bool
 	former     map[account.ID][]string
-	proved     bool // all addresses are
+	proved     bool // all addresses are proved
 }
 
 func newPeople() *people {
@@ -224,7 +224,7 @@ func (p *people) ByID(_ context.Context, who account.ID) (account.Account, error
 	return account.Account{ID: who, Email: string(who) + "@example.com", FormerEmails: p.former[who], Proof: proof}, nil
 }
 
-// moves gives a person another address in place of one.
+// moves replaces an address of a user.
 func (p *people) moves(who account.ID, from string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,11 +247,11 @@ func (p *people) IngestKey(_ context.Context, _ id.Tenant, key string) (org.Inge
 	return org.IngestKey{ID: key, CreatedBy: sysevent.Operator}, nil
 }
 
-// callee is called back at any address but those of http.
+// callee accepts any callback address except http addresses.
 type callee struct {
 	mu     sync.Mutex
 	bodies []string
-	names  []string // webhook-ids
+	names  []string // webhook-id values
 }
 
 func (c *callee) CheckURL(address string) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// wantLost checks that an approval could not be used because a vote counts no more.
+// wantLost checks that an approval cannot be consumed because a vote no longer counts.
 func wantLost(t *testing.T, name string, err error) {
 	t.Helper()
 	var told *fault.Error
@@ -24,8 +24,8 @@ func wantLost(t *testing.T, name string, err error) {
 	}
 }
 
-// The quorum is counted again when the permission is taken: among those who hold the role
-// now. Without it the approval is pending again.
+// The quorum is counted again at consumption, among the users who have the role at that time. Without a quorum, the
+// approval is pending again.
 func TestQuorumIsCountedAtConsume(t *testing.T) {
 	for name, lose := range map[string]func(*world){
 		"another role": func(w *world) { w.people.set(bob, account.Member) },
@@ -47,7 +47,7 @@ func TestQuorumIsCountedAtConsume(t *testing.T) {
 		if again, made, err := w.approvals.Ask(t.Context(), red, w.question(red)); err != nil || made || again.ID != a.ID {
 			t.Errorf("%s: asked again: got %s, made %v, %v", name, again.ID, made, err)
 		}
-		w.people.set(bob, account.Approver) // whoever has the role back votes anew
+		w.people.set(bob, account.Approver) // a user whose role is restored votes again
 		w.approve(red, a, bob)
 		if err := consumeErr(w, red, a); err != nil {
 			t.Errorf("%s: with the role back: %v", name, err)
@@ -55,7 +55,7 @@ func TestQuorumIsCountedAtConsume(t *testing.T) {
 	}
 }
 
-// Of two votes one is lost: one more is enough.
+// If one of two votes no longer counts, one more vote is enough.
 func TestOneOfTwoVotesIsLost(t *testing.T) {
 	w := newWorld(t)
 	w.activate(red, "two", 2)
@@ -70,8 +70,8 @@ func TestOneOfTwoVotesIsLost(t *testing.T) {
 	}
 }
 
-// Whoever registered an active key of the agent can't decide on what the agent asks, also
-// when the key came after the vote. Someone else's agent, and the neighbour, are not concerned.
+// A user who registered an active key of an agent cannot decide on that agent's requests, even if the key was
+// registered after the vote. Other agents and the other organization are not affected.
 func TestWhoRegisteredAKeyCantDecide(t *testing.T) {
 	w := newWorld(t)
 	a, other := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))
@@ -94,7 +94,7 @@ func TestWhoRegisteredAKeyCantDecide(t *testing.T) {
 	}
 }
 
-// However an agent writes for whom it acts, that person can't decide.
+// However an agent spells its principal, that user cannot decide.
 func TestPrincipalsAreFound(t *testing.T) {
 	for principal, want := range map[string]bool{
 		"acc_bob@example.com": false, " Acc_Bob@EXAMPLE.com\u00a0": false, "mailto:acc_bob%40example.com": false, "Bob <acc_bob@example.com>": false,
@@ -110,13 +110,13 @@ func TestPrincipalsAreFound(t *testing.T) {
 	}
 }
 
-// Two accounts that have or had one address are one person, unless the address is proved for both.
+// Two accounts that share a current or former address count as one person, unless both have proved the address.
 func TestUnprovedAddressIsNoSecondPerson(t *testing.T) {
 	for _, proved := range []bool{false, true} {
 		w := newWorld(t)
 		w.activate(red, "two", 2)
 		w.people.proved = proved
-		w.people.moves(eve, string(bob)+"@example.com") // bob's address of now
+		w.people.moves(eve, string(bob)+"@example.com") // bob's current address
 		a := w.ask(red, w.question(red))
 		w.approve(red, a, eve)
 		_, err := w.vote(red, a, bob, approval.Approve)
@@ -142,7 +142,7 @@ func TestUnprovedAddressIsNoSecondPerson(t *testing.T) {
 	}
 }
 
-// A vote that was cast before two accounts came to have one address counts no more beside the other one.
+// If two accounts come to share an address after they voted, only one of the votes counts.
 func TestVotesOfOneAddressAreCountedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.activate(red, "two", 2)
@@ -157,7 +157,7 @@ func TestVotesOfOneAddressAreCountedOnce(t *testing.T) {
 	}
 }
 
-// register gives a tenant's agent another key in the name of an account.
+// register gives a tenant's agent another key, registered by an account.
 func (w *world) register(tenant id.Tenant, who account.ID) id.Key {
 	w.t.Helper()
 	private, name := edkey.NewPrivate(), w.keys[tenant].Agent

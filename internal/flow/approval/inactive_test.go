@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
-// An agent that is switched off asks for nothing and uses nothing that it was given before.
+// A disabled agent cannot ask for approval, and cannot consume an earlier one.
 func TestAgentSwitchedOff(t *testing.T) {
 	w := newWorld(t)
 	a, mine := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Find returns an approval of an organization; fault.NotFound when it has none
-// of that id. People see the stored approval, also where log.State.Trusted is an error.
+// Find returns an approval of an organization, or fault.NotFound. Users see the stored approval even if
+// log.State.Trusted returns an error.
 func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
@@ -23,49 +23,50 @@ func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, e
 
 // Bounds of a page of a list.
 const (
-	listLook        = 10_000  // entries that it looks at
-	listEvaluations = 100     // questions that it puts to the policy again; Sweep puts the others
-	maxPage         = 1 << 20 // bytes of payloads but for its last approval, because many people look at lists
+	listLook        = 10_000  // entries examined
+	listEvaluations = 100     // evaluations of the policy; Sweep makes the others
+	maxPage         = 1 << 20 // bytes of payloads, not counting the last approval
 
-	listPage = 1000 // entries that are read at once
-	scanPage = 16   // approvals that are read at once, because payloads are as large as events may be
+	listPage = 1000 // entries per read
+	scanPage = 16   // approvals per read; payloads are as large as those of events
 )
 
-// Filter says which approvals are wanted.
+// Filter selects approvals.
 type Filter struct {
-	Status Status   // that holds now; "" for all
+	Status Status   // current status; "" for all
 	Agent  id.Agent // "" for all
-	Tool   string   // a glob as in rules of policies, "" for all
+	Tool   string   // a glob as in policy rules; "" for all
 
-	// Voter is a person who may vote on them now, "" for all. Status is Pending then, and nothing is counted.
+	// Voter selects the approvals that this user may vote on now; "" for all. Status must be Pending, and Count is
+	// -1.
 	Voter account.ID
 }
 
-// Page is a part of a list. It may hold less approvals than asked for, also none, and not be the last.
+// Page is one page of a list. It may contain fewer approvals than requested, or none, without being the last page.
 type Page struct {
 	Approvals []Approval
-	Next      ID // where the following page begins, "" at the end
+	Next      ID // start of the following page; "" at the end
 
-	// Count is how many approvals match on all pages. It is counted for the first page, -1 for all
-	// others and for lists of a voter. Complete says that no approval was left out, because there are too many.
+	// Count is the number of matching approvals on all pages. It is counted for the first page only, and is -1 for
+	// the other pages and for a voter's list. Complete reports whether all approvals were examined.
 	Count    int
 	Complete bool
 }
 
-// listing is a page that is being filled.
+// listing is a page under construction.
 type listing struct {
 	Page
 	judge  *judge
 	filter Filter
 	voter  *voter // nil for all
 	limit  int
-	bytes  int // of payloads that were read
-	last   ID  // that the page has looked at
+	bytes  int // of payloads read
+	last   ID  // last approval examined for the page
 	looked int
 }
 
-// List returns at most limit approvals of an organization that were asked for before the given one,
-// "" for none, the newest first. New approvals don't move those of later pages. fault.Invalid for a
+// List returns at most limit approvals of an organization that were requested before the given one, latest first. If
+// before is "", it starts with the latest. New approvals do not shift later pages. It returns fault.Invalid for a
 // malformed glob.
 func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (Page, error) {
 	if f.Tool != "" && !textcheck.ValidToolGlob(f.Tool) {
@@ -88,7 +89,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 	if err := a.ensureListed(ctx, t); err != nil {
 		return Page{}, err
 	}
-	rest := records.Range{End: "apr~"} // behind all ids, and before listedKey
+	rest := records.Range{End: "apr~"} // after all IDs and before listedKey
 	if before != "" {
 		rest.Begin = min(records.After(records.ReverseKey(string(before))).Begin, rest.End)
 	}
@@ -100,7 +101,7 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 	return l.Page, err
 }
 
-// fill reads entries until the page is full; to count, it goes on.
+// fill reads entries until the page is full. If count is set, it then continues to count.
 func (l *listing) fill(ctx context.Context, rest records.Range, count bool) error {
 	for entry, err := range l.judge.owner.stores.open.List.Scan(ctx, l.judge.tenant, rest, listPage) {
 		if err != nil {
@@ -126,7 +127,7 @@ func (l *listing) fill(ctx context.Context, rest records.Range, count bool) erro
 	return nil
 }
 
-// visitEntry counts an approval that matches, and adds it unless the page is full.
+// visitEntry counts an approval that matches and adds it, unless the page is full.
 func (l *listing) visitEntry(ctx context.Context, name ID, entry *listRecord, full bool) error {
 	if !full {
 		l.last = name
@@ -172,7 +173,7 @@ func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord)
 	return status == l.filter.Status, err
 }
 
-// openNames returns the ids of the approvals that are stored as open, in ascending order.
+// openNames returns the IDs of the approvals that are stored as open, in ascending order.
 func (a *Approvals) openNames(ctx context.Context, t id.Tenant) ([]ID, error) {
 	found, err := a.stores.questions.List(ctx, t, records.Range{}, MaxOpen)
 	names := make([]ID, len(found))

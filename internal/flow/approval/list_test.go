@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// listed asks for approvals of three tools and two agents, and lets them end in several ways.
+// listed requests approvals for three tools and two agents, and ends them in several ways.
 func (w *world) listed() (all []approval.Approval) {
 	w.t.Helper()
 	w.install(red, "all", `{"rule_id":"any","tool":"acme.**","decision":"allow_with_obligation","obligations":[{"type":"human_approval","ttl_seconds":600}]}`)
@@ -75,7 +75,7 @@ func listFilters(t *testing.T, w *world) {
 			}
 		}
 	}
-	w.Pass(600 * time.Second) // by the clock all but the ended ones are over, and none says so yet
+	w.Pass(600 * time.Second) // by now all remaining ones have expired, and no event records it yet
 	var over []approval.ID
 	for _, a := range slices.Backward(all) {
 		if s := status[a.ID]; s == "" || s == approval.Approved {
@@ -86,7 +86,7 @@ func listFilters(t *testing.T, w *world) {
 	w.wantList(red, approval.Filter{Status: approval.Pending}, 4, nil)
 }
 
-// wantList reads a list by pages.
+// wantList reads a list page by page.
 func (w *world) wantList(tenant id.Tenant, f approval.Filter, limit int, want []approval.ID) {
 	w.t.Helper()
 	var got []approval.ID
@@ -110,7 +110,7 @@ func (w *world) wantList(tenant id.Tenant, f approval.Filter, limit int, want []
 	}
 }
 
-// A voter's list holds the approvals that have no obstacle for the person, on pages of each size.
+// A voter's list contains the approvals without an obstacle for that user, with any page size.
 func TestListOfAVoter(t *testing.T) {
 	w := newWorld(t)
 	w.activate(red, "two", 2)
@@ -155,7 +155,7 @@ func TestListOfAVoter(t *testing.T) {
 	}
 }
 
-// listOfVoter reads a voter's list by pages.
+// listOfVoter reads a voter's list page by page.
 func (w *world) listOfVoter(who account.ID, limit int) (got []approval.ID) {
 	w.t.Helper()
 	f := approval.Filter{Status: approval.Pending, Voter: who}
@@ -173,7 +173,7 @@ func (w *world) listOfVoter(who account.ID, limit int) (got []approval.ID) {
 	}
 }
 
-// New approvals come before the first page, and move nothing on the others.
+// New approvals appear on the first page and do not shift later pages.
 func TestListWhileOthersAsk(t *testing.T) {
 	w := newWorld(t)
 	all := w.listed()
@@ -207,7 +207,7 @@ func idsOf(all []approval.Approval) (ids []approval.ID) {
 	return ids
 }
 
-// A store of an older program has no list: the first look makes it, also when it was cut off before.
+// A store of an older program has no list. The first read builds it, even if an earlier build was interrupted.
 func TestListOfAnOlderStore(t *testing.T) { onEngines(t, listOfAnOlderStore) }
 
 func listOfAnOlderStore(t *testing.T, w *world) {
@@ -238,7 +238,7 @@ func TestListRefuses(t *testing.T) {
 		}
 	}
 	w.ask(red, w.question(red))
-	for _, before := range []approval.ID{"zzz", "_", "apr_", "apr~"} { // nobody's cursors
+	for _, before := range []approval.ID{"zzz", "_", "apr_", "apr~"} { // never returned as cursors
 		if _, err := w.approvals.List(t.Context(), red, approval.Filter{}, before, 5); err != nil {
 			t.Errorf("after %q: %v", before, err)
 		}

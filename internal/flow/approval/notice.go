@@ -7,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 )
 
-// noticeOf tells the organization's endpoints of a change of state: approval.pending of a new
-// question, and else the new state. A vote that changes no state is not told.
-func noticeOf(name ID, r *record, transition string) (m webhook.Message, ok bool) {
+// noticeMessage returns the webhook message about a transition: approval.pending for a new question, otherwise the
+// new state. ok is false for a vote that does not change the state.
+func noticeMessage(name ID, r *record, transition string) (m webhook.Message, ok bool) {
 	to := Status(transition)
 	if transition == "requested" {
 		to = Pending
@@ -38,8 +38,8 @@ func noticeTitle(r *record, to Status) string {
 	return title
 }
 
-// notice is the data of a notice. It has no payload, because only some members may read
-// it in the console.
+// notice is the data of the message. It has no payload, because only some members may read the payload in the
+// console.
 type notice struct {
 	callback      `json:",inline"`
 	Tool          id.Tool    `json:"tool_name"`

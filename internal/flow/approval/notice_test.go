@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The bytes of the documents about an approval, which are stored until they are delivered.
+// The exact bytes of the documents about an approval, which are stored until they are delivered.
 func TestNoticeDocuments(t *testing.T) {
 	bare := &record{CreatedAt: 1_700_000_000_000, ExpiresAt: 1_700_000_060_000}
 	full := &record{Agent: "agent-1", Tool: "a.b.c", ActionDigest: id.Hash{1}, Trace: "trace-1", PolicyID: "p", PolicyVersion: 7,

@@ -40,7 +40,7 @@ func TestStoredOpenSet(t *testing.T) {
 	}, first, second)
 }
 
-// The record by which a change of settings requires that no approval is open.
+// The record on which a change of settings depends if it requires that no approval is open.
 func TestStoredTallyOfNone(t *testing.T) {
 	w := newWorld(t)
 	changes, err := w.approvals.NoneOpen(t.Context(), red)

@@ -33,7 +33,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// checkMentions checks a principal and its hidden form, also after it was stored.
+// checkMentions checks a principal and its hidden form, before and after it is stored.
 func checkMentions(t *testing.T, text, name string, want bool) {
 	t.Helper()
 	if got := mentions(text, name); got != want {
@@ -55,7 +55,7 @@ func checkMentions(t *testing.T, text, name string, want bool) {
 	}
 }
 
-// A hidden principal mentions everybody whom the principal mentions.
+// A hidden principal mentions every account that the principal mentions.
 func TestHiddenMentionsTheSame(t *testing.T) {
 	parts := []string{"ann@example.com", "acc_ann", "bob@example.com", "joann@example.com", "Ann", " ", " ", ",", "<", ">", ".", "@", "\u00e9", "%40", "\"",
 		"\u200b", "x", "-", "+", "ANN@EXAMPLE.COM", "\ufdfa", "\u00a8", "(", "mailto:"}
@@ -92,7 +92,7 @@ func TestHiddenIsSalted(t *testing.T) {
 	}
 }
 
-// The work and the size are bounded, whatever an agent sends: such a principal mentions everybody.
+// Work and size are bounded for any text that an agent sends: a principal beyond the bound mentions every account.
 func TestHiddenIsBounded(t *testing.T) {
 	for _, text := range []string{strings.Repeat("!", 128) + "@" + strings.Repeat("!", 127), strings.Repeat("a@ ", 85), strings.Repeat("\ufdfa@", 128)} {
 		hidden := Hide(text)

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// onEngines runs a test on the store in memory and on each engine.
+// onEngines runs a test on the in-memory store and on each engine.
 func onEngines(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
@@ -59,7 +59,7 @@ func consumeOnce(t *testing.T, w *world) {
 	wantKind(t, "after its life", consumeErr(w, red, a), fault.Gone)
 }
 
-// One person votes many times at once, and others too: each counts once.
+// One user votes many times concurrently, as do others: each user counts once.
 func TestVotesAtOnce(t *testing.T) { onEngines(t, votesAtOnce) }
 
 func votesAtOnce(t *testing.T, w *world) {
@@ -91,9 +91,8 @@ func votesAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// Votes, consumption, cancellation, revocation, another policy, the end of its time
-// and the sweep meet at one approval, in changing company: the ledger tells a way
-// that the rules allow, and everybody was answered by it.
+// Votes, consumption, cancellation, revocation, a new policy, expiry and the sweep race for one approval, in varying
+// combinations. The ledger contains a sequence that the rules allow, and every answer agrees with it.
 func TestEverythingAtOnce(t *testing.T) { onEngines(t, everythingAtOnce) }
 
 func everythingAtOnce(t *testing.T, w *world) {
@@ -118,7 +117,7 @@ func everythingAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// race is one approval and who is after it.
+// race is one approval and the actors that race for it.
 type race struct {
 	*world
 	name string
@@ -129,7 +128,7 @@ type race struct {
 	grants   []string
 }
 
-// begin asks under a policy of its own; of the two that have to agree one has.
+// begin requests an approval under a new policy. One of the two required users has approved it.
 func (r *race) begin(agreed bool) {
 	r.activate(red, r.name, 2)
 	r.a = r.ask(red, r.question(red))
@@ -142,7 +141,7 @@ func (r *race) begin(agreed bool) {
 func (r *race) answer(what string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if before, known := r.answered[what]; !known || before != nil { // done stays done
+	if before, known := r.answered[what]; !known || before != nil { // once done, it remains done
 		r.answered[what] = err
 	}
 }
@@ -200,7 +199,7 @@ func (r *race) run(which []int) {
 	group.Wait()
 }
 
-// check reads the ledger as a naive auditor would and returns how it ended.
+// check reads the ledger as a naive auditor would, and returns how the approval ended.
 func (r *race) check() string {
 	r.t.Helper()
 	o := oracle{t: r.t, name: r.name, digest: r.a.ActionDigest.String(), voters: map[string]bool{}}
@@ -232,7 +231,7 @@ func (r *race) check() string {
 	return o.state
 }
 
-// oracle follows the statements about one approval with a quorum of two.
+// oracle checks the statements about one approval with a quorum of two.
 type oracle struct {
 	t       testing.TB
 	name    string
@@ -240,10 +239,10 @@ type oracle struct {
 	state   string
 	steps   int
 	voters  map[string]bool
-	another bool // another policy was activated meanwhile
+	another bool // another policy was activated
 }
 
-// step checks that a statement may follow, and returns what happened and by whom.
+// step checks that a statement is allowed next, and returns the transition and its actor.
 func (o *oracle) step(said ledgertest.Statement) string {
 	o.t.Helper()
 	var p struct {
@@ -289,8 +288,7 @@ func (o *oracle) step(said ledgertest.Statement) string {
 	return p.Transition + " by " + said.Principal
 }
 
-// An agent's key is revoked while it proves with it: in the ledger's order no proof
-// of a revoked key counts.
+// An agent's key is revoked while it signs a proof: in ledger order, no proof of a revoked key counts.
 func TestConsumeBesideRevocation(t *testing.T) { onEngines(t, consumeBesideRevocation) }
 
 func consumeBesideRevocation(t *testing.T, w *world) {

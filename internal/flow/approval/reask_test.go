@@ -19,7 +19,7 @@ import (
 
 var activationRounds = flag.Int("activation-rounds", 8, "how many random policies TestActivationOracle activates on each engine")
 
-// install makes a policy of these rules active.
+// install activates a policy with these rules.
 func (w *world) install(tenant id.Tenant, name string, rules ...string) {
 	w.t.Helper()
 	document := `{"policy_id":"` + name + `","name":"n","rules":[` + strings.Join(rules, ",") + `]}`
@@ -31,13 +31,14 @@ func (w *world) install(tenant id.Tenant, name string, rules ...string) {
 	}
 }
 
-// obliging is a rule that asks people.
+// obliging is a rule that requires approval.
 func obliging(rule string, quorum, life int, more string) string {
 	return fmt.Sprintf(`{"rule_id":"%s","tool":"acme.refund","decision":"allow_with_obligation",
 		"obligations":[{"type":"human_approval","approvals":%d,"ttl_seconds":%d}]%s}`, rule, quorum, life, more)
 }
 
-// An approval under two of 600 s holds while the new policy asks for it or for less, by the same rule.
+// An approval of two users within 600 s remains valid while the same rule of the new policy asks for the same or
+// less.
 func TestApprovalsOverActivation(t *testing.T) {
 	const kept, over = approval.Pending, approval.Invalidated
 	same := obliging("refund", 2, 600, "")
@@ -65,7 +66,7 @@ func TestApprovalsOverActivation(t *testing.T) {
 		"the rule is a shadow":         {[]string{obliging("refund", 2, 600, `,"mode":"shadow"`)}, over},
 		"a condition that holds":       {[]string{obliging("refund", 2, 600, `,"when":"payload.amount > 5"`)}, kept},
 		"a condition that fails":       {[]string{obliging("refund", 2, 600, `,"when":"payload.amount > 50"`)}, over},
-		"a field that is absent":       {[]string{obliging("refund", 2, 600, `,"when":"payload.customer == \"x\""`)}, kept}, // errors oblige
+		"a field that is absent":       {[]string{obliging("refund", 2, 600, `,"when":"payload.customer == \"x\""`)}, kept}, // errors require approval
 		"denied by an absent field":    {[]string{same, `{"rule_id":"no","tool":"acme.refund","decision":"deny","when":"payload.customer == \"x\""}`}, over},
 		"for this agent alone":         {[]string{obliging("refund", 2, 600, `,"agents":["agt_nobody"]`)}, over},
 		"by the hour of the question":  {[]string{obliging("refund", 2, 600, `,"when":"now <= timestamp(\"%NOW\")"`)}, kept},
@@ -107,7 +108,7 @@ func TestApprovalsOverActivation(t *testing.T) {
 			if tt.want == over {
 				return
 			}
-			w.approve(red, a, eve) // the vote of before counts, and the quorum of before too
+			w.approve(red, a, eve) // the earlier vote and the earlier quorum count
 			if err := consumeErr(w, red, a); err != nil {
 				t.Errorf("consume: %v", err)
 			}
@@ -115,7 +116,7 @@ func TestApprovalsOverActivation(t *testing.T) {
 	}
 }
 
-// Without an active policy nobody is asked.
+// Without an active policy, no approval can be requested.
 func TestNoPolicyInvalidates(t *testing.T) {
 	w := newWorld(t)
 	a, other := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))
@@ -130,9 +131,8 @@ func TestNoPolicyInvalidates(t *testing.T) {
 	}
 }
 
-// Oracle: the other organization gets the same policy, and is asked the same question anew. What it
-// answers says whether the approval holds. A process that dies between the activation and the
-// statement changes nothing.
+// Oracle: the other organization gets the same policy and the same question as a new one. Its answer determines
+// whether the approval is still valid. A process that dies between the activation and the statement changes nothing.
 //
 // Each engine gets the same policies.
 func TestActivationOracle(t *testing.T) { onEngines(t, activationOracle) }
@@ -149,7 +149,7 @@ func activationOracle(t *testing.T, w *world) {
 		want := approval.Invalidated
 		b, _, err := w.approvals.Ask(t.Context(), blue, w.question(blue))
 		switch {
-		case fault.Is(err, fault.Invalid): // no approval
+		case fault.Is(err, fault.Invalid): // no approval needed
 		case err != nil:
 			t.Fatal(err)
 		default:
@@ -164,7 +164,7 @@ func activationOracle(t *testing.T, w *world) {
 		if got := w.status(red, a); got != want {
 			t.Fatalf("round %d: got %s, want %s under %s", round, got, want, rules)
 		}
-		if round%3 == 0 { // the memory of the activation is lost
+		if round%3 == 0 { // the process forgets the activation
 			w.open()
 		} else {
 			w.approvals.PolicyChanged(red)
@@ -209,7 +209,7 @@ func randomRules(random *rand.Rand) []string {
 	return rules
 }
 
-// The policies that can't be read answer for nothing: neither kept nor ended.
+// If the policies cannot be read, an approval is neither usable nor ended.
 func TestUnreadablePolicyEndsNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red, w.question(red))

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 )
 
-// The agent gets the remark of the vote that decided and of no other, and that of a revocation.
+// The agent receives the remark of the deciding vote or of the revocation, and no other.
 func TestRemarkReachesTheAgent(t *testing.T) {
 	cast := func(w *world, a approval.Approval, who, vote, comment, code string) {
 		w.t.Helper()
@@ -67,7 +67,7 @@ func TestRemarkReachesTheAgent(t *testing.T) {
 	}
 }
 
-// A remark has bounds, in votes and in revocations, and one that is refused changes nothing.
+// Remarks are bounded in votes and revocations, and a rejected remark changes nothing.
 func TestRemarkBounds(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red, w.question(red))

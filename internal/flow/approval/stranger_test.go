@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Whatever an approval has come to, and whether that is stated or not, a stranger finds
-// none, and writes nothing into any ledger: not under its name, and not under another's.
+// In every state of an approval, recorded or not, a stranger gets fault.NotFound and causes no entry in any ledger,
+// under any name.
 func TestStrangersWriteNothing(t *testing.T) {
 	states := map[string]func(w *world, a approval.Approval){
 		"pending":  func(*world, approval.Approval) {},
@@ -96,8 +96,8 @@ func TestStrangersWriteNothing(t *testing.T) {
 	}
 }
 
-// Each statement is under the name of who did it: the ingest key that asked, the person, or
-// the operator for what the service finds by itself, whoever makes it look.
+// Each statement names its actor: the ingest key that asked, the user, or the operator for what the service records
+// itself, whichever caller triggered it.
 func TestWhoseDoingAStatementIs(t *testing.T) {
 	cancel := func(w *world, a approval.Approval) { _ = w.approvals.Cancel(w.t.Context(), red, a.IngestKeyID, a.ID) }
 	consume := func(w *world, a approval.Approval) { _ = consumeErr(w, red, a) }
@@ -147,7 +147,7 @@ func TestWhoseDoingAStatementIs(t *testing.T) {
 	}
 }
 
-// The first grant makes its key, which is the service's own doing.
+// The first grant generates its key, as an act of the service.
 func TestWhoMakesTheGrantKey(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red, w.question(red))

@@ -74,7 +74,7 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	}
 	c.Statements = append(c.Statements, statement)
 	c.touched = append(c.touched, name)
-	if notice, ok := noticeOf(name, r, t.name); ok {
+	if notice, ok := noticeMessage(name, r, t.name); ok {
 		c.calls = append(c.calls, notice)
 	}
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {

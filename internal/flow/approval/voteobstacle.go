@@ -12,17 +12,17 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Obstacle says why a person may not vote on an approval, "" when the person may. It is one of the
-// names below, or the status of an approval that is over in another way.
+// Obstacle is the reason why a user may not vote on an approval, or "" if the user may. It is one of the constants
+// below or the final status of the approval.
 type Obstacle string
 
-// The obstacles in the order in which they are looked for.
+// The obstacles, in the order of the checks.
 const (
 	ObstacleDecided Obstacle = "decided"         // approved, denied or consumed
-	ObstacleRole    Obstacle = "role"            // the role does not vote
-	ObstacleSignIn  Obstacle = "sign_in_changed" // the organization refuses votes for a time after such a change
-	ObstacleOwn     Obstacle = "own_request"     // the person counts as having asked
-	ObstacleVoted   Obstacle = "already_voted"   // one vote each
+	ObstacleRole    Obstacle = "role"            // the role may not vote
+	ObstacleSignIn  Obstacle = "sign_in_changed" // the organization rejects votes for some time after such a change
+	ObstacleOwn     Obstacle = "own_request"     // the user counts as one who asked
+	ObstacleVoted   Obstacle = "already_voted"   // each user votes once
 )
 
 // Obstacles returns, for each approval of a list, the reason why a user may not vote on it now. Vote checks again.
@@ -53,7 +53,7 @@ type voter struct {
 	person person
 	may    bool // by the role
 	held   bool // since the sign-in was changed
-	makers *makersOf
+	makers *makerCache
 }
 
 func (a *Approvals) newVoter(ctx context.Context, s *log.State, who account.ID) (v *voter, err error) {
@@ -108,19 +108,19 @@ func (a *Approval) obstacleFor(who account.ID, may bool) Obstacle {
 	return ""
 }
 
-// makersOf finds who registered the keys of agents, and reads each agent once.
-type makersOf struct {
+// makerCache finds the users who registered the keys of agents. It reads each agent once.
+type makerCache struct {
 	owner  *Approvals
 	known  map[id.Agent]map[string]bool
 	people map[string]person // by account
 }
 
-func newMakers(a *Approvals) *makersOf {
-	return &makersOf{owner: a, known: make(map[id.Agent]map[string]bool), people: make(map[string]person)}
+func newMakers(a *Approvals) *makerCache {
+	return &makerCache{owner: a, known: make(map[id.Agent]map[string]bool), people: make(map[string]person)}
 }
 
 // findPeople returns the users of principals and reads each account once. The operator and the service have no account.
-func (m *makersOf) findPeople(ctx context.Context, principals iter.Seq[string]) (found []person, err error) {
+func (m *makerCache) findPeople(ctx context.Context, principals iter.Seq[string]) (found []person, err error) {
 	for name := range principals {
 		who, known := m.people[name]
 		if !known {
@@ -135,7 +135,7 @@ func (m *makersOf) findPeople(ctx context.Context, principals iter.Seq[string]) 
 }
 
 // findAskers is askersOf for an approval.
-func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(*person) bool, error) {
+func (m *makerCache) findAskers(ctx context.Context, s *log.State, a *Approval) (func(*person) bool, error) {
 	settings, err := m.owner.orgs.Settings(ctx, s)
 	if err != nil {
 		return nil, err

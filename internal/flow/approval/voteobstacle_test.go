@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// What is said about each person is the very thing that a vote meets.
+// Obstacles returns exactly the obstacle that a vote encounters.
 func TestObstacles(t *testing.T) {
 	vote := func(who account.ID, vote string) func(*world, approval.Approval) {
 		return func(w *world, a approval.Approval) {
@@ -23,7 +23,7 @@ func TestObstacles(t *testing.T) {
 		before func(w *world)
 		ask    func(q *approval.Question)
 		do     func(w *world, a approval.Approval)
-		want   map[account.ID]approval.Obstacle // of all others: ""
+		want   map[account.ID]approval.Obstacle // all others: ""
 	}{
 		"pending":       {nil, nil, nothing, map[account.ID]approval.Obstacle{"acc_member": "role", "acc_stranger": "role"}},
 		"one has voted": {nil, nil, vote(bob, approval.Approve), map[account.ID]approval.Obstacle{bob: "already_voted", "acc_member": "role", "acc_stranger": "role"}},

@@ -28,7 +28,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// asking is a policy under which one person decides on payments above 10, and nobody on drops.
+// asking is a policy that requires one approver for payments above 10, and none for drops.
 const asking = `[
 	{"rule_id":"drop","tool":"acme.drop","decision":"deny","reason":"never"},
 	{"rule_id":"ask","tool":"acme.pay","when":"payload.amount > 10","decision":"allow_with_obligation","reason":"ask first",
@@ -38,7 +38,7 @@ const asking = `[
 type office struct {
 	*world
 	approvals *approval.Approvals
-	left      map[account.ID]bool // members who may vote no more
+	left      map[account.ID]bool // members who may no longer vote
 	run       workflow.Run
 }
 
@@ -56,7 +56,7 @@ func newOfficeOn(t testing.TB, s *ledgertest.Service) *office {
 	return o
 }
 
-// staff begins anew on what is stored.
+// staff starts a new process on the stored state.
 func (o *office) staff() {
 	o.approvals = approval.New(approval.Options{
 		Records: o.Engine, Events: o.SystemEvents, Ledgers: o.Ledgers, Policies: o.book, Agents: o.agents,
@@ -93,7 +93,7 @@ func (o *office) IngestKey(_ context.Context, _ id.Tenant, key string) (org.Inge
 	return org.IngestKey{ID: key, CreatedBy: sysevent.Operator}, nil
 }
 
-// nobody is called back.
+// nobody has no callbacks.
 type nobody struct{}
 
 func (nobody) CheckURL(string) error { return egress.ErrRefused }
@@ -102,7 +102,7 @@ func (nobody) Post(context.Context, string, http.Header, []byte) (egress.Answer,
 	return egress.Answer{}, errors.New("nobody is called")
 }
 
-// ask asks for a payment of the run's agent.
+// ask requests approval of a payment by the run's agent.
 func (o *office) ask(tenant id.Tenant, key string, amount int) approval.Approval {
 	o.t.Helper()
 	a, _, err := o.approvals.Ask(o.t.Context(), tenant, approval.Question{
@@ -122,7 +122,7 @@ func (o *office) vote(tenant id.Tenant, a approval.Approval, vote string) {
 	}
 }
 
-// agreed asks and agrees.
+// agreed requests an approval and approves it.
 func (o *office) agreed(tenant id.Tenant, amount int) approval.Approval {
 	o.t.Helper()
 	a := o.ask(tenant, "ik_1", amount)
@@ -139,7 +139,7 @@ func (o *office) status(tenant id.Tenant, a approval.Approval) approval.Status {
 	return found.Status
 }
 
-// said returns what the ledger says of approvals.
+// said returns the ledger's statements about approvals.
 func (o *office) said(tenant id.Tenant) (all []string) {
 	o.t.Helper()
 	for _, s := range o.Audit(o.t, tenant) {
@@ -157,7 +157,7 @@ func paying(key string, amount int, a approval.Approval) workflow.Step {
 	return s
 }
 
-// The step, the consumption and the grant land together, and the step is answered the same again.
+// The step, the consumption and the grant are committed together, and a retry gets the same answer.
 func TestStepConsumesApproval(t *testing.T) {
 	o := newOffice(t)
 	o.run = o.start(red, beginning("ext"))
@@ -175,7 +175,7 @@ func TestStepConsumesApproval(t *testing.T) {
 	if err != nil || g.Approval != string(a.ID) || g.Agent != o.run.Agent || g.ActionDigest != a.ActionDigest || g.NotAfter-g.NotBefore != grant.Life {
 		t.Errorf("grant: got %+v, %v", g, err)
 	}
-	if size := o.State(t, red).Size(); size != before+4 { // two steps, the key of grants, the consumption
+	if size := o.State(t, red).Size(); size != before+4 { // two steps, the grant key, the consumption
 		t.Errorf("size: got %d, want %d", size, before+4)
 	}
 	all := o.ledger(red)
@@ -208,7 +208,7 @@ func TestStepConsumesApproval(t *testing.T) {
 	}
 }
 
-// Two approvals in one request share the append, and the first key of grants is stated once.
+// Two approvals in one request share the append, and the first grant key is recorded once.
 func TestStepsConsumeTogether(t *testing.T) {
 	o := newOffice(t)
 	o.run = o.start(red, beginning("ext"))
@@ -231,7 +231,7 @@ func TestStepsConsumeTogether(t *testing.T) {
 	}
 }
 
-// An approval that can't be consumed refuses all steps of the request, and nothing of them is stored.
+// If an approval cannot be consumed, all steps of the request are rejected, and none is stored.
 func TestStepRefusedByApproval(t *testing.T) {
 	const another = "The approval is for another agent, tool or payload than those of the step"
 	const foreign = "approval_id is not an approval that this ingest key asked for"
@@ -245,7 +245,7 @@ func TestStepRefusedByApproval(t *testing.T) {
 		change  func(o *office, s *workflow.Step)
 		kind    fault.Kind
 		message string
-		stated  string // of the approval, last
+		stated  string // last statement about the approval
 	}{
 		"expired":      {func(o *office, _ approval.Approval) { o.Pass(601 * time.Second) }, nil, fault.Gone, "The approval is expired", "expired by operator"},
 		"revoked":      {revoke, nil, fault.Conflict, "The approval is revoked", "revoked by acc_eve"},
@@ -309,7 +309,7 @@ func TestStepRefusedByApproval(t *testing.T) {
 	}
 }
 
-// The approval of a step that the policy denies is not touched.
+// If the policy denies a step, its approval does not change.
 func TestDeniedStepKeepsApproval(t *testing.T) {
 	o := newOffice(t)
 	o.run = o.start(red, beginning("ext"))
@@ -351,7 +351,7 @@ func TestStepWithMalformedApproval(t *testing.T) {
 	wantFault(t, "a step of before, now with an approval", err, fault.Invalid, "step_key and attempt were used with another step")
 }
 
-// Many steps of two processes want one approval: one of them gets it.
+// Many steps of two processes compete for one approval: one of them consumes it.
 func TestApprovalConsumedOnce(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		o := newOfficeOn(t, ledgertest.On(t, open(t)))
@@ -386,8 +386,7 @@ func TestApprovalConsumedOnce(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the append, the same request again gets to one step, one consumption and one
-// grant.
+// However the append ends, a retry of the request leads to one step, one consumption and one grant.
 func TestConsumingStepThroughFailures(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -415,8 +414,7 @@ func TestConsumingStepThroughFailures(t *testing.T) {
 	}
 }
 
-// The service dies at any write of a consuming step, before it or after it, and another begins on what
-// is stored.
+// The service dies before or after any write of a consuming step, and a new process starts on the stored state.
 func TestConsumingStepThroughDeaths(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, after := range []bool{false, true} {

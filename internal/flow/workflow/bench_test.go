@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// BenchmarkRun reports whole runs in lists of 50. first-ms and last-ms are what a list
-// takes among the first tenth and the last tenth of its run, events-ms what as many
-// events of an agent take, one list in turn with ten of steps, end-ms what the end takes.
+// BenchmarkRun reports whole runs in lists of 50. first-ms and last-ms are the times of a list in the first and the
+// last tenth of its run, events-ms the time of as many events of an agent, one list in turn with ten of steps, and
+// end-ms the time of the end.
 func BenchmarkRun(b *testing.B) {
 	for _, engine := range []struct {
 		name string

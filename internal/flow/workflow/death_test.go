@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
-// onEngines runs a test on the store in memory and on each engine.
+// onEngines runs a test on the in-memory store and on each engine.
 func onEngines(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
@@ -24,9 +24,8 @@ func onEngines(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// The service dies at any write to the store on the way of a run that is completed and
-// of one that falls silent, before that write or after it, and another begins on what is
-// stored: what was answered is true, and whoever asks again gets to the same end.
+// The service dies before or after any write to the store of a run that is completed and of one that goes silent. A
+// new process starts on the stored state: every answer still holds, and a client that retries reaches the same end.
 func TestDeathAtEachWrite(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, after := range []bool{false, true} {
@@ -41,7 +40,7 @@ func TestDeathAtEachWrite(t *testing.T) {
 	})
 }
 
-// dieAt reports whether the way has so many writes.
+// dieAt reports whether the run has that many writes.
 func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	t.Helper()
 	m := &enginetest.Mortal{Engine: engine}
@@ -60,7 +59,7 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	return died
 }
 
-// answers is what a tool was told, over all lives of the service.
+// answers are the answers that a tool received from all processes.
 type answers struct {
 	when     string
 	run      workflow.ID
@@ -69,8 +68,8 @@ type answers struct {
 	ended    *workflow.Run
 }
 
-// way goes from the start to the end of both runs, or until an answer is missing.
-// Everything is asked again, and must be answered as before.
+// way runs from the start to the end of both runs, or until an answer is missing. It repeats every request and
+// expects the earlier answer.
 func (a *answers) way(w *world) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -103,7 +102,7 @@ func (a *answers) way(w *world) {
 	}
 	a.silent = silent.ID
 	w.Pass(time.Hour)
-	_ = w.workflows.Sweep(ctx) // the next one goes on
+	_ = w.workflows.Sweep(ctx) // the next one continues
 }
 
 func (a *answers) keep(w *world, list []workflow.Step, recorded []workflow.Recorded) {
@@ -125,7 +124,7 @@ func (a *answers) check(w *world) {
 	if a.ended == nil || a.silent == "" {
 		w.t.Fatalf("%s: the way had no end", a.when)
 	}
-	w.Pass(2 * time.Hour) // also of what a death left in the index alone
+	w.Pass(2 * time.Hour) // also for entries that a crash left only in the index
 	for range 2 {
 		w.sweep()
 	}

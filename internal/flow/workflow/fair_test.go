@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// However many runs of one organization are silent, at most one turn of it (16) comes
-// before the other's only one.
+// However many runs of one organization are silent, at most one turn (16) of it precedes the only run of the other
+// organization.
 func TestSweepTakesTurns(t *testing.T) {
 	w := newWorld(t)
 	const many = 50

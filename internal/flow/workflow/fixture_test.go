@@ -28,7 +28,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is two organizations with an agent each, in which tools report runs.
+// world has two organizations with one agent each, in which tools report runs.
 type world struct {
 	*ledgertest.Service
 	t         testing.TB
@@ -45,7 +45,7 @@ func newWorld(t testing.TB) *world {
 	return newWorldOn(t, ledgertest.New(t))
 }
 
-// newWorldOn makes the organizations on a service that has none.
+// newWorldOn creates the organizations on a service that has none.
 func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	t.Helper()
 	w := &world{Service: s, t: t, orgs: &orgs{active: true}, bot: map[id.Tenant]id.Agent{}}
@@ -61,7 +61,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	return w
 }
 
-// open begins anew on what is stored.
+// open starts a new process on the stored state.
 func (w *world) open() {
 	w.records = &countingStore{RecordStore: w.Engine}
 	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
@@ -77,7 +77,7 @@ func (w *world) node() *workflow.Workflows {
 	})
 }
 
-// beginning is a run's that every key may start.
+// beginning is the start of a run that every key may make.
 func beginning(external string) workflow.Beginning {
 	return workflow.Beginning{Workflow: workflow.Flow{Name: "invoices", Version: "3", Tool: "n8n"}, External: external, IngestKeyID: "ik_1"}
 }
@@ -91,7 +91,7 @@ func (w *world) start(tenant id.Tenant, b workflow.Beginning) workflow.Run {
 	return run
 }
 
-// step is one that names no tool.
+// step is a step that names no tool.
 func step(key string) workflow.Step {
 	return workflow.Step{Key: key, Attempt: 1, Status: "succeeded", Payload: []byte(`{"n":1}`)}
 }
@@ -123,7 +123,7 @@ func (w *world) get(tenant id.Tenant, run workflow.ID) (workflow.Run, []workflow
 	return got, events
 }
 
-// enable lets the bridge act for the agent that a tenant begins with.
+// enable allows the bridge to act for the first agent of a tenant.
 func (w *world) enable(tenant id.Tenant, on bool) {
 	w.t.Helper()
 	if _, err := w.agents.Change(w.t.Context(), tenant, "acc_ann", w.bot[tenant], agent.Patch{Bridge: &on}); err != nil {
@@ -131,7 +131,7 @@ func (w *world) enable(tenant id.Tenant, on bool) {
 	}
 }
 
-// activate makes a policy active.
+// activate activates a policy.
 func (w *world) activate(tenant id.Tenant, name, rules string) {
 	w.t.Helper()
 	if _, err := w.book.Create(w.t.Context(), tenant, "acc_rules", []byte(`{"policy_id":"`+name+`","name":"Test","rules":`+rules+`}`)); err != nil {
@@ -142,7 +142,7 @@ func (w *world) activate(tenant id.Tenant, name, rules string) {
 	}
 }
 
-// runs returns what the ledger says became of runs, in its order.
+// runs returns the recorded transitions of runs, in ledger order.
 func (w *world) runs(tenant id.Tenant) []string {
 	w.t.Helper()
 	var all []string
@@ -161,7 +161,7 @@ type stored struct {
 	envelope *event.Envelope
 }
 
-// ledger reads a tenant's ledger, all of it verified.
+// ledger reads and verifies a tenant's whole ledger.
 func (w *world) ledger(tenant id.Tenant) (all []stored) {
 	w.t.Helper()
 	w.Audit(w.t, tenant)
@@ -208,7 +208,7 @@ func wantFault(t testing.TB, name string, err error, kind fault.Kind, message st
 	}
 }
 
-// once lets the next append of a tenant that has events fail.
+// once makes the next append of a tenant's events fail.
 func (w *world) once(tenant id.Tenant, failure storagetest.Failure) {
 	var first sync.Once
 	w.Store.Fail(func(b storage.Batch) storagetest.Failure {
@@ -245,11 +245,11 @@ func (o *orgs) EventsPerMonth(*org.Settings) uint64 {
 	return o.cap
 }
 
-// countingStore counts what is read.
+// countingStore counts the records that are read.
 type countingStore struct {
 	storage.RecordStore
-	reads atomic.Int64 // records that were read one by one
-	lists atomic.Int64 // records that were read with others
+	reads atomic.Int64 // records read one by one
+	lists atomic.Int64 // records read in scans
 }
 
 func (c *countingStore) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {

@@ -13,8 +13,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Whatever passes the checks becomes an envelope that says the same, and the same step
-// has the same digest.
+// Every accepted step becomes an envelope with the same content, and equal steps have equal digests.
 func FuzzStep(f *testing.F) {
 	f.Add("pay", 1, "tool_call", "acme.pay", "succeeded", "2026-11-20T11:59:59Z", "2026-11-20T12:00:00.5Z", []byte(`{"amount":7}`))
 	f.Add("é\U0001f600\ufffd", 1_000_000, "", "", "x", "", "", []byte(`{}`))

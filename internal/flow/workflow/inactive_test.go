@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
-// The bridge signs nothing for an agent that is switched off.
+// The bridge signs nothing for a disabled agent.
 func TestAgentSwitchedOff(t *testing.T) {
 	const off = "The agent is switched off"
 	w := newWorld(t)
@@ -28,5 +28,5 @@ func TestAgentSwitchedOff(t *testing.T) {
 	_, err = w.workflows.Record(t.Context(), red, b.IngestKeyID, run.ID, []workflow.Step{step("b")})
 	wantFault(t, "step", err, fault.Invalid, off)
 	w.complete(red, run.ID)
-	w.start(red, beginning("three")) // of the bridge agent itself
+	w.start(red, beginning("three")) // by the bridge agent itself
 }

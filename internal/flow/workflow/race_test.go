@@ -61,11 +61,11 @@ func twentyAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// A run that is completed while steps come has exactly those that lie before its end.
+// If a run is completed while steps arrive, its root covers exactly the steps before its end.
 func TestCompleteAmongSteps(t *testing.T) { onEngines(t, completeAmongSteps) }
 
-// On one processor whoever was prepared first is prepared first again: nobody is kept
-// out by that for good.
+// On one processor, the transaction that was prepared first is always prepared first again. That must not exclude
+// another one permanently.
 func TestCompleteAmongStepsOnOneProcessor(t *testing.T) {
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)

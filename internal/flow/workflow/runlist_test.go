@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 )
 
-// listed reads a list of runs page by page and returns what they are called.
+// listed reads a list of runs page by page and returns their names.
 func (w *world) listed(tenant id.Tenant, f workflow.Filter, limit int) (names []string) {
 	w.t.Helper()
 	for before := workflow.ID(""); ; {
@@ -50,7 +50,7 @@ func TestList(t *testing.T) {
 	for _, i := range []int{4, 5} {
 		w.record(red, runs[i].ID, step("a"))
 	}
-	w.Pass(2 * time.Minute) // 0, 1 and 6 are silent for too long, which nobody has stated yet
+	w.Pass(2 * time.Minute) // 0, 1 and 6 have been silent for too long, which no event records yet
 	check := func(when string) {
 		t.Helper()
 		for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// However fast a tool starts and ends runs, the events that this makes are bounded.
+// However fast a tool starts and ends runs, the number of events is bounded.
 func TestStartsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.start(red, beginning("before"))

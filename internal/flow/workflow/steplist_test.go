@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// What steps cost does not grow with the steps that are there: nothing is read, and as
-// much is written. Nor does what a page of the run costs.
+// The cost of a step does not grow with the number of steps: it reads nothing, and writes the same amount. The cost
+// of a page of the run does not grow either.
 func TestWorkDoesNotGrow(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning(""))
@@ -59,8 +59,8 @@ func TestWorkDoesNotGrow(t *testing.T) {
 	}
 }
 
-// Pages of a run are what a list of all it has says, whatever requests its steps came in
-// and wherever a page begins and ends.
+// The pages of a run match the list of all its steps, however the steps were divided into requests and wherever a
+// page begins and ends.
 func TestPages(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -106,8 +106,7 @@ func TestPages(t *testing.T) {
 	check(w.node(), 2+len(want))
 }
 
-// The number of different step_keys is that of a set, in whatever order attempts come and
-// whichever process records them.
+// The number of distinct step_keys is exact, in whatever order attempts arrive and whichever process records them.
 func TestKeysAreCounted(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(5, 6))

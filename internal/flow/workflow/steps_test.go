@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// overwrite changes a record behind the back of all.
+// overwrite changes a record directly in the store.
 func (w *world) overwrite(tenant id.Tenant, kind storage.Kind, key string, value []byte) {
 	w.t.Helper()
 	change := storage.Change{Kind: kind, Key: key, Value: value, If: storage.AnyVersion}
@@ -32,7 +32,7 @@ func pay(key string, amount int) workflow.Step {
 	return workflow.Step{Key: key, Attempt: 1, Tool: "acme.pay", Status: "succeeded", Payload: fmt.Appendf(nil, `{"amount":%d}`, amount)}
 }
 
-// Steps are judged as events are, each at its place; a denial is recorded too.
+// Steps are judged like events, each at its index. A denial is recorded too.
 func TestPolicy(t *testing.T) {
 	w := newWorld(t)
 	w.activate(red, "p1", rules)
@@ -115,7 +115,7 @@ func TestRecordRefuses(t *testing.T) {
 	wantFault(t, "inactive", err, fault.Forbidden, "The organization is inactive")
 }
 
-// Whoever is not the one who started a run does not find it.
+// A run exists only for the caller that started it.
 func TestRunIsOfItsKey(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning("ext"))
@@ -125,7 +125,7 @@ func TestRunIsOfItsKey(t *testing.T) {
 		tenant id.Tenant
 		key    string
 	}{"another key": {red, "ik_2"}, "another organization": {blue, "ik_1"}} {
-		for _, node := range []*workflow.Workflows{w.workflows, w.node()} { // one that remembers the run and one that does not
+		for _, node := range []*workflow.Workflows{w.workflows, w.node()} { // one with the run cached and one without
 			_, err := node.Record(t.Context(), who.tenant, who.key, run.ID, []workflow.Step{step("b")})
 			wantFault(t, name+": step", err, fault.NotFound, "Not found")
 			_, err = node.Record(t.Context(), who.tenant, who.key, run.ID, []workflow.Step{step("a")})
@@ -148,7 +148,7 @@ func TestStepAfterTheEnd(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning(""))
 	w.record(red, run.ID, step("a"))
-	other := w.node() // remembers nothing, or what is not true any more
+	other := w.node() // caches nothing, or something stale
 	if _, err := other.Record(t.Context(), red, "ik_1", run.ID, []workflow.Step{step("b")}); err != nil {
 		t.Fatal(err)
 	}
@@ -186,10 +186,10 @@ func TestStepAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The plan's cap is exact, and a list that would pass it is not taken in part.
+// The plan's cap is exact, and a list that would exceed it is rejected as a whole.
 func TestCap(t *testing.T) {
 	w := newWorld(t)
-	run := w.start(red, beginning("")) // start, key and agent are the server's own and count nothing
+	run := w.start(red, beginning("")) // the server's own events do not count: start, key and agent
 	w.orgs.set(true, 3)
 	w.record(red, run.ID, step("1"), step("2"))
 	_, err := w.workflows.Record(t.Context(), red, "ik_1", run.ID, []workflow.Step{step("3"), step("4")})
@@ -205,7 +205,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// However an append ends, what was acknowledged is there once and a repetition is safe.
+// However an append ends, an acknowledged step is stored once, and a retry is safe.
 func TestStepsWhoseAppendFails(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -261,7 +261,7 @@ func TestStepsAreBounded(t *testing.T) {
 	wantFault(t, "records that are lost", err, fault.Unavailable, "Runs can't be read")
 }
 
-// A step of a run that is remembered reads no record.
+// A step of a cached run reads no record.
 func TestStepReadsNoRecord(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning(""))
@@ -279,8 +279,8 @@ func TestStepReadsNoRecord(t *testing.T) {
 	}
 }
 
-// Steps that name a tool are counted by limits, whatever their kind, but for the result of
-// a step that is recorded; those of the other organization are not touched.
+// Limits count steps that name a tool, whatever their kind, except the result of a recorded step. The other
+// organization's steps are not affected.
 func TestStepsAndLimits(t *testing.T) {
 	w := newWorld(t)
 	const rules = `{"policy_id":"p","name":"n","rules":[{"rule_id":"cap","tool":"**","decision":"deny","reason":"no more",
@@ -321,8 +321,8 @@ func TestStepsAndLimits(t *testing.T) {
 	w.Audit(t, red)
 }
 
-// A run is there for nobody but the ingest key that started it, whatever it has come to:
-// nothing that others ask for writes an entry, into either ledger.
+// In every state, a run exists only for the ingest key that started it. Requests of others cause no entry in either
+// ledger.
 func TestStrangersOfARunWriteNothing(t *testing.T) {
 	for state, into := range map[string]func(*world, workflow.Run){
 		"running":   func(*world, workflow.Run) {},

@@ -57,7 +57,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	w.Pass(time.Millisecond)
 
-	// By the clock, before the event that says so.
+	// By the clock, before the event that records it.
 	got, _ := w.get(red, run.ID)
 	if got.Status != workflow.Abandoned || got.EndedAt != 0 {
 		t.Errorf("by the clock: got %+v", got)
@@ -88,8 +88,7 @@ func TestAbandoned(t *testing.T) {
 	wantFault(t, "complete afterwards", err, fault.Conflict, "The run is abandoned")
 }
 
-// A run of a ledger that was ahead of the clock goes on, and is abandoned by the time
-// of its steps since.
+// A run of a ledger that was ahead of the clock continues, and is abandoned by the times of its later steps.
 func TestRunAhead(t *testing.T) {
 	w := newWorld(t)
 	const ahead = 400 * 24 * time.Hour
@@ -121,7 +120,7 @@ func TestRunAhead(t *testing.T) {
 	}
 }
 
-// A run that goes on for long has one entry in the index, which moves along.
+// A long run has one entry in the index, which moves.
 func TestDueMovesAlong(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning(""))
@@ -142,7 +141,7 @@ func TestDueMovesAlong(t *testing.T) {
 	}
 }
 
-// Two processes and a failing store state it once.
+// Two processes and a failing store record it once.
 func TestAbandonedOnce(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"none": storagetest.NoFailure, "refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -170,7 +169,7 @@ func TestAbandonedOnce(t *testing.T) {
 	}
 }
 
-// An entry without its run, as a crash in a start leaves it, goes after an hour.
+// An entry without its run, left by a crash during a start, is removed after an hour.
 func TestDueWithoutRun(t *testing.T) {
 	w := newWorld(t)
 	w.Store.Fail(func(b storage.Batch) storagetest.Failure {
@@ -198,7 +197,7 @@ func TestDueWithoutRun(t *testing.T) {
 	}
 }
 
-// What stands in the service's partition for a run that is copied.
+// The records in the service's partition for a run that is copied.
 func TestServiceRecords(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning(""))

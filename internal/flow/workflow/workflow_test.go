@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// checkRoot computes run_root from what the public has, with a tree built by hand.
+// checkRoot computes run_root from public data, with a tree built by hand.
 func (w *world) checkRoot(tenant id.Tenant, run workflow.Run) {
 	w.t.Helper()
 	_, events := w.get(tenant, run.ID)
@@ -74,7 +74,7 @@ func (w *world) checkRoot(tenant id.Tenant, run workflow.Run) {
 	}
 }
 
-// naiveRoot is RFC 6962 section 2.1, word for word.
+// naiveRoot is RFC 6962, section 2.1, verbatim.
 func naiveRoot(leaves []id.Hash) id.Hash {
 	if len(leaves) == 1 {
 		return leaves[0]
@@ -97,7 +97,7 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// What a step's record and envelope say.
+// The contents of a step's record and envelope.
 func TestStepInTheLedger(t *testing.T) {
 	w := newWorld(t)
 	w.enable(red, true)
@@ -131,7 +131,7 @@ func TestStepInTheLedger(t *testing.T) {
 	}
 }
 
-// The bridge key is made once, with the first run, and stated before it.
+// The bridge key is generated once, for the first run, and recorded before it.
 func TestBridgeIsMadeOnce(t *testing.T) {
 	w := newWorld(t)
 	before := w.State(t, red).ConfigVersion()
@@ -154,7 +154,7 @@ func TestBridgeIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A key that was revoked signs no step; another one is made for the next.
+// A revoked key signs no step; a new one is generated for the next step.
 func TestBridgeKeyRevoked(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning(""))
@@ -231,7 +231,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// Who is disabled records no more, though the run may be ended.
+// A disabled agent records nothing more, but its run may be ended.
 func TestAgentDisabled(t *testing.T) {
 	w := newWorld(t)
 	w.enable(red, true)
@@ -267,7 +267,7 @@ func TestRunningRunsAreBounded(t *testing.T) {
 	w.start(red, beginning(""))
 }
 
-// One ingest key can't take all the room: others start runs all the same.
+// One ingest key cannot use up the capacity: others can still start runs.
 func TestRunningRunsOfAKeyAreBounded(t *testing.T) {
 	w := newWorld(t)
 	run := w.start(red, beginning("known"))
