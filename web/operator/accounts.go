@@ -12,7 +12,7 @@ const accountCalls = "/v1/id/platform/accounts"
 
 // accountsView is the content of the page that finds an account.
 type accountsView struct {
-	Email    string // that was asked for, "" for none
+	Email    string // address that was searched for; "" if none
 	Accounts []wire.FoundAccount
 }
 
@@ -27,7 +27,7 @@ func showAccounts(r *page.Request) (any, error) {
 	return &v, err
 }
 
-// accountPage leads to the account of a form.
+// accountPage redirects to the account of a form.
 func accountPage(r *page.Request, notice string) page.Outcome {
 	return page.GoTo(r.Address(accountsPage)+"?"+url.Values{"email": {r.Value("email")}}.Encode(), notice)
 }

@@ -42,19 +42,20 @@ const (
 type Options struct {
 	Edge      *edge.Edge
 	PublicURL string // of the main listener
-	Directory string // slug of the organization whose log is the directory, "" for none
+	Directory string // slug of the organization whose log is the directory; "" if none
 	Version   string // of the program
 }
 
-// pages makes the pages.
+// pages serves the pages.
 type pages struct {
 	Options
 	views    *page.Views
 	sessions *sessions
 }
 
-// Mount adds the pages to r, which has or will have the platform calls and /health. The pages stand at the root of the
-// listener, because the path of the public URL is that of the main listener. Load of that one keeps no operator out.
+// Mount adds the pages to r, which must also serve the platform calls and /health. The pages are at the root of the
+// listener, because the path of the public URL belongs to the main listener. Load on the main listener does not lock
+// the operator out.
 func Mount(r *edge.Router, o Options) {
 	kit := page.NewKit("")
 	kit.Public = o.PublicURL

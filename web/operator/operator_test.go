@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
-// operate returns a service at its identity listener, with its operator.
+// operate returns a service with its identity listener and its operator.
 func operate(t testing.TB, more ...string) (*servicetest.Service, *servicetest.Person) {
 	t.Helper()
 	s := servicetest.New(t, more...).Operated()
@@ -23,7 +23,7 @@ func operate(t testing.TB, more ...string) (*servicetest.Service, *servicetest.P
 
 const red = "/operator/organizations/red"
 
-// The operator founds an organization, whose secrets are shown once and work.
+// The operator creates an organization, whose secrets are shown once and work.
 func TestFoundOrganization(t *testing.T) {
 	s, p := operate(t)
 	p.Get("/operator").Want(t, "the list", http.StatusOK, "Red", "Blue", "enterprise", "active")
@@ -45,7 +45,7 @@ func TestFoundOrganization(t *testing.T) {
 	p.Get("/operator/organizations/new").Want(t, "a slug like a page", http.StatusOK, "Grey")
 }
 
-// The operator changes the plan, limits, the activity and the required sign-in of one organization, and no other one.
+// The operator changes the plan, limits, activity and required sign-in of one organization and of no other.
 func TestChangeOrganization(t *testing.T) {
 	s, p := operate(t)
 	s.Red.Send("evt-1", nil)
@@ -69,7 +69,7 @@ func TestChangeOrganization(t *testing.T) {
 	p.Get(red).WantNone(t, "on", "It is inactive")
 }
 
-// A required sign-in that locks the owners out is taken away.
+// The operator lifts a required sign-in that locks the owners out.
 func TestFreeSignIn(t *testing.T) {
 	main := servicetest.NewWithProvider(t)
 	owner := main.SignInByProvider(main.Red.Owner)
@@ -100,7 +100,7 @@ func TestOperateLog(t *testing.T) {
 	p.Post(red, "do", "clock").Want(t, "no reason", http.StatusUnprocessableEntity, "reason")
 }
 
-// Accounts are found by address alone, and get a new way in.
+// Accounts are found only by address, and can be recovered.
 func TestAccounts(t *testing.T) {
 	s, p := operate(t)
 	p.Get("/operator/accounts").Want(t, "the form", http.StatusOK, "Find the account").WantNone(t, "the form", s.Red.Owner)
@@ -128,7 +128,7 @@ func TestAccounts(t *testing.T) {
 	p.Post("/operator/accounts", "do", "remove-factors", "email", s.Red.Owner, "account", "acc_none").Want(t, "no account", http.StatusNotFound)
 }
 
-// publicURL returns the address of the main listener that the page of the service shows.
+// publicURL returns the address of the main listener that the service page shows.
 func publicURL(t testing.TB, p *servicetest.Person) string {
 	t.Helper()
 	found := regexp.MustCompile(`<dt>Address</dt><dd><a href="([^"]+)/">`).FindStringSubmatch(p.Get("/operator/service").Body)
@@ -145,7 +145,7 @@ func TestService(t *testing.T) {
 	p.Post("/operator/service", "do", "accept-clock").Want(t, "accept", http.StatusSeeOther)
 }
 
-// The operator's journey in a real browser loads nothing from elsewhere.
+// The operator's journey in a real browser loads nothing from other hosts.
 func TestJourneyInChromium(t *testing.T) {
 	s := servicetest.New(t).Operated()
 	b := s.Browser()
@@ -155,7 +155,7 @@ func TestJourneyInChromium(t *testing.T) {
 	if got := b.Text(".problem"); got != "Invalid platform secret" {
 		t.Errorf("got %q", got)
 	}
-	b.Messages() // of the browser itself, about the answer 401
+	b.Messages() // the browser's own, about the answer 401
 	b.Fill("secret", servicetest.Secret)
 	b.Press(`button[value="sign-in"]`)
 	b.KeepPictures("organizations")

@@ -10,17 +10,17 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// organizationView is the content of the page of an organization.
+// organizationView is the content of an organization's page.
 type organizationView struct {
 	wire.OrganizationDetail
 	Own    []ownLimit
 	LogURL string
 }
 
-// ownLimit is a limit of an organization in place of its plan's.
+// ownLimit is a limit that overrides the plan's.
 type ownLimit struct{ Name, Title, Value string }
 
-// ownLimits returns the limits that an organization can have of its own, with the values of l.
+// ownLimits returns the limits that an organization can override, with the values of l.
 func ownLimits(l *wire.OwnLimits) []ownLimit {
 	if l == nil {
 		l = new(wire.OwnLimits)
@@ -52,7 +52,7 @@ func showOrganization(r *page.Request) (any, error) {
 	return v, nil
 }
 
-// organizationPage leads to the page of the form's organization.
+// organizationPage redirects to the page of the form's organization.
 func organizationPage(r *page.Request, notice string) page.Outcome {
 	return page.GoTo(r.Address(organizationsPage, r.PathParameter("organization")), notice)
 }
@@ -86,18 +86,18 @@ func switchOff(r *page.Request) (page.Outcome, error) {
 	return changeOrganization(r, map[string]bool{"active": false})
 }
 
-// freeSignIn takes the required way to sign in away.
+// freeSignIn lifts the required sign-in method.
 func freeSignIn(r *page.Request) (page.Outcome, error) {
 	return changeOrganization(r, map[string]any{"sign_in": nil})
 }
 
-// keyView is the content of the page that shows a key of a log after it changed.
+// keyView is the content of the page that shows a log key after a change.
 type keyView struct {
 	wire.LogKey
 	Slug string
 }
 
-// Ends returns the size from which on a retired key signs nothing.
+// Ends returns the tree size from which a retired key signs nothing.
 func (k keyView) Ends() id.Index {
 	if k.ToSize == nil {
 		return 0

@@ -53,7 +53,7 @@ func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
 	return page.ShowOnce(p.views, "founded", "The organization is made", made), nil
 }
 
-// organizationCall returns the path of the organization that an address names, with more behind it.
+// organizationCall returns the path of the organization in the address, followed by more.
 func organizationCall(r *page.Request, more string) string {
 	return organizationCalls + "/" + url.PathEscape(r.PathParameter("organization")) + more
 }

@@ -13,14 +13,15 @@ const (
 	healthCall = "/health"
 )
 
-// state says whether the service can be used, and its clock trusted.
+// state is the health of the service and of its clock.
 type state struct {
 	Status string     `json:"status"` // ok, read_only or unavailable
-	Reason string     `json:"reason"` // why it can't be used
+	Reason string     `json:"reason"` // why it is unhealthy
 	Clock  wire.Clock `json:"-"`
 }
 
-// readState asks the process that serves this page: another one of the same store may answer otherwise.
+// readState reads the state of the process that serves this page; another process of the same store may answer
+// differently.
 func readState(r *page.Request) (s state, err error) {
 	err = r.Read(healthCall, nil, &s)
 	var refused *page.Refusal
@@ -33,11 +34,11 @@ func readState(r *page.Request) (s state, err error) {
 	return s, err
 }
 
-// serviceView is the content of the page of the service.
+// serviceView is the content of the service page.
 type serviceView struct {
 	state
 	PublicURL, Version string
-	Directory          string // slug of the directory's organization, "" for none
+	Directory          string // slug of the directory's organization; "" if none
 }
 
 func (p *pages) showService(r *page.Request) (any, error) {
@@ -45,7 +46,7 @@ func (p *pages) showService(r *page.Request) (any, error) {
 	return serviceView{state: now, PublicURL: p.PublicURL, Version: p.Version, Directory: p.Directory}, err
 }
 
-// acceptClock takes the machine's clock for right.
+// acceptClock accepts the machine's clock as correct.
 func acceptClock(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, clockCall, map[string]bool{"accept": true}, nil)
 	return page.GoTo(r.Address(servicePage), "clock-accepted"), err

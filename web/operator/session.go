@@ -22,14 +22,14 @@ const (
 	sessionTime = time.Hour
 )
 
-// sessions are the sessions of the operator, by the hashes of their tokens. Its methods may be called concurrently.
+// sessions are the operator's sessions, by the hashes of their tokens. Its methods may be called concurrently.
 type sessions struct {
 	now    func() time.Time
 	open   *cache.Map[[sha256.Size]byte, session]
 	origin *http.CrossOriginProtection
 }
 
-// session is a sign-in that goes on until a time.
+// session is a sign-in that expires.
 type session struct {
 	secret string
 	ends   time.Time
@@ -40,15 +40,15 @@ func newSessions(now func() time.Time) *sessions {
 		open: cache.NewMap(cache.MapOptions[[sha256.Size]byte, session]{Limit: maxSessions})}
 }
 
-// begin begins a session with a secret that is right, and returns its token.
+// begin begins a session with a verified secret and returns its token.
 func (s *sessions) begin(secret string) (token string) {
 	token = rand.Text()
 	s.open.Put(sha256.Sum256([]byte(token)), session{secret, s.now().Add(sessionTime)})
 	return token
 }
 
-// secretOf returns the secret of the session with a token, "" when there is none.
-func (s *sessions) secretOf(token string) string {
+// secretFor returns the secret of the session with a token, or "" if there is none.
+func (s *sessions) secretFor(token string) string {
 	key := sha256.Sum256([]byte(token))
 	found, _ := s.open.Get(key)
 	if !s.now().Before(found.ends) {
@@ -60,14 +60,13 @@ func (s *sessions) secretOf(token string) string {
 
 func (s *sessions) end(token string) { s.open.Delete(sha256.Sum256([]byte(token))) }
 
-// admit gives the calls of a page the secret of the request's session. A secret that the request itself brings counts
-// for nothing.
+// admit gives the calls of a page the secret of the request's session. It ignores a secret in the request itself.
 func (s *sessions) admit(r *page.Request) error {
 	r.Header.Del(secretHeader)
 	if err := s.origin.Check(r.Request); err != nil {
 		return &page.Refusal{Status: http.StatusForbidden, Message: "Request of another origin"}
 	}
-	secret := s.secretOf(tokenOf(r))
+	secret := s.secretFor(tokenFrom(r))
 	switch {
 	case secret != "":
 		r.Reader = "The operator"
@@ -78,8 +77,8 @@ func (s *sessions) admit(r *page.Request) error {
 	return nil
 }
 
-// tokenOf returns the token of the request's cookie, "" for none.
-func tokenOf(r *page.Request) string {
+// tokenFrom returns the token in the request's cookie, or "" if there is none.
+func tokenFrom(r *page.Request) string {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
 		return ""
@@ -87,31 +86,31 @@ func tokenOf(r *page.Request) string {
 	return c.Value
 }
 
-// signInView is the content of the page for signing in.
+// signInView is the content of the sign-in page.
 type signInView struct{ Return string }
 
 func showSignIn(r *page.Request) (any, error) { return signInView{r.ReturnPath()}, nil }
 
-// signIn begins a session when a call with the secret succeeds.
+// signIn begins a session if a call with the secret succeeds.
 func (s *sessions) signIn(r *page.Request) (page.Outcome, error) {
 	secret := r.Value("secret")
 	err := r.ReadWithHeader(clockCall, secretHeader, secret, nil)
 	if err != nil {
 		return page.Outcome{}, err
 	}
-	s.end(tokenOf(r))
+	s.end(tokenFrom(r))
 	r.SetCookie(newCookie(r, s.begin(secret), int(sessionTime/time.Second)))
 	return page.GoTo(r.ReturnPath(), ""), nil
 }
 
 func (s *sessions) signOut(r *page.Request) (page.Outcome, error) {
-	s.end(tokenOf(r))
+	s.end(tokenFrom(r))
 	r.SetCookie(newCookie(r, "", -1))
 	return page.GoTo(r.Address(signInPage), "signed-out"), nil
 }
 
-// newCookie returns the cookie with a token. It is Secure where the browser's connection is known to be TLS: the
-// listener itself has none.
+// newCookie returns the cookie with a token. It is Secure if the browser is known to use TLS: the listener itself does
+// not.
 func newCookie(r *page.Request, token string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: token, Path: home, MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode,

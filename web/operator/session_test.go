@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/web/operator"
 )
 
-// A session ends after an hour and by its end, and only the newest ones are kept.
+// A session ends after an hour or at sign-out, and only the latest ones are kept.
 func TestSessions(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := operator.NewSessions(func() time.Time { return now })
@@ -40,7 +40,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Strangers are led to the sign-in from every page and form, and a header counts for nothing.
+// Every page and form redirects strangers to the sign-in, and a header has no effect.
 func TestStrangers(t *testing.T) {
 	s := servicetest.New(t).Operated()
 	p := s.Stranger()
@@ -64,7 +64,7 @@ func TestStrangers(t *testing.T) {
 	p.Post("/operator/signin", "do", "other").Want(t, "no form", http.StatusUnprocessableEntity)
 }
 
-// The main listener has no page of the operator.
+// The main listener serves no operator page.
 func TestMainListener(t *testing.T) {
 	s := servicetest.New(t)
 	for _, path := range []string{"/operator", "/operator/signin", "/operator/service"} {
@@ -72,7 +72,7 @@ func TestMainListener(t *testing.T) {
 	}
 }
 
-// The secret is in no answer but the request, the cookie is for these pages alone, and wrong secrets are slowed down.
+// No answer contains the secret, the cookie is sent only to these pages, and guesses are slowed down.
 func TestSignIn(t *testing.T) {
 	s := servicetest.New(t).Operated()
 	p := s.Stranger()
@@ -115,6 +115,6 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	if !strings.Contains(s.Log(), "platform secret refused") {
-		t.Errorf("the log does not tell of wrong secrets: %s", s.Log())
+		t.Errorf("the log does not mention wrong secrets: %s", s.Log())
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Values of Cache-Control.
 const (
-	Immutable  = "public, max-age=31536000, immutable" // of bytes that never change at their address
+	Immutable  = "public, max-age=31536000, immutable" // for content that never changes at its address
 	Revalidate = "no-cache"
 	Never      = "no-store"
 )
@@ -19,32 +19,32 @@ const (
 // MediaHTML is the media type of pages.
 const MediaHTML = "text/html; charset=utf-8"
 
-// contentPolicy lets a page load from its own origin alone, and run no inline script. Scripts
-// can't turn text into markup, because no Trusted Types policy may be made.
+// contentPolicy allows a page to load only from its own origin and forbids inline scripts. Scripts cannot turn text
+// into markup, because it allows no Trusted Types policy.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Answer is the bytes and headers that a request gets.
+// Answer is the response to a request.
 type Answer struct {
-	Status   int // 0 is 200
+	Status   int // 0 means 200
 	Media    string
 	Cache    string
 	Body     []byte
-	Tag      string // ETag; "" to compute it from the body
-	Vary     string // the request header that the form follows from; "" for none
-	Coding   string // Content-Encoding; "" for the bytes as they are
-	Location string // of a redirection
-	File     string // under which a browser saves it; "" to show it
+	Tag      string // ETag; if empty, computed from the body
+	Vary     string // the request header on which the content depends; "" if none
+	Coding   string // Content-Encoding; "" if the body is not encoded
+	Location string // target of a redirect
+	File     string // file name under which a browser saves it; "" to display it
 }
 
-// EntityTag returns the ETag of the body. It is strong: it follows from the bytes alone.
+// EntityTag returns a strong ETag, a hash of the body.
 func (a Answer) EntityTag() string {
 	sum := sha256.Sum256(a.Body)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// WriteTo answers GET and HEAD, with 304 to a client that has these very bytes.
+// WriteTo answers GET and HEAD requests, with 304 if the client has the current content.
 func (a Answer) WriteTo(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -88,6 +88,6 @@ func (a Answer) writeBody(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(a.Body) // a client that is gone reads nothing
+		_, _ = w.Write(a.Body) // the client may have disconnected
 	}
 }

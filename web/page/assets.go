@@ -25,24 +25,24 @@ var embedded embed.FS
 
 // Assets are the files that pages load, by their paths below the hashed folder.
 type Assets struct {
-	Folder   string // names the state of all files: a part of the hash over them
-	Verifier string // SHA-256 of the list of the verifier's files, in hex
+	Folder   string // part of the hash of all files
+	Verifier string // hex SHA-256 of the list of the verifier's files
 	files    map[string]asset
 }
 
-// asset is a file as it is and compressed, which is done when it is first asked for.
+// asset is a file and its compressed form, which is computed on first use.
 type asset struct {
 	media string
 	plain []byte
 	gzip  func() []byte
 }
 
-// VerifierFolder is the folder of the verifier's files, below that of the assets.
+// VerifierFolder is the folder of the verifier's files, below the assets folder.
 const VerifierFolder = "verifier/"
 
-const sumsFile = "SHA256SUMS" // of the verifier's files
+const sumsFile = "SHA256SUMS" // lists the verifier's files
 
-// ReadAssets returns the pages' own files and the verifier's, which it reads and hashes once in a process.
+// ReadAssets returns the pages' own files and the verifier's. It reads and hashes them once per process.
 var ReadAssets = sync.OnceValues(readAssets)
 
 func readAssets() (*Assets, error) {
@@ -65,8 +65,8 @@ func readAssets() (*Assets, error) {
 	return a, nil
 }
 
-// addFiles adds the files of a tree below a folder. It returns their hashes in the form of
-// sha256sum, in the order of their paths.
+// addFiles adds the files of a tree below a folder. It returns their hashes in the format of sha256sum, ordered by
+// path.
 func (a *Assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
 	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -84,7 +84,7 @@ func (a *Assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
 }
 
 func (a *Assets) addFile(name string, content []byte) {
-	a.files[name] = asset{mediaOf(name), content, sync.OnceValue(func() []byte { return gzipped(content) })}
+	a.files[name] = asset{mediaFor(name), content, sync.OnceValue(func() []byte { return gzipped(content) })}
 }
 
 func gzipped(content []byte) []byte {
@@ -97,12 +97,12 @@ func gzipped(content []byte) []byte {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(err) // a wrong level; writing to memory does not fail
+		panic(err) // an invalid level: writing to memory does not fail
 	}
 	return out.Bytes()
 }
 
-func mediaOf(name string) string {
+func mediaFor(name string) string {
 	switch path.Ext(name) {
 	case ".js":
 		return "text/javascript; charset=utf-8"
@@ -120,11 +120,11 @@ func HexSum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// staticImport finds the relative imports of a module that run before it does.
+// staticImport matches the relative imports of a module that are evaluated before it.
 var staticImport = regexp.MustCompile(`(?m)^(?:import|export)\s[^;"]*"(\.\.?/[^"]+)"`)
 
-// Modules returns a script and the modules that it imports, also through others. A page names them, so that the
-// browser asks for all of them at once.
+// Modules returns a script and the modules that it imports, directly or indirectly. A page lists them, so that the
+// browser fetches all of them at once.
 func (a *Assets) Modules(script string) []string {
 	all := []string{script}
 	for i := 0; i < len(all); i++ {
@@ -137,11 +137,11 @@ func (a *Assets) Modules(script string) []string {
 	return all
 }
 
-// Content returns the bytes of a file, nil when there is none of that name.
+// Content returns the content of a file, or nil if there is no such file.
 func (a *Assets) Content(name string) []byte { return a.files[name].plain }
 
-// Answer answers a request for a file. It is fault.NotFound for a folder with another hash, because its bytes are
-// not here.
+// Answer answers a request for a file. It returns fault.NotFound if the folder has another hash, because that version
+// of the files is not available.
 func (a *Assets) Answer(r *http.Request, folder, name string) (Answer, error) {
 	f, ok := a.files[strings.TrimPrefix(name, "/")]
 	if !ok || folder != a.Folder {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
-// axe-core finds nothing wrong with any page for people, light and dark, with all parts unfolded, and no page is wider
+// axe-core reports no violation on any page for users, light and dark, with all sections expanded, and no page is wider
 // than a phone. `make test-pages` installs axe-core.
 func TestAccessibilityOfPeoplePages(t *testing.T) {
 	axe := chromium.Axe(t, "..")
@@ -48,8 +48,8 @@ type look struct {
 	path   string
 }
 
-// fillVotes gives an organization signed and unsigned votes, voter keys and changed sign-ins, and returns the pages that
-// show them.
+// fillVotes gives an organization signed and unsigned votes, voter keys and changed sign-ins, and returns the pages
+// that show them.
 func fillVotes(s *servicetest.Service, ann *servicetest.Person) []look {
 	obligation := func(approvals int, signed bool) []any {
 		return []any{map[string]any{"type": "human_approval", "approvals": approvals, "signed": signed}}
@@ -112,7 +112,7 @@ func fillVotes(s *servicetest.Service, ann *servicetest.Person) []look {
 		look{"inbox", eve, "/console/approvals"}, look{"settings", ann, "/console/settings"})
 }
 
-// The same for the pages of the operator.
+// The same for the operator's pages.
 func TestAccessibilityOfOperatorPages(t *testing.T) {
 	axe := chromium.Axe(t, "..")
 	s := servicetest.New(t)
@@ -132,7 +132,7 @@ func TestAccessibilityOfOperatorPages(t *testing.T) {
 	}
 }
 
-// fill gives an organization something of everything, and returns the paths of the pages that show it.
+// fill gives an organization at least one object of each kind, and returns the paths of the pages that show them.
 func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 	document := map[string]any{"policy_id": "refunds", "name": "Refunds", "rules": []any{
 		map[string]any{"rule_id": "large", "tool": "acme.refund", "when": "payload.amount_usd > 50", "decision": "allow_with_obligation", "reason": "money leaves",

@@ -17,26 +17,26 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// maxAnswer is how many bytes of an answer of the interface are read.
+// maxAnswer is the maximum size, in bytes, of an answer of the interface.
 const maxAnswer = 16 << 20
 
-// Refusal is why the service refuses a page or a form.
+// Refusal is the reason why the service refuses a page or a form.
 type Refusal struct {
 	Status     int
 	Message    string `json:"error"`
 	Code       string `json:"code"`
-	Reason     string `json:"reason"` // of /health alone
+	Reason     string `json:"reason"` // of /health only
 	RequestID  string `json:"request_id"`
-	RetryAfter string `json:"-"` // seconds, "" for none
+	RetryAfter string `json:"-"` // in seconds; "" if absent
 
-	cause error // of an error of the service itself, which is logged
+	cause error // an internal error, which is logged
 }
 
-// Error returns the words of the interface.
+// Error returns the message of the interface.
 func (r *Refusal) Error() string { return r.Message }
 
-// refusalFor returns the refusal that an error means: that of the interface, or that of a call. It is nil for an error that
-// the edge handles, because another node owns the organization.
+// refusalFor returns the refusal for an error of the interface or of a call. It returns nil if the edge handles the
+// error, because another node owns the organization.
 func (r *Request) refusalFor(err error) *Refusal {
 	if refused := (*Refusal)(nil); errors.As(err, &refused) {
 		return refused
@@ -53,7 +53,7 @@ func (r *Request) refusalFor(err error) *Refusal {
 	return refused
 }
 
-// Read reads a resource of the interface into a value. A *Refusal says why it can't.
+// Read reads a resource of the interface into a value. If the interface refuses, it returns a *Refusal.
 func (r *Request) Read(path string, query url.Values, into any) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -61,14 +61,15 @@ func (r *Request) Read(path string, query url.Values, into any) error {
 	return r.call(http.MethodGet, path, nil, into)
 }
 
-// ReadWithHeader reads a resource that a header of the call names.
+// ReadWithHeader reads a resource, with a request header that selects it.
 func (r *Request) ReadWithHeader(path, name, value string, into any) error {
 	r.Header.Set(name, value)
 	defer r.Header.Del(name)
 	return r.call(http.MethodGet, path, nil, into)
 }
 
-// Change makes a change through the interface and reads the answer into a value, nil for none. A nil body is none.
+// Change makes a change through the interface and decodes the answer into a value unless it is nil. If body is nil, the
+// request has no body.
 func (r *Request) Change(method, path string, body, into any) error {
 	return r.call(method, path, body, into)
 }
@@ -96,10 +97,10 @@ func (r *Request) call(method, path string, body, into any) error {
 	return nil
 }
 
-// newCall returns the request of a call. It has the headers of the page's request: the cookie, the site that it comes
-// from, and those by which a proxy tells the address of the client.
+// newCall returns the request of a call. It copies headers of the page's request: the cookie, the requesting site, and
+// the headers in which a proxy passes the client's address.
 func (r *Request) newCall(method, path string, body any) (*http.Request, error) {
-	// The router would take the route of the page for the begin of the call's.
+	// The router would take the page's route for the prefix of the call's route.
 	ctx := context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))
 	var content []byte
 	if body != nil {
@@ -125,14 +126,14 @@ func (r *Request) newCall(method, path string, body any) (*http.Request, error) 
 	return call, nil
 }
 
-// takeCookies passes the cookies of an answer to the browser and to the calls that come after.
+// takeCookies passes the cookies of an answer to the browser and to later calls.
 func (r *Request) takeCookies(from http.Header) {
 	answer := http.Response{Header: from}
 	for _, c := range answer.Cookies() {
 		http.SetCookie(r.w, c)
-		kept := r.Cookies()
+		cookies := r.Cookies()
 		r.Header.Del("Cookie")
-		for _, old := range kept {
+		for _, old := range cookies {
 			if old.Name != c.Name {
 				r.AddCookie(old)
 			}
@@ -143,10 +144,10 @@ func (r *Request) takeCookies(from http.Header) {
 	}
 }
 
-// SetCookie gives the browser a cookie of the page itself.
+// SetCookie sets a cookie of the page itself.
 func (r *Request) SetCookie(c *http.Cookie) { http.SetCookie(r.w, c) }
 
-// recorder keeps an answer in memory.
+// recorder records an answer in memory.
 type recorder struct {
 	header   http.Header
 	status   int

@@ -1,14 +1,14 @@
 package page
 
-// Check is one check that a browser makes of an event or of a head.
+// Check is a check of an event or of a log head that the browser performs.
 type Check struct {
-	Name   string // of the check in the page's script
+	Name   string // name of the check in the page's script
 	Title  string
 	Proves string
-	Limits string // things that the check does not prove
+	Limits string // what the check does not prove
 }
 
-// EventChecks returns the checks of an event in the order of a page.
+// EventChecks returns the checks of an event in display order.
 func EventChecks() []Check {
 	return []Check{
 		{"envelope", "Canonical form", "The envelope is in canonical JSON and has the digest that was signed.",

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// functions are those that every template has.
+// functions returns the functions that are available in every template.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"word":   readAsWords,
@@ -22,27 +22,27 @@ func functions() template.FuncMap {
 	}
 }
 
-// Rows is a list for a template that writes it, with the path before every path of the service.
+// Rows is a list for a template that renders it, with the service's base path.
 type Rows struct {
 	Base string
 	List any
 }
 
-// readAsWords returns a name of the interface, such as policy_editor, as words.
+// readAsWords returns an identifier of the interface, such as policy_editor, as words.
 func readAsWords(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") }
 
-// Field is an input of a form with its label. The template "field" shows it.
+// Field is an input of a form with its label. The template "field" renders it.
 type Field struct {
 	Name, Label, Type, Value string
-	Form                     string // the value of the button of its form, "" on a page with one form
+	Form                     string // value of the form's button; "" on a page with one form
 	Hint                     string
 	Autocomplete             string
 	Required, Checked        bool
 	Rows, Max                string
-	Options                  []Option // of a choice
+	Options                  []Option // of a select
 }
 
-// ID returns the id of the input, which no other part of a page has.
+// ID returns the id of the input, which is unique on the page.
 func (f Field) ID() string {
 	if f.Form != "" {
 		return "field-" + f.Form + "-" + f.Name
@@ -50,10 +50,10 @@ func (f Field) ID() string {
 	return "field-" + f.Name
 }
 
-// Option is a value of a choice and its words.
+// Option is a value of a select and its label.
 type Option struct{ Value, Title string }
 
-// Disclosures returns what the public log shows of each event at each level of disclosure.
+// Disclosures returns what the public log shows of each event at each disclosure level.
 func Disclosures() []Option {
 	return []Option{
 		{Value: "commitment", Title: "commitment: the entry, which contains hashes alone"},
@@ -62,9 +62,9 @@ func Disclosures() []Option {
 	}
 }
 
-// newField returns the input of a field. Its value is that of a refused form, else the given one. Type is one of HTML's
-// types of inputs, or textarea. More are "required", and "NAME=VALUE" for hint, autocomplete, rows, max, and form: the
-// value of the button of its form, on a page with several ones.
+// newField returns the input of a field. Its value is the value in the refused form, if any, or else the given one.
+// kind is an HTML input type or textarea. more contains "required" and "NAME=VALUE" for hint, autocomplete, rows, max,
+// and form: the value of the form's button, on a page with several forms.
 func newField(f framed, name, label, kind string, value any, more ...string) Field {
 	field := Field{Name: name, Label: label, Type: kind, Autocomplete: "off"}
 	if value != nil {
@@ -96,7 +96,7 @@ func newField(f framed, name, label, kind string, value any, more ...string) Fie
 	return field
 }
 
-// restore gives the field the value that it had in a refused form.
+// restore sets the field to its value in a refused form.
 func (f *Field) restore(refused url.Values) {
 	switch {
 	case f.Type == "password":
@@ -107,7 +107,7 @@ func (f *Field) restore(refused url.Values) {
 	}
 }
 
-// newChoice returns a field with a list of options.
+// newChoice returns a select with a list of options.
 func newChoice(f framed, name, label string, value any, options []Option, more ...string) Field {
 	field := newField(f, name, label, "select", value, more...)
 	field.Options = options

@@ -2,11 +2,11 @@ package page
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// maxIndented bounds an indented text in bytes. Nested lists of short values grow a hundredfold.
+// maxIndented bounds an indented text in bytes. Indenting nested lists of short values can grow them a hundredfold.
 const maxIndented = 4 << 20
 
-// Indent returns JSON for people, with a member in each line. A text that is no JSON, or that would be longer than
-// 4 MiB, stays as it is.
+// Indent formats JSON for reading, with one member per line. It returns the text unchanged if it is not JSON, or if the
+// result would be longer than 4 MiB.
 func Indent(text []byte) []byte {
 	if sizeIndented(text) > maxIndented {
 		return text
@@ -18,7 +18,7 @@ func Indent(text []byte) []byte {
 	return v
 }
 
-// sizeIndented returns how long a text gets at most.
+// sizeIndented returns an upper bound of the indented size.
 func sizeIndented(text []byte) int {
 	size, depth, quoted := len(text), 0, false
 	for i := 0; i < len(text); i++ {

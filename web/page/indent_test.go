@@ -25,7 +25,7 @@ func TestIndent(t *testing.T) {
 	}
 }
 
-// A text keeps its value, and stays within the bound unless it was longer itself.
+// The indented text has the same value, and stays within the bound unless the original text exceeds it.
 func FuzzIndent(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":"\\\""}]}`))
 	f.Add([]byte(`[[[],[]],"]"]`))

@@ -1,16 +1,16 @@
 package page
 
-// Live says when a page is read again by its script (live.js). The template "live" shows it. A page without one stays
-// as it is. The parts of the page that are kept up to date have an id and the attribute data-live. With the value top
-// they stay while a reader has scrolled past their begin.
+// Live configures how the page's script (live.js) keeps the page up to date. The template "live" renders it. A page
+// without one is not updated. The updated parts of the page have an id and the attribute data-live. With the value top
+// they are not updated while the reader has scrolled past their beginning.
 type Live struct {
-	Follow string // the address of a list of events of the interface, with its parameters; "" for none
-	After  string // the last event that the page knows, "" for none
-	Every  int    // seconds until the page is read again, 0 for never
-	News   string // what a screen reader says after a change
+	Follow string // address of a list of events of the interface, with its parameters; "" if none
+	After  string // the last event that the page shows; "" if none
+	Every  int    // interval in seconds between updates; 0 for no updates
+	News   string // what a screen reader announces after a change
 }
 
-// LiveScript is the script of a page that shows a Live, and LiveModules are the modules that it imports.
+// LiveScript is the script of a page that renders a Live.
 const LiveScript = "livepage.js"
 
 // LiveModules returns the modules of LiveScript.

@@ -10,35 +10,36 @@ import (
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
-// Bounds of the table of a payload.
+// Bounds of the payload table.
 const (
 	maxMembers    = 500  // rows
 	maxMemberText = 2000 // code points of a value
 )
 
-// Payload is a JSON value for people: a table of its members, and the text.
+// Payload is a JSON value for display: a table of its members, and the text.
 type Payload struct {
 	Members []Member
-	More    bool   // there are members beyond those of the table
-	Raw     string // as Indent has it; unseen characters are escaped
-	Of      string // the document, on a page with several payloads; "" on other pages
+	More    bool   // there are more members than the table shows
+	Raw     string // as formatted by Indent; invisible characters are escaped
+	Of      string // name of the document on a page with several payloads; "" on other pages
 }
 
-// Member is a value in a payload that has no values in it.
+// Member is a scalar, or an empty object or list, in a payload.
 type Member struct {
 	Path  []Step
 	Kind  string // text, number, true or false, nothing, empty object or empty list
 	Value string
-	Cut   bool // the text is longer
+	Cut   bool // the value was truncated
 }
 
-// Step is a name or a number on the way to a member.
+// Step is one component of a member's path: a name or an index.
 type Step struct {
 	Name  string
-	Index bool // Name is a number in a list
+	Index bool // Name is a list index
 }
 
-// NewPayload reads a JSON value. The result is nil for no value, and has the text alone for one that can't be read.
+// NewPayload parses a JSON value. It returns nil if the value is empty, and only the text if the value cannot be
+// parsed.
 func NewPayload(value []byte) *Payload {
 	if len(value) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func NewPayload(value []byte) *Payload {
 	return p
 }
 
-// readMembers reads one value into the table. It stops when the table is full.
+// readMembers reads one value into the table. It stops if the table is full.
 func (p *Payload) readMembers(d *jsontext.Decoder, path []Step) {
 	if len(p.Members) >= maxMembers {
 		p.More = true
@@ -75,7 +76,7 @@ func (p *Payload) readMembers(d *jsontext.Decoder, path []Step) {
 	}
 }
 
-// readWithin reads the values of an object or a list whose begin was read.
+// readWithin reads the values of an object or a list, after its opening token.
 func (p *Payload) readWithin(d *jsontext.Decoder, path []Step, list bool) {
 	n := 0
 	for ; d.PeekKind() != '}' && d.PeekKind() != ']'; n++ {

@@ -1,7 +1,7 @@
 package page
 
-// notices returns the texts of the effects of forms, by the keys that GoTo puts into addresses. An address can name a
-// text and never bring one.
+// notices returns the messages that confirm forms, by the keys that GoTo puts into addresses. An address can select a
+// message but never supply one.
 func notices() map[string]string {
 	return map[string]string{
 		"approval-revoked":      "The approval is revoked.",

@@ -32,34 +32,34 @@ import (
 //go:embed templates
 var frames embed.FS
 
-// Kit is the part that all pages of a service share. It may be used concurrently.
+// Kit is what all pages of a service share. It may be used concurrently.
 type Kit struct {
-	Public string // the public URL, without a slash at its end
-	Base   string // its path, "" for none
+	Public string // the public URL without a trailing slash
+	Base   string // its path; "" if none
 	Assets *Assets
 	Places Places
 }
 
-// Places are paths of pages to which other pages lead, below the base.
+// Places are paths of pages that other pages link to, below the base.
 type Places struct {
-	Home    string // of strangers
-	Inside  string // the first page of people who signed in
+	Home    string // for strangers
+	Inside  string // the first page after signing in
 	SignIn  string
-	SignOut string // takes a POST
+	SignOut string // accepts POST
 }
 
-// NewKit returns the kit of a service. It panics when the files that are built into the program can't be used.
+// NewKit returns the kit of a service. It panics if the embedded files are invalid.
 func NewKit(publicURL string) *Kit {
 	files, err := ReadAssets()
 	if err != nil {
-		panic(err) // the files are constants
+		panic(err) // the files are embedded
 	}
-	return &Kit{Public: publicURL, Base: pathOf(publicURL), Assets: files,
+	return &Kit{Public: publicURL, Base: basePath(publicURL), Assets: files,
 		Places: Places{Home: "/", Inside: "/console", SignIn: "/signin", SignOut: "/signout"}}
 }
 
-// pathOf returns the path of the public URL, without a slash at its end.
-func pathOf(public string) string {
+// pathOf returns the path of the public URL without a trailing slash.
+func basePath(public string) string {
 	u, err := url.Parse(public)
 	if err != nil {
 		return ""
@@ -67,25 +67,25 @@ func pathOf(public string) string {
 	return strings.TrimRight(u.EscapedPath(), "/")
 }
 
-// Frame is the content that all pages share, with the page's own.
+// Frame is the content that all pages share, and the page's own content.
 type Frame struct {
-	Name    string   // of the page's template
-	Title   string   // before the name of the service
-	Script  string   // the page's module in the folder of the assets, "" for none
-	Modules []string // that the script imports, below the folder
+	Name    string   // name of the page's template
+	Title   string   // precedes the service's name
+	Script  string   // the page's module in the assets folder; "" if none
+	Modules []string // modules that the script imports, in the assets folder
 	Page    any      // the page's own content
 
-	SignsIn bool // whether forms of the page may set a cookie of the sign-in
+	SignsIn bool // whether forms of the page may set a sign-in cookie
 
-	// Of pages for people who signed in.
+	// For pages of signed-in users.
 	Links   []Link     // to the other pages
-	Person  string     // the name of the reader, "" for a stranger
-	Notice  string     // the effect of the request before
-	Problem string     // why a form was refused
+	Person  string     // name of the reader; "" for a stranger
+	Notice  string     // confirmation of the previous request
+	Problem string     // why the form was refused
 	Form    url.Values // the refused form
 }
 
-// Link leads to another page. Current marks the one that is shown.
+// Link is a link to another page. Current marks the page that is shown.
 type Link struct {
 	Title, URL string
 	Current    bool
@@ -94,21 +94,21 @@ type Link struct {
 // framed is a frame with the values of its kit.
 type framed struct {
 	Frame
-	Base     string // the path before every path of the service
-	Assets   string // the folder of the assets, from the root of the host
+	Base     string // the service's base path
+	Assets   string // the assets folder, as an absolute path
 	Verifier string // SHA-256 of the verifier
 	Places   Places
 }
 
-// Views are the templates of pages. Each page is parsed when it is first rendered, because a service has some 60 and most
+// Views are the templates of pages. Each template is parsed on first use, because a service has some 60 and most
 // processes render few of them.
 type Views struct {
 	kit   *Kit
 	pages map[string]func() *template.Template
 }
 
-// Parse returns the templates of pages, NAME.html each, together with the shared ones and the frame. Rendering panics if
-// they can't be parsed, because they are built into the program (TestTemplates parses all of them).
+// Parse returns the templates of pages, each in NAME.html, together with the shared ones and the frame. Rendering
+// panics if they cannot be parsed, because they are embedded (TestTemplates parses all of them).
 func (k *Kit) Parse(files fs.FS, shared []string, pages []string) *Views {
 	v := &Views{kit: k, pages: make(map[string]func() *template.Template)}
 	base := sync.OnceValue(func() *template.Template {
@@ -139,7 +139,7 @@ func withSuffix(names []string) []string {
 	return files
 }
 
-// Render makes a page.
+// Render renders a page.
 func (v *Views) Render(f Frame) ([]byte, error) {
 	k := v.kit
 	full := framed{Frame: f, Base: k.Base, Assets: k.Base + "/assets/" + k.Assets.Folder, Verifier: k.Assets.Verifier,
@@ -147,7 +147,7 @@ func (v *Views) Render(f Frame) ([]byte, error) {
 	return v.Execute(f.Name, "frame", full)
 }
 
-// Execute runs one template of a page with a value.
+// Execute executes one template of a page with a value.
 func (v *Views) Execute(page, name string, value any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := v.pages[page]().ExecuteTemplate(&out, name, value); err != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// passkeyField is the hidden field into which a script puts the browser's answer to a challenge.
+// passkeyField is the hidden field in which a script submits the browser's answer to a challenge.
 const passkeyField = "passkey"
 
-// Passkey is a new passkey, or one of the account, as the interface takes it.
+// Passkey is a new or an existing passkey of the account, as the interface accepts it.
 type Passkey struct {
 	Name       string         `json:"name,omitzero"`
 	Credential jsontext.Value `json:"credential"`
 }
 
-// Passkey returns the passkey that a script put into the form, nil for none. Name is the one that a new passkey gets
-// when the form has none for it. A text that is no JSON is fault.Invalid.
+// Passkey returns the passkey that a script put into the form, or nil. name is used for a new passkey if the form
+// contains no name. It returns fault.Invalid if the field is not JSON.
 func (r *Request) Passkey(name string) (*Passkey, error) {
 	text := r.Form.Get(passkeyField)
 	if text == "" {

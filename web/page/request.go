@@ -14,8 +14,8 @@ import (
 // Person is the reader of a page, with the organization and the permissions of the session.
 type Person struct{ wire.SignedIn }
 
-// May reports whether the person has a permission, by its name in the interface. A page leaves out forms that the
-// interface would refuse.
+// May reports whether the person has a permission, named as in the interface. A page omits forms that the interface
+// would refuse.
 func (p *Person) May(permission string) bool {
 	if p == nil {
 		return false
@@ -28,19 +28,19 @@ func (p *Person) May(permission string) bool {
 	return false
 }
 
-// Request is one request for a screen.
+// Request is a request for a screen.
 type Request struct {
 	*http.Request
 	Kit    *Kit
-	Person *Person    // nil for a stranger, and for readers without an account
-	Reader string     // the name of the reader, "" for a stranger
-	Form   url.Values // of a POST; empty else
-	Title  string     // of the page; Show may change it
+	Person *Person    // nil for strangers, and for readers without an account
+	Reader string     // name of the reader; "" for a stranger
+	Form   url.Values // of a POST; otherwise empty
+	Title  string     // title of the page; Show may change it
 
-	// Visit is what Access.Admit found out about the reader, for the functions of screens.
+	// Visit is what Access.Admit learned about the reader, for the functions of screens.
 	Visit any
 
-	// Problem is the text above the page that tells of a refusal, "" for none. Show may set another one.
+	// Problem is the error message at the top of the page; "" if none. Show may change it.
 	Problem string
 
 	server *Server
@@ -48,10 +48,10 @@ type Request struct {
 	w      http.ResponseWriter
 	body   edge.Body
 	answer Answer
-	sent   []byte // the body of a POST, once it was read
-	failed error  // of an answer with a status of 500 or more
+	sent   []byte // the body of a POST after it was read
+	failed error  // cause of an answer with a status of 500 or more
 
-	refused *Refusal // of a list's parameters, which the page tells above its filters
+	refused *Refusal // refusal of list parameters, which the page shows above its filters
 }
 
 // Identify implements admission.Call.
@@ -74,19 +74,19 @@ func (r *Request) Send() error {
 	return nil
 }
 
-// PathParameter returns a parameter of the path, decoded.
+// PathParameter returns a decoded path parameter.
 func (r *Request) PathParameter(name string) string { return edge.PathParameter(r.Request, name) }
 
-// Query returns a parameter of the address, "" when it is absent.
+// Query returns a query parameter, or "" if it is absent.
 func (r *Request) Query(name string) string { return r.URL.Query().Get(name) }
 
-// Value returns a field of the form without spaces around it, "" when it is absent.
+// Value returns a form field without surrounding white space, or "" if it is absent.
 func (r *Request) Value(name string) string { return strings.TrimSpace(r.Form.Get(name)) }
 
 // Checked reports whether a checkbox of the form was checked.
 func (r *Request) Checked(name string) bool { return r.Form.Get(name) != "" }
 
-// Address returns the address of a page of the service from its path. Each part is escaped.
+// Address returns the address of a page of the service. It escapes each part.
 func (r *Request) Address(path string, parts ...string) string {
 	address := r.Kit.Base + path
 	for _, part := range parts {
@@ -95,10 +95,10 @@ func (r *Request) Address(path string, parts ...string) string {
 	return address
 }
 
-// Sent returns the body of a POST, nil before it was read.
+// Sent returns the body of a POST, or nil if it was not read yet.
 func (r *Request) Sent() []byte { return r.sent }
 
-// readForm reads the fields of a POST.
+// readForm parses the form of a POST.
 func (r *Request) readForm() error {
 	body, err := edge.ReadBody(r.Request, r.body)
 	if err != nil {
@@ -111,12 +111,11 @@ func (r *Request) readForm() error {
 	return nil
 }
 
-// maxReturn is the length of the longest address to return to, in bytes. It is that of sign-ins at providers.
+// maxReturn is the maximum length of a return address in bytes. Sign-ins at providers have the same limit.
 const maxReturn = 1024
 
-// returnPath returns the page of this service that a parameter names, "" for any other address. Base is the path before
-// every path of the service. A path with two slashes at its begin would be another host, and browsers read a backslash
-// as a slash.
+// returnPath returns value if it is a page of this service, and "" otherwise. base is the service's base path. A path
+// that begins with two slashes would name another host, and browsers treat a backslash as a slash.
 func returnPath(base, value string) string {
 	u, err := url.Parse(value)
 	if err != nil || len(value) > maxReturn || u.Scheme != "" || u.Host != "" || u.User != nil ||
@@ -126,13 +125,12 @@ func returnPath(base, value string) string {
 	return u.RequestURI()
 }
 
-// isPlain reports whether browsers take an address as it is: they repair backslashes, spaces and control characters.
+// isPlain reports whether browsers use an address unchanged: they rewrite backslashes, spaces and control characters.
 func isPlain(value string) bool {
 	return strings.IndexFunc(value, func(c rune) bool { return c <= ' ' || c == '\\' || c >= 0x7f }) < 0
 }
 
-// ReturnPath returns the page to which the person goes after signing in: the one that the address names, else the
-// overview.
+// ReturnPath returns the page to show after signing in: the page in the address, or else the overview.
 func (r *Request) ReturnPath() string {
 	for _, value := range []string{r.Form.Get("return"), r.Query("return")} {
 		if path := returnPath(r.Kit.Base, value); path != "" {
@@ -142,12 +140,12 @@ func (r *Request) ReturnPath() string {
 	return r.Address(r.Kit.Places.Inside)
 }
 
-// SignInAddress returns the address of the sign-in, after which the person comes back to this page.
+// SignInAddress returns the address of the sign-in page, which leads back to this page.
 func (r *Request) SignInAddress() string {
 	return r.Address(r.Kit.Places.SignIn) + "?" + url.Values{"return": {r.Kit.Base + r.URL.RequestURI()}}.Encode()
 }
 
-// Providers returns the OpenID providers of the service, with the addresses to which a browser goes.
+// Providers returns the OpenID providers of the service, with the addresses that start a sign-in.
 func (r *Request) Providers() []wire.Provider {
 	if r.server.access.Providers == nil {
 		return nil
@@ -159,7 +157,7 @@ func (r *Request) Providers() []wire.Provider {
 	return providers
 }
 
-// PageQuery returns the part of a list that the address names, for a call of the interface.
+// PageQuery returns the list position in the address, for a call of the interface.
 func (r *Request) PageQuery() url.Values {
 	query := url.Values{}
 	if after := r.Query("after"); after != "" {
@@ -168,8 +166,8 @@ func (r *Request) PageQuery() url.Values {
 	return query
 }
 
-// ListQuery returns the parameters of the address that a list takes and that have a value, with the part of the list
-// that it names, for a call of the interface.
+// ListQuery returns the given parameters of the address that have a value, together with the list position, for a call
+// of the interface.
 func (r *Request) ListQuery(names ...string) url.Values {
 	query, given := r.PageQuery(), r.URL.Query()
 	for _, name := range names {
@@ -180,8 +178,8 @@ func (r *Request) ListQuery(names ...string) url.Values {
 	return query
 }
 
-// Correctable returns the error of a list whose parameters a person chose. If a parameter is refused (422), it returns nil:
-// the page is shown with the reason and without the list, so that the person can correct the parameter.
+// Correctable filters the error of a list whose parameters the reader chose. If a parameter is refused (422), it
+// returns nil: the page shows the reason instead of the list, so that the reader can correct the parameter.
 func (r *Request) Correctable(err error) error {
 	if err == nil {
 		return nil
@@ -195,8 +193,8 @@ func (r *Request) Correctable(err error) error {
 	return err
 }
 
-// NextPage returns the address of the next page of the list that is shown, "" for none. Next is that of the
-// interface.
+// NextPage returns the address of the next page of the list, or "" if there is none. next is the cursor that the
+// interface returned.
 func (r *Request) NextPage(next wire.Text) string {
 	if next == "" {
 		return ""

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// After a sign-in a browser comes to a page of this service and to nothing else.
+// After a sign-in the browser is only redirected to a page of this service.
 func TestReturnPath(t *testing.T) {
 	for _, tt := range []struct{ base, value, want string }{
 		{"", "/console", "/console"},
 		{"", "/console/events?tool=a.%2A&after=7", "/console/events?tool=a.%2A&after=7"},
 		{"", "/console#part", "/console"},
-		{"", "/a/../../console", "/a/../../console"}, // browsers stay at the host
+		{"", "/a/../../console", "/a/../../console"}, // browsers stay on the host
 		{"", "/%5cevil.example", "/%5cevil.example"}, // a path
 		{"/ledger", "/ledger/console", "/ledger/console"},
 
@@ -43,7 +43,7 @@ func TestReturnPath(t *testing.T) {
 		{"", "/\u2028/evil.example", ""},
 		{"", "/%zz", ""},
 		{"", "/" + strings.Repeat("a", maxReturn), ""},
-		{"/ledger", "/console", ""}, // another service of the host
+		{"/ledger", "/console", ""}, // another service on the host
 		{"/ledger", "/ledgers/console", ""},
 		{"/ledger", "//evil.example/ledger/", ""},
 		{"/ledger", "/ledger", ""},
@@ -54,7 +54,7 @@ func TestReturnPath(t *testing.T) {
 	}
 }
 
-// The form names the page before the address does, and neither names another host.
+// The form's return page takes precedence over the address, and neither can name another host.
 func TestReturnPathOfARequest(t *testing.T) {
 	for _, tt := range []struct{ form, query, want string }{
 		{"", "", "/ledger/console"},
@@ -77,7 +77,7 @@ func TestReturnPathOfARequest(t *testing.T) {
 	}
 }
 
-// A refused form keeps its fields, but no secret.
+// A refused form keeps its fields except secrets.
 func TestShownForm(t *testing.T) {
 	r := &Request{Form: url.Values{"name": {"a"}, "token": {"b"}, "password": {"c"}, "new_password": {"d"}, "code": {"e"}, "client_secret": {"f"}}}
 	if got := r.shownForm().Encode(); got != "name=a&token=b" {

@@ -12,49 +12,49 @@ import (
 
 // Screen is a page with its forms.
 type Screen struct {
-	Pattern string // a chi pattern from the root of the service, such as /console/agents/{agent}
+	Pattern string // a chi pattern below the base, such as /console/agents/{agent}
 	Views   *Views
-	Name    string   // of the template
-	Title   string   // of the page; Show may set another one
-	Script  string   // the page's module, "" for people.js
-	Modules []string // that the script imports
-	Open    bool     // strangers see it too
-	Query   []string // names of its query parameters, besides noticeParameter
+	Name    string   // name of the template
+	Title   string   // title of the page; Show may change it
+	Script  string   // the page's module; if empty, people.js
+	Modules []string // modules that the script imports
+	Open    bool     // also shown to strangers
+	Query   []string // names of its query parameters, in addition to noticeParameter
 
-	// Show returns the content of the page. It is called with GET, and again for a form that was refused.
+	// Show returns the content of the page. It is called for GET, and again if a form was refused.
 	Show func(*Request) (content any, err error)
 	// Forms are the changes that the page can make, by the value of the button named "do".
 	Forms map[string]Form
-	// MaxForm is the largest form in bytes; 0 is 64 KiB.
+	// MaxForm is the maximum form size in bytes. If zero, it is 64 KiB.
 	MaxForm int64
 }
 
-// Form makes a change and returns where the person goes on.
+// Form makes a change and returns where to continue.
 type Form func(*Request) (Outcome, error)
 
-// Outcome is the answer to a form: another page, or one that is shown this once.
+// Outcome is the result of a form: a redirect to a page, or a page that is shown once.
 type Outcome struct {
 	path   string
 	notice string
 
 	screen  *Screen
-	again   bool // the form's own page
+	again   bool // show the form's own page
 	content any
 }
 
-// GoTo leads to a page of the service. Notice is a key of a text in notices, "" for none.
+// GoTo redirects to a page of the service. notice is a key of notices, or "".
 func GoTo(path, notice string) Outcome { return Outcome{path: path, notice: notice} }
 
-// ShowOnce shows a page that no address leads to, for example with a new secret.
+// ShowOnce shows a page that has no address, for example with a new secret.
 func ShowOnce(views *Views, name, title string, content any) Outcome {
 	return Outcome{screen: &Screen{Views: views, Name: name, Title: title}, content: content}
 }
 
-// ShowAgain shows the page of the form with its fields as they are, and with a content in the place of that of Show. It
-// is for forms that change nothing, such as one that checks a text.
+// ShowAgain shows the form's page with its fields unchanged and the given content instead of the result of Show. It is
+// for forms that change nothing, such as a form that checks a text.
 func ShowAgain(content any) Outcome { return Outcome{again: true, content: content} }
 
-// WithScript returns the outcome with a script in place of people.js, and the modules that it imports. It is for
+// WithScript returns the outcome with a script instead of people.js, and the modules that it imports. It is for
 // outcomes of ShowOnce.
 func (o Outcome) WithScript(script string, modules ...string) Outcome {
 	screen := *o.screen
@@ -66,10 +66,11 @@ func (o Outcome) WithScript(script string, modules ...string) Outcome {
 const (
 	defaultMaxForm = 64 << 10
 	formMedia      = "application/x-www-form-urlencoded"
-	// maxInFlight is how many pages are made at a time. Their calls have the bounds of the interface.
+	// maxInFlight is the maximum number of concurrent page requests. Their calls are subject to the limits of the
+	// interface.
 	maxInFlight = 256
-	// maxLargeForms is how many forms beyond defaultMaxForm are in work at a time, because each is in memory several
-	// times.
+	// maxLargeForms is the maximum number of concurrent forms larger than defaultMaxForm, because each occupies its
+	// size in memory several times.
 	maxLargeForms = 8
 )
 
@@ -82,28 +83,28 @@ type Options struct {
 	Access  Access
 }
 
-// Access is the way of readers into pages, and the list of these.
+// Access decides how readers get access to pages, and which links the pages show.
 type Access struct {
-	// Admit sets the reader, what Show needs to know of the reader, and the headers by which calls have the reader's
-	// permissions. A refusal with status 401 and no code leads to the sign-in. It is called before each request is read,
-	// also for strangers and open pages, and returns the error of edge.CheckOwner as it is.
+	// Admit sets the reader, what Show needs to know about the reader, and the headers that give calls the reader's
+	// permissions. A refusal with status 401 and no code redirects to the sign-in page. Admit is called before the
+	// request is read, also for strangers and open pages, and returns errors of edge.CheckOwner unchanged.
 	Admit func(*Request) error
-	// Read calls show within the load control. Default: it calls show.
+	// Read calls show under the load control. If nil, show is called directly.
 	Read func(r *Request, show func() error) error
-	// Links are the pages that each page leads to, by their paths below the base.
+	// Links are the links of every page, by their paths below the base.
 	Links []Link
-	// Providers returns the OpenID providers of the service. Default: there are none.
+	// Providers returns the OpenID providers of the service. If nil, there are none.
 	Providers func() []wire.Provider
 }
 
-// Server serves screens. It keeps nothing of a request.
+// Server serves screens. It keeps no state of a request.
 type Server struct {
 	edge    edge.Edge
 	calls   http.Handler
 	kit     *Kit
-	views   *Views // of refusals and the step-up
+	views   *Views // templates for refusals and the step-up
 	class   admission.Class
-	large   admission.Class // of forms beyond defaultMaxForm
+	large   admission.Class // for forms larger than defaultMaxForm
 	notices map[string]string
 	access  Access
 }
@@ -115,12 +116,11 @@ func New(o Options) *Server {
 			Limit: admission.NewLimit(maxInFlight, maxInFlight)}, access: o.Access}
 	s.large = s.class
 	s.large.Limit = admission.NewLimit(maxLargeForms, maxLargeForms)
-	s.edge.Quiet = false // a page of people is one request in the log
+	s.edge.Quiet = false // each page is one request in the log
 	return s
 }
 
-// Mount adds the routes of screens to r, and a page for addresses that r does not have. The document of the interface
-// leaves them out, because they are for people.
+// Mount adds the routes of screens to r, and a page for unknown addresses. The routes are not in the OpenAPI document.
 func (s *Server) Mount(r *edge.Router, screens []Screen) {
 	var table edge.Table[*Screen]
 	for i := range screens {
@@ -158,7 +158,7 @@ func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
 	}
 }
 
-// listLinks returns the links to all pages. Path is that of the page that is shown.
+// listLinks returns the links of a page. path is the page's own path.
 func (s *Server) listLinks(path string) []Link {
 	links, best := slices.Clone(s.access.Links), -1
 	for i := range links {
@@ -172,18 +172,18 @@ func (s *Server) listLinks(path string) []Link {
 	return links
 }
 
-// covers reports whether a page is the one of a link or lies below it.
+// covers reports whether path is the page of a link or below it.
 func covers(link, path string) bool {
 	return path == link || len(path) > len(link) && path[:len(link)] == link && path[len(link)] == '/'
 }
 
-// noticeParameter is the query parameter of every page that names the effect of a form.
+// noticeParameter is the query parameter of every page that selects the confirmation of a form.
 const noticeParameter = "notice"
 
-// notice returns the text of the effect that an address names, "" for an unknown one.
+// notice returns the message that an address selects, or "" if it is unknown.
 func (s *Server) notice(query url.Values) string { return s.notices[query.Get(noticeParameter)] }
 
-// HasForm reports whether a form of the screen has a name.
+// formNamed returns the form with a name.
 func (s *Screen) formNamed(name string) (Form, bool) {
 	f, ok := s.Forms[name]
 	return f, ok

@@ -17,24 +17,24 @@ var ownScreens embed.FS
 func parseViews(k *Kit) *Views {
 	files, err := fs.Sub(ownScreens, "screens")
 	if err != nil {
-		panic(err) // the folder is built in
+		panic(err) // the folder is embedded
 	}
 	return k.Parse(files, nil, []string{"refusal", "stepup"})
 }
 
-// Codes of refusals that a person can mend.
+// Codes of refusals that the user can resolve.
 const (
-	stepUpCode = "step_up"          // prove again to be there
-	signInCode = "sign_in_required" // sign in the way that the organization requires
+	stepUpCode = "step_up"          // prove your presence again
+	signInCode = "sign_in_required" // sign in as the organization requires
 )
 
-// refusalView is the content of the page of a refusal.
+// refusalView is the content of a refusal page.
 type refusalView struct {
 	*Refusal
-	SignIn string // where to sign in another way, "" when that does not help
+	SignIn string // where to sign in another way; "" if that does not help
 }
 
-// serve answers the request. An error that the edge handles is returned.
+// serve answers the request. It returns errors that the edge handles.
 func (r *Request) serve() (Answer, error) {
 	answer, err := r.serveScreen()
 	if err == nil {
@@ -60,19 +60,19 @@ func (r *Request) serveScreen() (Answer, error) {
 	if r.Method != http.MethodPost {
 		return r.show(http.StatusOK)
 	}
-	if err := r.readForm(); err != nil { // behind the sign-in, because a form can be large
+	if err := r.readForm(); err != nil { // after the sign-in check, because a form can be large
 		return Answer{}, err
 	}
 	return r.serveForm()
 }
 
-// IsConsole reports whether the page is of an organization, and not of an account.
+// IsConsole reports whether the page belongs to an organization rather than to an account.
 func (r *Request) IsConsole() bool { return covers(r.Kit.Places.Inside, r.screen.Pattern) }
 
 // IsOpen reports whether strangers may see the page.
 func (r *Request) IsOpen() bool { return r.screen.Open }
 
-// serveForm makes the change of a form. A refused form is shown again.
+// serveForm makes the change of a form. It shows a refused form again.
 func (r *Request) serveForm() (Answer, error) {
 	change, ok := r.screen.formNamed(r.Form.Get("do"))
 	if !ok {
@@ -100,7 +100,7 @@ func (r *Request) serveForm() (Answer, error) {
 		return r.render(r.screen, r.Title, http.StatusOK, Frame{Page: done.content, Problem: r.Problem,
 			Form: r.shownForm()})
 	case done.screen != nil:
-		// The form may have begun a session, or moved it. A new secret is shown also when that can't be read.
+		// The form may have begun or moved a session. A new secret is shown even if the session cannot be read.
 		_ = r.server.access.Admit(r)
 		return r.render(done.screen, done.screen.Title, http.StatusOK, Frame{Page: done.content})
 	}
@@ -115,7 +115,7 @@ func (r *Request) serveForm() (Answer, error) {
 	return r.redirect(address), nil
 }
 
-// showsAgain reports whether a person can mend a form that was refused with a status.
+// showsAgain reports whether the user can correct a form that was refused with a status.
 func showsAgain(status int) bool {
 	return isOneOf(status, http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict,
 		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
@@ -159,8 +159,8 @@ func (r *Request) shownForm() url.Values {
 	return shown
 }
 
-// isSecret reports whether a field holds a password, a code or another secret. The token of a link is shown again,
-// because its person has it from the link and can't go on without it.
+// isSecret reports whether a field contains a password, a code or another secret. A link's token is not one: the user
+// already has it, and cannot continue without it.
 func isSecret(name string) bool {
 	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "code"
 }
@@ -183,7 +183,7 @@ func (r *Request) render(screen *Screen, title string, status int, f Frame) (Ans
 	return Answer{Status: status, Media: MediaHTML, Cache: Never, Body: body}, err
 }
 
-// showRefusal shows why a page can't be shown. It repeats nothing of the request.
+// showRefusal shows why a page cannot be shown. It repeats nothing of the request.
 func (r *Request) showRefusal(refused *Refusal) (Answer, error) {
 	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
 		r.w.Header().Set("Retry-After", refused.RetryAfter)

@@ -8,23 +8,24 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// stepUpField is the password by which a person proves to be there, beside the fields of the form that asks for it.
+// stepUpField is the field with the password that proves the user's presence. It is sent with the fields of the form
+// that requires it.
 const stepUpField = "step_up_password"
 
-// stepUpView is a form that waits for its person to prove to be there.
+// stepUpView is a form that waits until the user proves their presence.
 type stepUpView struct {
 	Action  string // the address of the form
-	Email   string // by which a password manager finds the password
+	Email   string // lets a password manager find the password
 	Fields  []hiddenField
 	Problem string
 
-	Providers []wire.Provider // at which a person without a password proves it
-	Return    string          // the page, to come back to from a provider
+	Providers []wire.Provider // for users without a password
+	Return    string          // the page to return to from a provider
 }
 
 type hiddenField struct{ Name, Value string }
 
-// stepUp proves that the person is there, if the form brings the password.
+// stepUp proves the user's presence if the form contains the password.
 func (r *Request) stepUp() error {
 	password := r.Form.Get(stepUpField)
 	r.Form.Del(stepUpField)
@@ -34,7 +35,8 @@ func (r *Request) stepUp() error {
 	return r.Change(http.MethodPost, "/v1/id/auth/step-up", map[string]string{"password": password}, nil)
 }
 
-// showStepUp asks for the password, and keeps the form meanwhile. Err is why the last one was refused.
+// showStepUp asks for the password and carries the form's fields along. err is the reason why the last password was
+// refused.
 func (r *Request) showStepUp(err error) (Answer, error) {
 	v := stepUpView{Action: r.Address(r.URL.EscapedPath())}
 	if r.Person != nil {

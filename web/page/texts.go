@@ -6,20 +6,20 @@ import (
 	"unicode"
 )
 
-// maxUnseen is how many unseen characters of one text are shown by their numbers.
+// maxUnseen is the maximum number of invisible characters of a text that are shown by their code points.
 const maxUnseen = 200
 
-// Piece is a part of a stored text: plain text, or one character that a reader does not see.
+// Piece is a part of a stored text: plain text or one invisible character.
 type Piece struct {
 	Text string
-	Code string // such as U+202E; "" for plain text
+	Code string // code point such as U+202E; "" for plain text
 }
 
-// splitText splits a stored text at its unseen characters. The template "text" shows them by their numbers, because
-// they can hide text from a reader, and change the order of other text. The element bdi alone does not hold against a
-// stray U+2069. Beyond maxUnseen each further one is U+FFFD.
+// splitText splits a stored text at its invisible characters. The template "text" shows their code points, because they
+// can hide text from a reader and reorder other text. The bdi element alone does not isolate a stray U+2069. After
+// maxUnseen characters, each further one is shown as U+FFFD.
 //
-// The text is a string, a type of strings, or bytes.
+// text is a string, a value of a string type, or bytes.
 func splitText(text any) (pieces []Piece) {
 	stored := readText(text)
 	begin, unseen := 0, 0
@@ -56,11 +56,12 @@ func readText(text any) string {
 	return fmt.Sprint(text)
 }
 
-// showPlain returns a text for places without markup, such as the title of a page, with U+FFFD for each unseen character.
+// showPlain returns a text for use without markup, such as the title of a page, with U+FFFD for each invisible
+// character.
 func showPlain(text any) string { return strings.Map(replaceUnseen, readText(text)) }
 
-// isUnseen reports whether a character is a control, a format or a separator of lines. Joiners within a word are
-// not, because scripts and emoji need them.
+// isUnseen reports whether r is a control or format character or a line separator. Joiners are excluded, because
+// scripts and emoji need them.
 func isUnseen(r rune) bool {
 	switch r {
 	case '\n', '\t', '\u200c', '\u200d':

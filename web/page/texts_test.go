@@ -37,7 +37,7 @@ func TestSplitText(t *testing.T) {
 	}
 }
 
-// Pages are parsed when they are first rendered, so a template that can't be parsed must fail here.
+// Templates are parsed on first use, so a template that cannot be parsed must fail here.
 func TestTemplates(t *testing.T) {
 	files, err := filepath.Glob("../*/templates/*.html")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// A text that is isolated by hand shows its unseen characters raw: the template "text" isolates and shows them.
+// A template that isolates a text itself does not show invisible characters. The template "text" does both.
 func TestTemplatesShowTextsByOneTemplate(t *testing.T) {
 	raw := regexp.MustCompile(`<bdi>\{\{|<title>\{\{\.Title`)
 	found := 0
