@@ -19,12 +19,12 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// stalled lets appends of one organization wait.
+// stalled makes the appends of one organization wait.
 type stalled struct {
 	ingest.Ledgers
 	tenant  id.Tenant
-	entered chan struct{} // one for each append that waits
-	release chan struct{} // closed when they may go on
+	entered chan struct{} // receives once for each append that waits
+	release chan struct{} // closed when they may continue
 }
 
 func (s *stalled) AppendTo(ctx context.Context, of *log.State, prepares []log.Prepare) []log.Outcome {
@@ -37,8 +37,8 @@ func (s *stalled) AppendTo(ctx context.Context, of *log.State, prepares []log.Pr
 
 const tooManyOfOne = "Too many requests of this organization are under way"
 
-// What is too much of one organization is refused at once and before its body is
-// read; the other one goes on, and all is well when there is room again.
+// If an organization exceeds its capacity, requests are rejected immediately, before their body is read. The other
+// organization is not affected, and everything works again when there is capacity.
 func TestOverload(t *testing.T) {
 	ledgers := &stalled{entered: make(chan struct{}, 2), release: make(chan struct{})}
 	w := newWorld(t, func(o *ingest.Options) {
@@ -61,7 +61,7 @@ func TestOverload(t *testing.T) {
 			t.Errorf("%s: got %s, Retry-After %q", path, a.Body, a.Header().Get("Retry-After"))
 		}
 	}
-	w.expect(w.post(evaluatePath, w.red.token, w.question(&w.red, nil)), http.StatusOK, "") // has room of its own
+	w.expect(w.post(evaluatePath, w.red.token, w.question(&w.red, nil)), http.StatusOK, "") // has its own capacity
 	w.mustCreate(&w.blue, "a", nil)
 	large := w.envelope(&w.blue, "large", fields{"payload": fields{"text": strings.Repeat("x", 70<<10)}})
 	w.expect(w.send(&w.blue, large), http.StatusServiceUnavailable, "Too many requests are under way")
@@ -74,7 +74,7 @@ func TestOverload(t *testing.T) {
 	w.expect(w.send(&w.blue, large), http.StatusCreated, "")
 }
 
-// A body that was not there in time is refused, and its place is free again.
+// A request whose body does not arrive in time is rejected, and its slot is free again.
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.MaxInFlight = 1 })
 	for _, path := range []string{
@@ -93,7 +93,7 @@ func TestSlowBodies(t *testing.T) {
 	w.mustCreate(&w.red, "a", nil)
 }
 
-// Floods of refusals are slowed down, of one organization or of strangers alone.
+// Floods of refusals are slowed down, only for the organization or the strangers that cause them.
 func TestRefusalsAreHeldBack(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.MaxRefusals = 3 })
 	synctest.Test(t, func(t *testing.T) {

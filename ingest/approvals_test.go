@@ -25,7 +25,7 @@ import (
 
 const approvalsPath = "/v1/ingest/approvals"
 
-// voters lets everybody vote.
+// voters allows everyone to vote.
 type voters struct{}
 
 func (voters) ByID(_ context.Context, who account.ID) (account.Account, error) {
@@ -36,10 +36,10 @@ func (voters) Membership(_ context.Context, t id.Tenant, who account.ID) (accoun
 	return account.Membership{Account: who, Tenant: t, Role: account.Approver}, nil
 }
 
-// refund is a question whose answer is that two people are to be asked.
+// refund is a question that requires two approvers.
 var refund = fields{"tool_name": "acme.ask", "payload": fields{"amount": 7}, "trace_id": "trc-1"}
 
-// ask asks for an approval and returns its path and action digest.
+// ask requests an approval and returns its path and action digest.
 func (w *world) ask(m *member, change fields) (path, digest string) {
 	w.Helper()
 	a := w.post(approvalsPath, m.token, w.question(m, change))
@@ -62,7 +62,7 @@ func (w *world) agree(m *member, path, digest string, voters ...account.ID) {
 	}
 }
 
-// claim is the body that consumes an approval.
+// claim returns the body that consumes an approval.
 func claim(m *member, path, digest string) string {
 	message := "APS1-CONSUME\n" + strings.TrimPrefix(path, approvalsPath+"/") + "\n" + digest + "\n"
 	proof := m.agent.Private.Sign([]byte(message))
@@ -192,7 +192,7 @@ func TestApprovalRefused(t *testing.T) {
 	w.expect(w.post(path+"/consume", w.red.token, good), http.StatusGone, "The approval is expired")
 }
 
-// What goes before the approval is told on all its routes.
+// All approval routes check the request before they look for the approval.
 func TestApprovalAdmission(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -241,7 +241,7 @@ func TestEvaluateRequestsApproval(t *testing.T) {
 	}
 }
 
-// A key with the option asks by itself, also for a tool that does not know of approvals.
+// A key with the option requests approvals automatically, even for a tool that does not know about approvals.
 func TestIngestKeyThatAsks(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -269,7 +269,7 @@ func TestIngestKeyThatAsks(t *testing.T) {
 	w.expect(w.post(evaluatePath, asks, w.question(&w.blue, fields{"tool_name": "acme.ask"})), 403, "Organization mismatch for API key")
 }
 
-// full has no room for another approval, and has lost the one there was.
+// full has no capacity for another approval, and has lost the existing one.
 type full struct{ ingest.Approvals }
 
 func (full) Ask(context.Context, id.Tenant, approval.Question) (approval.Approval, bool, error) {
@@ -293,9 +293,9 @@ func TestTooManyApprovals(t *testing.T) {
 	w.expect(w.do("GET", approvalsPath+"/apr_00000000000000000000000000", w.red.token, ""), 500, "Internal error")
 }
 
-// What an agent says of an approval is an agent's word: kinds, agent and keys of the
-// service are refused, what else it says changes no approval, its record tells who
-// signed, and it can't take the name that a statement of the service will have.
+// What an agent states about an approval is only the agent's claim: the service's kinds, agent and keys are rejected,
+// no other statement changes an approval, its record names the signer, and it cannot take the name of a future
+// statement of the service.
 func TestEventsThatClaimToBeApprovals(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -331,7 +331,7 @@ func TestEventsThatClaimToBeApprovals(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum := sha256.Sum256(fmt.Appendf(nil, "ledger_approval\n%d\n%s", w.State(t, w.red.tenant).ConfigVersion(), text))
-		guess := "ledger_approval:" + hex.EncodeToString(sum[:16]) // as far as an agent can
+		guess := "ledger_approval:" + hex.EncodeToString(sum[:16]) // as well as an agent can
 		w.expect(w.send(&w.red, w.envelope(&w.red, guess, claim(nil))), 422, reservedEvent)
 	}
 	if got := len(w.Audit(t, w.red.tenant)); got != said {

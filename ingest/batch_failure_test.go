@@ -45,7 +45,7 @@ func TestBatchOfFailedAppends(t *testing.T) {
 	}
 }
 
-// partly fails the appends of some events, each in its own way.
+// partly makes the appends of some events fail, each in its own way.
 type partly struct {
 	ingest.Ledgers
 	failures []error
@@ -61,7 +61,7 @@ func (p *partly) AppendTo(ctx context.Context, s *log.State, prepares []log.Prep
 	return outcomes
 }
 
-// A cause is never shown, and is logged once with the request id that its lines have.
+// The cause is never shown. It is logged once, with the request ID that the lines contain.
 func TestBatchFailuresAreLogged(t *testing.T) {
 	var logged bytes.Buffer
 	ledgers := &partly{}
@@ -86,7 +86,7 @@ func TestBatchFailuresAreLogged(t *testing.T) {
 	}
 }
 
-// explosive panics when it is asked for a key of that name.
+// explosive panics if a certain key is read.
 type explosive struct{ ingest.Agents }
 
 func (e explosive) SigningKey(ctx context.Context, s *log.State, a id.Agent, k id.Key) (agent.Key, error) {
@@ -96,7 +96,7 @@ func (e explosive) SigningKey(ctx context.Context, s *log.State, a id.Agent, k i
 	return e.Agents.SigningKey(ctx, s, a, k)
 }
 
-// A panic costs its own batch an answer, not the process its life.
+// A panic fails only its own batch, not the process.
 func TestBatchPanics(t *testing.T) {
 	var logged bytes.Buffer
 	w := newWorld(t, func(o *ingest.Options) {
@@ -117,7 +117,7 @@ func TestBatchPanics(t *testing.T) {
 	w.expectLines(w.batch(&w.blue, w.envelope(&w.blue, "good", nil)), "201 good")
 }
 
-// leaving ends the request in which the first key is asked for.
+// leaving ends the request at the first read of a key.
 type leaving struct {
 	ingest.Agents
 	leave func()
@@ -129,7 +129,7 @@ func (l *leaving) SigningKey(ctx context.Context, s *log.State, a id.Agent, k id
 	return l.Agents.SigningKey(ctx, s, a, k)
 }
 
-// Nothing is begun for a client that has gone while its lines were read.
+// If the client disconnects while its lines are read, no line is processed.
 func TestBatchOfClientThatLeaves(t *testing.T) {
 	agents := &leaving{}
 	w := newWorld(t, func(o *ingest.Options) { agents.Agents, o.Agents = o.Agents, agents })

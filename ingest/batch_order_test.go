@@ -29,8 +29,8 @@ func TestBatchOfDuplicates(t *testing.T) {
 	}
 }
 
-// A batch that was sent again, as after a lost answer, stores nothing twice; what
-// was refused for a reason that is gone is taken then.
+// A batch that is retried, for example after a lost answer, stores nothing twice. Lines that were rejected for a
+// reason that no longer applies are accepted.
 func TestBatchSentAgain(t *testing.T) {
 	w := newWorld(t)
 	limit := new(uint64)
@@ -53,7 +53,7 @@ func TestBatchSentAgain(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// The cap is exact in a batch and over batches at once: the first lines pass.
+// The cap is exact within a batch and across concurrent batches: the first lines are accepted.
 func TestBatchCap(t *testing.T) {
 	w := newWorld(t)
 	const cap, n = 100, 64
@@ -88,8 +88,7 @@ func TestBatchCap(t *testing.T) {
 	}
 }
 
-// What was decided under a configuration that is no more is decided again, for
-// all lines that have not landed.
+// If the configuration changes, all lines that are not committed yet are judged again.
 func TestBatchIsJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
 	for _, nth := range []int{0, 40, 99} {
 		ledgers := &meddling{nth: nth}
@@ -107,8 +106,8 @@ func TestBatchIsJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
 	}
 }
 
-// While batches come in from several sides, policies change and then a key is
-// revoked: every record fits its place, and the lines of each batch keep their order.
+// While several senders send batches, policies change and then a key is revoked: every record is consistent with its
+// index, and the lines of each batch keep their order.
 func TestBatchesAmongChanges(t *testing.T) {
 	w := newWorld(t)
 	var group sync.WaitGroup
@@ -138,7 +137,7 @@ func TestBatchesAmongChanges(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// More full batches at once than the queue takes wait for one another.
+// If more full batches arrive than the queue can hold, they wait for one another.
 func TestBatchesWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := make([]batched, 6)
@@ -168,8 +167,8 @@ func TestBatchesWaitForRoom(t *testing.T) {
 	})
 }
 
-// checkPlaces reads the whole ledger: no event lies above the end of its key, each
-// was judged by the policy active at its index, and each trace is in order.
+// checkPlaces reads the whole ledger: no event comes after the end of its key, each was judged by the policy active
+// at its index, and each trace is in order.
 func (w *world) checkPlaces(t *testing.T) {
 	t.Helper()
 	active, ended, last := "none", false, map[id.Trace]id.Event{}
@@ -195,7 +194,7 @@ func (w *world) checkPlaces(t *testing.T) {
 	}
 }
 
-// Batches that share events create each of them once, and answer it to all others.
+// Batches with common events create each of them once, and all others get it as a replay.
 func TestBatchesOfTheSameEvents(t *testing.T) {
 	const n, senders = 60, 6
 	w := newWorld(t)
@@ -209,7 +208,7 @@ func TestBatchesOfTheSameEvents(t *testing.T) {
 	var group sync.WaitGroup
 	for sender := range senders {
 		group.Go(func() {
-			from := sender * n / senders // each sender begins elsewhere
+			from := sender * n / senders // each sender starts at another event
 			a := w.batch(&w.red, ndjson(slices.Concat(bodies[from:], bodies[:from])...))
 			mu.Lock()
 			defer mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// portion is how many lines of a batch come into the ledger together.
+// portion is the number of lines of a batch that are appended together.
 const portion = 256
 
-// overlapping lets a key be asked for only once an append has ended.
+// overlapping delays reads of a key until an append has ended.
 type overlapping struct {
 	ingest.Agents
 	ingest.Ledgers
@@ -45,7 +45,7 @@ func (w *world) lines(of *member, n int) []string {
 	return bodies
 }
 
-// The first lines of a long batch are in the ledger before the last ones are read.
+// The first lines of a long batch are committed before the last ones are read.
 func TestBatchLandsWhileItIsRead(t *testing.T) {
 	o := &overlapping{key: "late", ended: make(chan struct{})}
 	w := newWorld(t, func(options *ingest.Options) {
@@ -61,8 +61,7 @@ func TestBatchLandsWhileItIsRead(t *testing.T) {
 	w.checkPlaces(t)
 }
 
-// An event that comes again in a later portion is told from the first one, whether
-// that one has landed or was refused.
+// An event that is repeated in a later portion is judged separately, whether the first one was committed or rejected.
 func TestBatchRepeatsAcrossPortions(t *testing.T) {
 	w := newWorld(t)
 	bodies := w.lines(&w.red, 2*portion+10)
@@ -82,8 +81,7 @@ func TestBatchRepeatsAcrossPortions(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// A failure behind the first portion costs the answer; what has landed is known when
-// the batch comes again.
+// If a later portion fails, the answer is lost. Committed lines are replays when the batch is retried.
 func TestBatchFailsBehindItsFirstPortion(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.Agents = explosive{o.Agents} })
 	good := w.lines(&w.red, portion+40)

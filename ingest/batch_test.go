@@ -24,7 +24,7 @@ type batched struct {
 	lines []string // without LF
 }
 
-// batch sends a body as the member; headers are "Name: value" and replace the usual ones.
+// batch sends a body as the member. headers are "Name: value" and replace the defaults.
 func (w *world) batch(m *member, body string, headers ...string) batched {
 	w.Helper()
 	r := httptest.NewRequest(http.MethodPost, batchPath, strings.NewReader(body))
@@ -43,10 +43,10 @@ func (w *world) batch(m *member, body string, headers ...string) batched {
 	return b
 }
 
-// ndjson makes a body of lines.
+// ndjson returns a body with the given lines.
 func ndjson(lines ...string) string { return strings.Join(lines, "\n") + "\n" }
 
-// status returns the status_code of a line, which comes first.
+// status returns the status_code of a line, which is its first member.
 func status(line string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(line[:min(len(line), len(`{"status_code":201`))], `{"status_code":`))
 	if err != nil {
@@ -64,8 +64,8 @@ func (b batched) statuses() map[int]int {
 	return counts
 }
 
-// expectLines checks a whole answer; "201 id" and "200 id" stand for a line about
-// an event that was taken, anything else is the line.
+// expectLines checks a whole answer. "201 id" and "200 id" match the line of an accepted event; any other text must
+// equal the line.
 func (w *world) expectLines(got batched, want ...string) {
 	w.Helper()
 	if got.Code != http.StatusOK || len(got.lines) != len(want) {
@@ -105,7 +105,7 @@ func TestBatchCreated(t *testing.T) {
 		}
 		tightened := `,"policy_decision":"deny","policy_id":"pol-1","rule_id":"no"`
 		if m == &w.blue {
-			tightened = "" // it has no policy
+			tightened = "" // without a policy
 		}
 		want := fmt.Sprintf(`{"status_code":201,"event_id":"one","sequence_num":%d,"event_hash":"%s","chain_valid":true,"status":"created"}`+"\n"+
 			`{"status_code":201,"event_id":"two","sequence_num":%d,"event_hash":"%s","chain_valid":true,"status":"created"%s}`+"\n",
@@ -125,7 +125,7 @@ func TestBatchCreated(t *testing.T) {
 	}
 }
 
-// The line is what the single route would have answered.
+// Each line equals the answer of the route for single events.
 func TestBatchLineIsTheSingleAnswer(t *testing.T) {
 	w := newWorld(t)
 	for _, m := range []*member{&w.red, &w.blue} {
@@ -156,7 +156,7 @@ func TestBatchLineIsTheSingleAnswer(t *testing.T) {
 	}
 }
 
-// Each line stands for itself, and those that land do so in their order.
+// Lines are independent, and those that are stored keep their order.
 func TestBatchLinesStandForThemselves(t *testing.T) {
 	w := newWorld(t)
 	w.mustCreate(&w.red, "known", nil)
@@ -191,7 +191,7 @@ func TestBatchLinesStandForThemselves(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// expectOrder checks that the created lines have consecutive numbers from first on.
+// expectOrder checks that the created lines have consecutive indices from first.
 func (w *world) expectOrder(b batched, first uint64) {
 	w.Helper()
 	for i, line := range b.lines {
@@ -211,7 +211,7 @@ func (w *world) expectOrder(b batched, first uint64) {
 	}
 }
 
-// What is wrong with a whole batch stores nothing of it.
+// An error of the whole batch stores none of its lines.
 func TestBatchRefused(t *testing.T) {
 	w := newWorld(t)
 	m := &w.red

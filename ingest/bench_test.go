@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// discard is a ResponseWriter that keeps the status alone.
+// discard is a ResponseWriter that keeps only the status.
 type discard struct {
 	header http.Header
 	status int
@@ -37,7 +37,7 @@ func (w *world) serve(b *testing.B, path, body string, status int) {
 	}
 }
 
-// events returns n good events of about 1 KiB.
+// events returns n valid events of about 1 KiB.
 func (w *world) events(n int) []string {
 	bodies := make([]string, n)
 	payload := fields{"purpose": strings.Repeat("x", 400), "salt": "AAAAAAAAAAAAAAAAAAAAAA"}
@@ -47,8 +47,8 @@ func (w *world) events(n int) []string {
 	return bodies
 }
 
-// BenchmarkEvent is the whole way of an event with many senders at once, on a
-// store in memory: what is left is the cost of the service itself.
+// BenchmarkEvent measures a whole request with one event, with many concurrent senders and an in-memory store, so
+// that it shows the cost of the service itself.
 func BenchmarkEvent(b *testing.B) {
 	w := newWorld(b)
 	w.activate(&w.red, "pol-1", rules)
@@ -65,8 +65,7 @@ func BenchmarkEvent(b *testing.B) {
 	})
 }
 
-// BenchmarkResult is BenchmarkEvent for results of stored intents: of those that the
-// surface remembers, and of those that it has to read.
+// BenchmarkResult is BenchmarkEvent for results of stored intents, both cached and read from the store.
 func BenchmarkResult(b *testing.B) {
 	for _, remembered := range []bool{true, false} {
 		b.Run(fmt.Sprint("remembered=", remembered), func(b *testing.B) {
@@ -101,8 +100,7 @@ func BenchmarkResult(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch is BenchmarkEvent with the same events in batches, by four
-// senders; all numbers are for one event.
+// BenchmarkBatch is BenchmarkEvent with the same events in batches by four senders. All numbers are per event.
 func BenchmarkBatch(b *testing.B) {
 	for _, lines := range []int{1, 20, 200, 1000} {
 		b.Run(fmt.Sprint("lines=", lines), func(b *testing.B) {
@@ -115,7 +113,7 @@ func BenchmarkBatch(b *testing.B) {
 			b.SetBytes(int64(len(bodies[0])))
 			b.ResetTimer()
 			var group sync.WaitGroup
-			for range 4 { // together they don't fill the queue
+			for range 4 { // together they do not fill the queue
 				group.Go(func() {
 					for i := next.Add(1) - 1; i < int64(len(batches)); i = next.Add(1) - 1 {
 						w.serve(b, batchPath, ndjson(batches[i]...), http.StatusOK)
@@ -130,8 +128,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkStep is BenchmarkEvent for tools without a key: 64 of them report a run
-// each, in lists of some steps. All numbers are for one step.
+// BenchmarkStep is BenchmarkEvent for keyless tools: 64 of them report a run each, in lists of some steps. All
+// numbers are per step.
 func BenchmarkStep(b *testing.B) {
 	for _, list := range []int{1, 10, 50} {
 		b.Run(fmt.Sprint("list=", list), func(b *testing.B) {

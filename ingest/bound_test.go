@@ -17,14 +17,13 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// hanging lets one organization's appends from a number on hang until the request
-// ends.
+// hanging makes one organization's appends, from the given one on, hang until the request ends.
 type hanging struct {
 	ingest.Ledgers
 	tenant id.Tenant
 	from   int32
 	calls  atomic.Int32
-	hangs  func() // called when one does
+	hangs  func() // called when an append hangs
 }
 
 func (h *hanging) AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome {
@@ -33,11 +32,11 @@ func (h *hanging) AppendTo(ctx context.Context, s *log.State, prepares []log.Pre
 	}
 	h.hangs()
 	<-ctx.Done()
-	return h.Ledgers.AppendTo(ctx, s, prepares) // what it is told with a context that has ended
+	return h.Ledgers.AppendTo(ctx, s, prepares) // the result with a context that has ended
 }
 
-// The lines of a batch whose request ends have an answer each: those that landed are
-// told of, and of the others the client knows that it has to send them again.
+// If the request of a batch ends, each line still has an answer: committed lines are reported, and the client learns
+// that it must resend the others.
 func TestBatchEndsBehindItsFirstPortion(t *testing.T) {
 	ledgers := &hanging{from: 2}
 	w := newWorld(t, func(o *ingest.Options) { ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers })
@@ -72,7 +71,7 @@ func TestBatchEndsBehindItsFirstPortion(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// sleeper is approvals of which nothing becomes anything.
+// sleeper has approvals that never change.
 type sleeper struct{ ingest.Approvals }
 
 func (sleeper) Get(ctx context.Context, _ id.Tenant, _ string, name approval.ID, wait time.Duration) (approval.Approval, error) {
@@ -84,7 +83,7 @@ func (sleeper) Get(ctx context.Context, _ id.Tenant, _ string, name approval.ID,
 	}
 }
 
-// A long poll is not cut off by the bound of requests: its wait comes on top.
+// The request timeout does not cut off a long poll: the wait is added to it.
 func TestLongPollsHaveTheirWaitOnTop(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) {
 		o.Edge.Bound = edge.NewBound(2 * time.Second)

@@ -17,8 +17,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// older is a source of policies in which one organization has a policy that was saved before there were
-// bounds.
+// older is a source of policies in which one organization has a policy that was stored before policies were bounded.
 type older struct {
 	policystore.ActiveSource
 	tenant   id.Tenant
@@ -32,8 +31,8 @@ func (o *older) Active(ctx context.Context, s *log.State) (*policy.Compiled, err
 	return o.ActiveSource.Active(ctx, s)
 }
 
-// dear is a policy of n conditions on a text, as it was saved before there were bounds. Nine of
-// `a{0,490}z0` took 17 seconds for a text of 240,000 bytes.
+// dear returns a policy with n conditions on a text, stored before policies were bounded. Nine of `a{0,490}z0` took
+// 17 seconds for a text of 240,000 bytes.
 func dear(t *testing.T, n int, pattern string) *policy.Compiled {
 	var rules []string
 	for i := range n {
@@ -50,8 +49,8 @@ func dear(t *testing.T, n int, pattern string) *policy.Compiled {
 	return c
 }
 
-// One organization evaluates the dearest there is, many times at once. It is told that its policy
-// costs too much, which denies; the other one's questions and events are answered as ever.
+// One organization evaluates the most expensive policy many times concurrently. The answer is that the policy costs
+// too much, which denies. The other organization's questions and events are not affected.
 func TestDearPolicyBesideNeighbour(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -91,13 +90,13 @@ func besideNeighbour(t *testing.T, compiled *policy.Compiled, n, times int, want
 	group.Wait()
 }
 
-// An evaluation whose request has ended is no decision.
+// An evaluation whose request has ended is not a decision.
 func TestEvaluationEndsWithItsRequest(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) {
 		o.Policies = &older{ActiveSource: o.Policies, tenant: ledgertest.Red, compiled: dear(t, 9, "(a+)+(b+)+$")}
 	})
 	body := w.question(&w.red, fields{"payload": fields{"s": strings.Repeat("a", 20_000)}})
-	w.post(evaluatePath, w.red.token, body) // the key is known from now on
+	w.post(evaluatePath, w.red.token, body) // the key is cached from now on
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := httptest.NewRequest(http.MethodPost, evaluatePath, strings.NewReader(body)).WithContext(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// question returns the body of a good evaluation, changed.
+// question returns the body of a valid evaluation, with changes.
 func (w *world) question(m *member, change fields) string {
 	w.Helper()
 	f := fields{"organization_id": m.id.String(), "agent_id": m.agent.Agent, "tool_name": "acme.allow"}
@@ -66,8 +66,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// Each bad question has only one thing wrong, or, to show the order, everything
-// that comes after it too.
+// Each bad question has one defect or, to test the order of the checks, also every later defect.
 func TestEvaluateRefused(t *testing.T) {
 	const (
 		missing  = "Missing organization_id, agent_id, or tool_name"

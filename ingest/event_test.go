@@ -211,8 +211,8 @@ func TestOtherMethods(t *testing.T) {
 	w.expect(w.post(eventsPath+"/", w.red.token, "{}"), 404, "Not found")
 }
 
-// Answers share the values of their headers: one that is added to the answer of one organization
-// is not in the next answer, of another.
+// Answers share header values. A value that is added to one organization's answer must not appear in another
+// organization's next answer.
 func TestHeadersOfAnswersAreApart(t *testing.T) {
 	w := newWorld(t)
 	for _, p := range []*member{&w.red, &w.blue} {

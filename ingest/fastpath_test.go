@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// The fast path answers as chi does, byte for byte: the
-// same questions of two organizations, and events that were taken before.
+// The fast path answers exactly like chi: for the same questions of two organizations, and for replayed events.
 func TestFastPathAnswersAsTheRouter(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)

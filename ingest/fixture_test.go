@@ -55,8 +55,7 @@ type member struct {
 	keyID  string
 }
 
-// world is the surface on the real services below it, with two organizations in
-// which the same names are used.
+// world is the ingest surface on real services, with two organizations that use the same names.
 type world struct {
 	testing.TB
 	*ledgertest.Service
@@ -85,7 +84,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service, change ...func(*ingest.Opti
 	return w
 }
 
-// restart is a stop and a start on another store, beside the same anchors.
+// restart stops the service and starts it on another store with the same anchors.
 func (w *world) restart(store *storagetest.Model) {
 	w.Helper()
 	if err := w.Ledgers.Close(); err != nil {
@@ -96,7 +95,7 @@ func (w *world) restart(store *storagetest.Model) {
 	w.open()
 }
 
-// open makes the services and the surface on the store.
+// open creates the services and the surface on the store.
 func (w *world) open(change ...func(*ingest.Options)) {
 	w.Helper()
 	t := w.TB
@@ -129,12 +128,12 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	w.handler = traffic.Watch(t, router)
 }
 
-// anyAgent is one that ingest keys may be for.
+// anyAgent allows an ingest key for all agents.
 type anyAgent struct{}
 
 func (anyAgent) Exists(context.Context, id.Tenant, id.Agent) (bool, error) { return true, nil }
 
-// member makes an organization.
+// member creates an organization.
 func (w *world) member(t id.Tenant, slug id.Slug) member {
 	w.Helper()
 	m := member{tenant: t, id: ledgertest.Organization(t)}
@@ -156,7 +155,7 @@ func (w *world) member(t id.Tenant, slug id.Slug) member {
 	return m
 }
 
-// ingestKey makes another ingest key and returns its token.
+// ingestKey creates another ingest key and returns its token.
 func (w *world) ingestKey(m *member, wanted org.WantedKey) string {
 	w.Helper()
 	wanted.Name = "another"
@@ -167,7 +166,7 @@ func (w *world) ingestKey(m *member, wanted org.WantedKey) string {
 	return token.Reveal()
 }
 
-// activate makes a policy with these rules the active one.
+// activate activates a policy with these rules.
 func (w *world) activate(m *member, policyID, rules string) {
 	w.Helper()
 	document := `{"policy_id":"` + policyID + `","name":"test","rules":` + rules + `}`
@@ -187,10 +186,10 @@ func (w *world) change(m *member, p org.Patch) {
 	}
 }
 
-// fields are members of an envelope or a question; a nil one is left out.
+// fields are members of an envelope or a question. A nil value removes the member.
 type fields map[string]any
 
-// unsigned returns the members of a good envelope, changed.
+// unsigned returns the members of a valid envelope, with changes.
 func (w *world) unsigned(m *member, name string, change fields) fields {
 	f := fields{
 		"schema_version": 1, "event_id": name, "organization_id": m.id.String(), "trace_id": "trace-" + name,
@@ -203,7 +202,7 @@ func (w *world) unsigned(m *member, name string, change fields) fields {
 	return f
 }
 
-// envelope signs a good envelope, changed before it is signed.
+// envelope returns a valid envelope, changed before it is signed.
 func (w *world) envelope(m *member, name string, change fields) string {
 	w.Helper()
 	return w.signed(w.unsigned(m, name, change), m.agent.Private)
@@ -222,7 +221,7 @@ func (w *world) signed(f fields, key edkey.Private) string {
 	return string(full)
 }
 
-// signedCanonical is signed for the other form: the JSON itself is the message.
+// signedCanonical is signed for the canonical form: the JSON itself is the message.
 func (w *world) signedCanonical(f fields, key edkey.Private) string {
 	w.Helper()
 	text, err := jcs.Marshal(f)
@@ -233,7 +232,7 @@ func (w *world) signedCanonical(f fields, key edkey.Private) string {
 	return string(text[:len(text)-1]) + `,"sig_alg":"ed25519","sig_value_b64":"` + base64Of(signature[:]) + `"}`
 }
 
-// activated returns the policy that a ledger_policy_activated is about.
+// activated returns the policy of a ledger_policy_activated event.
 func activated(t *testing.T, envelope []byte) string {
 	t.Helper()
 	var e struct {
@@ -247,8 +246,7 @@ func activated(t *testing.T, envelope []byte) string {
 	return e.Payload.PolicyID
 }
 
-// unchecked returns an envelope whose signature is of the right form only, for
-// what event.Sign refuses to sign.
+// unchecked returns an envelope whose signature only has the right form, for content that event.Sign rejects.
 func (w *world) unchecked(m *member, name string, change fields) string {
 	w.Helper()
 	f := fields{"sig_alg": "ed25519", "sig_value_b64": base64Of(make([]byte, 64))}
@@ -262,7 +260,7 @@ func (w *world) unchecked(m *member, name string, change fields) string {
 
 func base64Of(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	*httptest.ResponseRecorder
 	fields fields
@@ -274,7 +272,7 @@ func (w *world) post(path, token, body string, headers ...string) answer {
 	return w.do(http.MethodPost, path, token, body, headers...)
 }
 
-// do makes a request; headers are "Name: value" and come after the usual ones.
+// do makes a request. headers are "Name: value" and come after the defaults.
 func (w *world) do(method, path, token, body string, headers ...string) answer {
 	w.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -300,12 +298,12 @@ func (w *world) do(method, path, token, body string, headers ...string) answer {
 	return a
 }
 
-// send posts an event as the member's own first ingest key.
+// send posts an event with the member's first ingest key.
 func (w *world) send(m *member, body string, headers ...string) answer {
 	return w.post(eventsPath, m.token, body, headers...)
 }
 
-// mustCreate sends a good event and returns the answer.
+// mustCreate sends a valid event and returns the answer.
 func (w *world) mustCreate(m *member, name string, change fields, headers ...string) answer {
 	w.Helper()
 	a := w.send(m, w.envelope(m, name, change), headers...)
@@ -313,7 +311,7 @@ func (w *world) mustCreate(m *member, name string, change fields, headers ...str
 	return a
 }
 
-// expect checks status and, of a refusal, the text.
+// expect checks the status and, for a refusal, the message.
 func (w *world) expect(a answer, status int, message string) {
 	w.Helper()
 	got, _ := a.fields["error"].(string)
@@ -322,7 +320,7 @@ func (w *world) expect(a answer, status int, message string) {
 	}
 }
 
-// expectReplayed checks the whole answer to an event that is known.
+// expectReplayed checks the whole answer to a replayed event.
 func (w *world) expectReplayed(a answer, name string) {
 	w.Helper()
 	if want := fmt.Sprintf(`{"event_id":%q,"status":"replayed"}`, name); a.Code != http.StatusOK || a.Body.String() != want {
@@ -336,7 +334,7 @@ func (w *world) sizes() [2]id.Index {
 	return [2]id.Index{w.State(w.TB, w.red.tenant).Size(), w.State(w.TB, w.blue.tenant).Size()}
 }
 
-// record returns the record of the newest event of an organization.
+// record returns the record of an organization's latest event.
 func (w *world) record(m *member) event.Record {
 	w.Helper()
 	s := w.State(w.TB, m.tenant)

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// What is accepted is a key, and quoting it gives the same key.
+// An accepted value is a key, and quoting it gives the same key.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, seed := range []string{"", "a", `"a"`, `"`, `""`, `"a\"b"`, `a"b`, `"a";p=1`, `"\`, "a b", strings.Repeat("~", 256), "\x00", "é"} {
 		f.Add(seed)
@@ -34,7 +34,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 	})
 }
 
-// A question that passes all checks asks about well-formed names.
+// A question that passes all checks has well-formed names.
 func FuzzQuestion(f *testing.F) {
 	const organization = `"organization_id":"00000000-0000-0000-0000-000000000000"`
 	for _, seed := range []string{
@@ -62,7 +62,7 @@ func FuzzQuestion(f *testing.F) {
 	})
 }
 
-// A step alone and in a list is the same step.
+// A step is the same alone and in a list.
 func FuzzSteps(f *testing.F) {
 	for _, seed := range []string{
 		`{"step_key":"a","status":"x"}`, `{"step_key":"a","attempt":2,"kind":"result","tool_name":"a.b","payload":{"b":1,"a":[2]},"status":"x","started_at":"t","ended_at":"t"}`,
@@ -88,7 +88,7 @@ func FuzzSteps(f *testing.F) {
 	})
 }
 
-// The lines are those that a reader of the whole text would find.
+// The lines equal those of a reader that has the whole text.
 func FuzzSplitLines(f *testing.F) {
 	for _, seed := range []string{"", "\n", "a", "a\n", "\na", "a\nb", "a\r\nb\r\n", " \t\r\n\n", "a\n\n b \n", "\r", "a\rb", "\u2028\n\v\n", "{\n}", strings.Repeat("a\n", 1000), strings.Repeat("a\n", 1001)} {
 		f.Add([]byte(seed))
@@ -111,7 +111,7 @@ func FuzzSplitLines(f *testing.F) {
 		if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		for _, line := range lines { // one line can't grow into the next
+		for _, line := range lines { // a line cannot extend into the next one
 			_ = append(line, 'x')
 		}
 		if !bytes.Equal(body, before) {

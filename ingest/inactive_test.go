@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
-// An agent that is switched off gets nothing done, and its stored events are answered as before.
+// A disabled agent cannot do anything, and its stored events are replayed as before.
 func TestSwitchedOffAgent(t *testing.T) {
 	const off = `{"error":"The agent is switched off","code":"agent_inactive"}`
 	w := newWorld(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The service dies at each write between an intent and its approval, before that write or after it. Sent again,
-// the event has one place in the ledger and one approval, and the other organization has none.
+// The service dies before or after each write between an intent and its approval. When the event is retried, it has
+// one index in the ledger and one approval, and the other organization has none.
 func TestDeathBetweenIntentAndApproval(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, after := range []bool{false, true} {
@@ -26,7 +26,7 @@ func TestDeathBetweenIntentAndApproval(t *testing.T) {
 	})
 }
 
-// dieWhileAsking reports whether the way has so many writes.
+// dieWhileAsking reports whether the run has that many writes.
 func dieWhileAsking(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	t.Helper()
 	m := &enginetest.Mortal{Engine: engine}

@@ -22,13 +22,13 @@ import (
 
 const wantsApproval = "X-Request-Approval: 1"
 
-// intent is an intent on a tool.
+// intent is an intent for a tool.
 func intent(tool string) fields {
 	return fields{"action_kind": "tool_call", "tool_name": tool,
 		"payload": fields{"phase": "intent", "call_id": "c", "salt": "00112233445566778899aabbccddeeff", "amount": 7}}
 }
 
-// told is what an answer says of decision and approval.
+// told is the decision and the approval in an answer.
 func told(f fields) string {
 	text, _ := f["policy_decision"].(string)
 	if asked, ok := f["approval"].(map[string]any); ok {
@@ -49,7 +49,7 @@ func line(t *testing.T, b batched, n int) (f fields) {
 	return f
 }
 
-// Each event is sent twice, alone and in a batch, with the header, by a key that asks, and without either.
+// Each event is sent twice, alone and in a batch: with the header, by a key with the option, and without either.
 func TestIntentCarriesItsApproval(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -106,7 +106,7 @@ func TestIntentCarriesItsApproval(t *testing.T) {
 	}
 }
 
-// What was wrong with the request is told before anything is stored.
+// Errors of the request are reported before anything is stored.
 func TestApprovalHeaderRefused(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -139,7 +139,7 @@ func TestApprovalHeaderRefused(t *testing.T) {
 	}
 }
 
-// The approval of an event stays its approval, whatever becomes of it.
+// An event keeps its approval in every state.
 func TestIntentAsksOnce(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -179,7 +179,7 @@ func TestIntentAsksOnce(t *testing.T) {
 	}
 }
 
-// A limit counts the intent once: its own amount does not turn the question for approval into a denial.
+// A limit counts the intent once: its own amount does not turn the request for approval into a denial.
 func TestIntentIsNotCountedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "p", `[{"rule_id":"most","tool":"bank.**","decision":"deny",
@@ -201,7 +201,7 @@ func TestIntentIsNotCountedAgain(t *testing.T) {
 	}
 }
 
-// Another policy between event and question: there is no approval of a decision that does not hold any more.
+// If the policy changes between event and question, no approval is requested for a decision that no longer holds.
 func TestPolicyChangesBeforeTheQuestion(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -219,7 +219,8 @@ func TestPolicyChangesBeforeTheQuestion(t *testing.T) {
 	}
 }
 
-// A batch asks for a bounded number of approvals. Lines beyond it are stored and may ask alone.
+// A batch requests a bounded number of approvals. Further lines are stored, and may be retried alone to request
+// theirs.
 func TestBatchAsksForSome(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
@@ -240,7 +241,7 @@ func TestBatchAsksForSome(t *testing.T) {
 	}
 }
 
-// moody fails to ask as long as it has an error.
+// moody fails to request approvals while it has an error.
 type moody struct {
 	ingest.Approvals
 	err error
@@ -253,7 +254,7 @@ func (m *moody) Ask(ctx context.Context, t id.Tenant, q approval.Question) (appr
 	return m.Approvals.Ask(ctx, t, q)
 }
 
-// An event that is stored and could not ask may be sent again: it gets its approval then.
+// If an event was stored but its approval could not be requested, a retry requests it.
 func TestQuestionFailsAfterTheAppend(t *testing.T) {
 	var approvals *moody
 	w := newWorld(t, func(o *ingest.Options) { approvals = &moody{Approvals: o.Approvals}; o.Approvals = approvals })
@@ -290,7 +291,7 @@ func TestQuestionFailsAfterTheAppend(t *testing.T) {
 	}
 }
 
-// An erased event gets no approval any more, because that would keep its payload again.
+// An erased event gets no approval, because the approval would store its payload again.
 func TestErasedIntentAsksForNothing(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)

@@ -70,7 +70,7 @@ func TestPolicyTightens(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// An auditor finds the recorded digest from the envelope.
+// An auditor can compute the recorded digest from the envelope.
 func TestInputDigest(t *testing.T) {
 	w := newWorld(t)
 	w.mustCreate(&w.red, "evt", fields{"tool_name": "acme.ask", "payload": fields{"b": 1.0, "a": "é"}})
@@ -137,8 +137,7 @@ func TestScopesAndAgents(t *testing.T) {
 	w.expectReplayed(w.post(eventsPath, events, body), "evt")
 }
 
-// The cap is exact under concurrency, is told apart from rate limits, and is of
-// the calendar month.
+// The cap is exact under concurrency, is distinguishable from rate limits, and applies to the calendar month.
 func TestCap(t *testing.T) {
 	const limit, sent = 5, 20
 	w := newWorld(t)
@@ -166,8 +165,7 @@ func TestCap(t *testing.T) {
 	w.mustCreate(&w.red, "one-more", nil)
 }
 
-// meddling calls a function once between the preparation of an event, the nth of
-// its request, and its place in the ledger.
+// meddling calls a function once, after the nth event of its request is prepared and before it is appended.
 type meddling struct {
 	ingest.Ledgers
 	meddle func()
@@ -187,7 +185,7 @@ func (m *meddling) AppendTo(ctx context.Context, s *log.State, prepares []log.Pr
 	return m.Ledgers.AppendTo(ctx, s, prepares)
 }
 
-// What was decided under a configuration that is no more is decided again.
+// If the configuration changes, the event is judged again.
 func TestJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		meddle  func(w *world, m *member)
@@ -231,8 +229,8 @@ func TestJudgedUnderTheStateItIsAppendedTo(t *testing.T) {
 	}
 }
 
-// The record of every event names the policy that was active at its index, and
-// no event lies above the end of its key.
+// The record of every event names the policy that was active at its index, and no event comes after the end of its
+// key.
 func TestEveryRecordFitsItsPlaceInTheLedger(t *testing.T) {
 	w := newWorld(t)
 	var group sync.WaitGroup
@@ -274,7 +272,7 @@ func TestEveryRecordFitsItsPlaceInTheLedger(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// unreadable can't say whose an ingest key is.
+// unreadable cannot read which organization an ingest key belongs to.
 type unreadable struct{ ingest.Organizations }
 
 func (unreadable) Authenticate(context.Context, string) (*org.Caller, error) {

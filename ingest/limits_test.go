@@ -22,7 +22,7 @@ func payment(amount any) fields {
 	return fields{"action_kind": "tool_call", "tool_name": "bank.pay", "payload": fields{"amount": amount, "currency": "USD"}}
 }
 
-// pays sends a payment and returns what became of it, "before+added decision".
+// pays sends a payment and returns "before+added decision".
 func (w *world) pays(m *member, name string, change fields) string {
 	w.Helper()
 	a := w.mustCreate(m, name, change)
@@ -46,7 +46,7 @@ func tallied(before, added string) string {
 	return fmt.Sprintf(`[{"added":%q,"before":%q,"limit_id":"budget"}]`, added, before)
 }
 
-// The life of a budget: what counts, what does not, and when it is forgotten.
+// The life of a budget: which events count, which do not, and when they leave the window.
 func TestLimit(t *testing.T) {
 	w := newWorld(t)
 	for _, m := range []*member{&w.red, &w.blue} {
@@ -96,8 +96,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A hundred senders at once in each organization, half of them by batches: never
-// one too many, and each record follows from those before it.
+// A hundred concurrent senders in each organization, half of them with batches: the limit is never exceeded, and each
+// record follows from the earlier ones.
 func TestLimitUnderConcurrency(t *testing.T) {
 	w := newWorld(t)
 	rules := strings.Replace(dailyBudget, `"max":100`, `"max":30`, 1)
@@ -156,7 +156,7 @@ func (w *world) chained(m *member, most int) {
 	}
 }
 
-// The lines of a batch are decided in their order.
+// The lines of a batch are judged in their order.
 func TestLimitInABatch(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "p", dailyBudget)
@@ -172,7 +172,7 @@ func TestLimitInABatch(t *testing.T) {
 	}
 }
 
-// Beyond a limit that obliges, people are asked, and what needs them counts.
+// Beyond a limit that requires approval, an approval is requested, and events that need approval count.
 func TestLimitThatObliges(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "p", `[{"rule_id":"busy","tool":"bank.**","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}],

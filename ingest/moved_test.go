@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// moving returns the path and body of a call of red, and makes its objects.
+// moving returns the path and body of one of red's requests, and creates its objects.
 type moving func(w *world) (path, body string)
 
 func movingCalls() map[string]moving {
@@ -49,14 +49,15 @@ func movingCalls() map[string]moving {
 	}
 }
 
-// An organization goes to another node at each moment of each call that changes it. The call is passed on and done once.
+// An organization moves to another node at each moment of each request that changes it. The request is forwarded and
+// applied once.
 func TestEveryChangeWhileTheOrganizationMoves(t *testing.T) {
 	for name, call := range movingCalls() {
 		t.Run(name, func(t *testing.T) { moveDuring(t, call) })
 	}
 }
 
-// maxLooks bounds the looks for an owner during one call.
+// maxLooks bounds the look-ups of the owner during one request.
 const maxLooks = 40
 
 func moveDuring(t *testing.T, call moving) {
@@ -64,7 +65,7 @@ func moveDuring(t *testing.T, call moving) {
 	for at := range maxLooks {
 		m := &ledgertest.Move{Tenant: ledgertest.Red}
 		w := newWorldOn(t, ledgertest.NewShared(t, m.Owned), func(o *ingest.Options) { o.Edge.Passer = m })
-		w.handler = w.fast // unwatched, because the owner is asked for here in another way
+		w.handler = w.fast // not watched, because the owner is looked up differently here
 		w.activate(&w.red, "pol-1", rules)
 		path, body := call(w)
 		before, other := w.State(t, ledgertest.Red).Size(), w.State(t, ledgertest.Blue).Size()

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// brittle is a source of policies that can be told to be unreadable.
+// brittle is a source of policies that can be made unreadable.
 type brittle struct {
 	policystore.ActiveSource
 	broken atomic.Bool
@@ -31,24 +31,23 @@ func (b *brittle) Active(ctx context.Context, s *log.State) (*policy.Compiled, e
 	return b.ActiveSource.Active(ctx, s)
 }
 
-// attempt is a request that defects are put into.
+// attempt is a request to which defects are added.
 type attempt struct {
 	token   string
 	headers []string
 	change  fields
 	key     edkey.Private
-	end     string // behind the body
+	end     string // after the body
 }
 
-// defect is one thing wrong with a request and the answer that it gets alone.
+// defect is one defect of a request and the answer to a request with only this defect.
 type defect struct {
 	status  int
 	message string
 	put     func(*attempt)
 }
 
-// A request with several defects gets the answer of the first, in the order of
-// the checks.
+// A request with several defects gets the answer for the first one, in the order of the checks.
 func TestOrderOfChecks(t *testing.T) {
 	rules := &brittle{}
 	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Policies = o.Policies, rules })
@@ -129,7 +128,7 @@ func (w *world) inactive(m *member, f func()) {
 	w.change(m, org.Patch{Active: &active})
 }
 
-// expectInactive sends a request with all of the defects that come after it.
+// expectInactive sends a request with all the defects that are checked later.
 func (w *world) expectInactive(a *attempt, later []defect) {
 	w.Helper()
 	bad := attempt{token: w.red.token, change: fields{}, key: a.key, headers: a.headers}
@@ -142,8 +141,7 @@ func (w *world) expectInactive(a *attempt, later []defect) {
 	w.expect(w.post(evaluatePath, bad.token, "x", bad.headers...), http.StatusForbidden, "The organization is inactive")
 }
 
-// sloppy is envelope for members that event.Sign refuses: the signature is right
-// when the rest is.
+// sloppy is envelope for members that event.Sign rejects. The signature is valid if the other members are.
 func (w *world) sloppy(m *member, a *attempt) string {
 	w.Helper()
 	if a.change["trace_id"] != nil || a.change["organization_id"] == "x" || a.change["payload"] != nil {
@@ -152,7 +150,7 @@ func (w *world) sloppy(m *member, a *attempt) string {
 	return w.signed(w.unsigned(m, "new", a.change), a.key)
 }
 
-// registered gives the member's agent another key.
+// registered registers another key of the member's agent.
 func (w *world) registered(m *member) (agent.Credentials, error) {
 	private := edkey.NewPrivate()
 	signature := private.Sign(agent.ProofMessage(m.id, m.agent.Agent, "", private.Public()))

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Every route refuses query parameters that it does not take, empty ones and repeated ones, before anything else.
+// Every route rejects unknown, empty and repeated query parameters before any other check.
 func TestWrongQueries(t *testing.T) {
 	w := newWorld(t)
 	traffic.CheckQueries(t, w.fast.(*edge.Router).List(), w.handler)

@@ -43,12 +43,12 @@ func TestReplayed(t *testing.T) {
 		if after := w.sizes(); after != before {
 			t.Errorf("sizes went from %v to %v, want nothing stored", before, after)
 		}
-		// A key that only ever came with a known event is bound to nothing.
+		// A key that was used only with a known event is not bound to anything.
 		w.mustCreate(m, "next", nil, "Idempotency-Key: other")
 	}
 }
 
-// What was taken once is answered from the ledger, whatever has changed since.
+// A stored event is answered from the ledger, whatever has changed since.
 func TestReplayComesBeforeWhatChanges(t *testing.T) {
 	rules := &brittle{}
 	w := newWorld(t, func(o *ingest.Options) {
@@ -96,7 +96,7 @@ func (w *world) end(m *member, revoke bool) {
 	}
 }
 
-// together sends bodies at the same time and counts the answers by status.
+// together sends bodies concurrently and counts the answers by status.
 func (w *world) together(m *member, bodies []string, headers ...string) map[int]int {
 	w.Helper()
 	counts := make(map[int]int)
@@ -128,7 +128,7 @@ func TestTogether(t *testing.T) {
 		name    string
 		bodies  []string
 		headers []string
-		others  int // status of all answers but one, which is 201
+		others  int // status of all answers except one, which is 201
 	}{
 		{"the same request", same, []string{"Idempotency-Key: s"}, http.StatusOK},
 		{"events with one idempotency key", renamed, []string{"Idempotency-Key: k"}, http.StatusUnprocessableEntity},
@@ -147,7 +147,7 @@ func TestTogether(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// elusive has every event known to the append and to nobody else.
+// elusive has events that only the append finds.
 type elusive struct {
 	ingest.Ledgers
 	tries atomic.Int32
@@ -196,7 +196,7 @@ func TestFailedAppends(t *testing.T) {
 	}
 }
 
-// Neither 201 nor 200 is said of an event that a crash could still take away.
+// An event that a crash could still lose is never answered with 201 or 200.
 func TestNothingIsAnsweredBeforeItIsDurable(t *testing.T) {
 	w := newWorld(t)
 	w.mustCreate(&w.blue, "evt", nil)
@@ -221,8 +221,8 @@ func TestNothingIsAnsweredBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// Two ingest keys of an organization may use the same Idempotency-Key: neither learns of, or
-// stands in the way of, the other.
+// Two ingest keys of an organization may use the same Idempotency-Key. They do not affect each other or learn of each
+// other.
 func TestIdempotencyKeysOfTwoIngestKeys(t *testing.T) {
 	w := newWorld(t)
 	second := w.ingestKey(&w.red, org.WantedKey{})

@@ -10,7 +10,7 @@ import (
 
 const replayOnly = "X-Replay-Only: 1"
 
-// A question about an event is answered from the ledger. It stores nothing and asks nobody, whoever sends it.
+// A replay-only request is answered from the ledger. It stores nothing and requests no approval, for any sender.
 func TestReplayOnly(t *testing.T) {
 	w := newWorld(t)
 	asks := map[*member]*member{}
@@ -55,7 +55,7 @@ func TestReplayOnly(t *testing.T) {
 	}
 }
 
-// The checks of an event come before the question.
+// The event is checked before the ledger is read.
 func TestReplayOnlyRefused(t *testing.T) {
 	w := newWorld(t)
 	stored, other := w.envelope(&w.red, "evt", nil), w.envelope(&w.red, "evt", fields{"action_kind": "other"})

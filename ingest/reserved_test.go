@@ -14,7 +14,7 @@ import (
 
 const reservedEvent = "An event_id that begins with ledger_ or stp_ is reserved for the server"
 
-// store appends an envelope as a server without the rule did.
+// store appends an envelope like a server without the rule.
 func (w *world) store(m *member, body string) {
 	w.Helper()
 	envelope, err := event.Parse([]byte(body), event.Options{MaxBytes: 1 << 20, Organization: m.id})
@@ -32,8 +32,8 @@ func (w *world) store(m *member, body string) {
 	}
 }
 
-// New events can't take names that are the server's. What was stored under one before
-// is answered as it always was. Neighbours go on.
+// New events cannot take reserved names. Events stored earlier under such a name are answered as before. Similar
+// names are allowed.
 func TestEventNamesOfTheServer(t *testing.T) {
 	w := newWorld(t)
 	stored := map[string]string{}

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// phased is a payment in a phase of a call. of is the event that it names as its parent.
+// phased is a payment in a phase of a call. of is the event named as its parent.
 func phased(phase, call string, amount any, of string) fields {
 	f := payment(amount)
 	p := f["payload"].(fields)
@@ -38,8 +38,8 @@ func but(f fields, change fields) fields {
 	return f
 }
 
-// Whatever an event calls itself, a limit counts it, unless it is the result of a stored
-// intent. Each row is sent with a budget of which 60 of 100 are spent by the intent.
+// A limit counts an event whatever it claims to be, unless it is the result of a stored intent. Each row is sent with
+// a budget of which the intent has spent 60 of 100.
 func TestNobodySlipsPastALimit(t *testing.T) {
 	w := newWorld(t)
 	payload := func(change fields) fields { return fields{"payload": change} }
@@ -119,7 +119,7 @@ func TestNobodySlipsPastALimit(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// decided says what a record says of limits, or of the intent, and what was decided.
+// decided returns the limits of a record, or its intent, and the decision.
 func decided(r event.Record) string {
 	by := string(r.Policy.Intent)
 	if by == "" {
@@ -130,7 +130,7 @@ func decided(r event.Record) string {
 	return by + " " + r.Policy.Effective.String() + " " + r.Policy.RuleID
 }
 
-// kept is an event as it lies in a ledger.
+// kept is an event as stored in a ledger.
 type kept struct {
 	index    id.Index
 	record   event.Record
@@ -141,7 +141,7 @@ func (k kept) documents() simulate.Documents {
 	return simulate.Documents{Record: &k.record, Envelope: k.envelope}
 }
 
-// stored returns the events of an organization by their ids.
+// stored returns the events of an organization by their IDs.
 func (w *world) stored(m *member) map[string]kept {
 	w.Helper()
 	all := make(map[string]kept)
@@ -171,8 +171,8 @@ func (w *world) systemEvent(m *member) string {
 	return string(w.record(m).EventID)
 }
 
-// The record of a result has what decided on the intent, whatever is active now, and
-// nothing of an evaluation: it was not judged.
+// The record of a result repeats what decided on the intent, whatever is active now, and contains no evaluation: the
+// result was not judged.
 func TestRecordOfAResult(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "ask", `[{"rule_id":"people","tool":"bank.**","decision":"allow_with_obligation","reason":"look"}]`)
@@ -209,8 +209,7 @@ func TestRecordOfAResult(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// Results in a batch follow the lines of their intents, in every order, as if each line
-// had been sent alone.
+// Results in a batch follow the lines of their intents, in every order, as if each line was sent alone.
 func TestResultsInABatch(t *testing.T) {
 	w := newWorld(t)
 	rules := strings.Replace(dailyBudget, `"max":100`, `"max":3`, 1)
@@ -245,8 +244,8 @@ func TestResultsInABatch(t *testing.T) {
 	w.Audit(t, w.red.tenant)
 }
 
-// Intents and results of many calls at once: a result is one only behind its stored
-// intent, and nothing but intents is counted.
+// Intents and results of many concurrent calls: a result counts as one only after its stored intent, and only intents
+// count.
 func TestResultsUnderConcurrency(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "p", strings.Replace(dailyBudget, `"max":100`, `"max":20`, 1))
@@ -295,7 +294,7 @@ func TestEvaluateShowsLimitsForEveryKind(t *testing.T) {
 	}
 }
 
-// What a process remembers of intents is what the store says.
+// The cached intents of a process match the store.
 func TestResultsAfterARestart(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "p", dailyBudget)

@@ -33,7 +33,7 @@ func shownExample() (workflow.Run, workflow.Placed, []workflow.Recorded, []workf
 	return run, started, recorded, events
 }
 
-// The bytes of the documents of a run.
+// The exact bytes of the documents of a run.
 func TestRunDocuments(t *testing.T) {
 	run, started, recorded, events := shownExample()
 	bare := run

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 )
 
-// A client that signs the text of its own library learns what the service makes of it.
+// A client that signs the text of its own library learns how the service canonicalizes it.
 func TestInvalidSignatureIsExplained(t *testing.T) {
 	w := newWorld(t)
 	good := w.envelope(&w.red, "evt-1", fields{"payload": fields{"amount": 10, "text": "é", "secret": "hunter2"}})

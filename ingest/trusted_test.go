@@ -13,7 +13,7 @@ import (
 
 const isFrozen = "The organization's ledger is frozen"
 
-// closed is what each level of a fault says to whoever wants something judged.
+// closed is the message of each level of a fault for requests that need a judgement.
 var closed = map[string]string{
 	"frozen":    isFrozen,
 	"read_only": "The organization's ledger is read-only until its checkpoint is adopted",
@@ -21,8 +21,8 @@ var closed = map[string]string{
 	"moved":     "The organization was moved to another place",
 }
 
-// refusesToJudge checks that whatever is judged by the member's records is refused, by
-// by the fast path and without it.
+// refusesToJudge checks that every request that is judged by the member's records is rejected, with and without the
+// fast path.
 func (w *world) refusesToJudge(m *member, code, approvalPath, digest, runPath string) {
 	w.Helper()
 	handler := w.handler
@@ -56,8 +56,8 @@ func (w *world) refusesToJudge(m *member, code, approvalPath, digest, runPath st
 	}
 }
 
-// prepared makes what the ledger of a member is judged by: a policy, an approval that
-// was given, a run, and an event.
+// prepared creates the records that a member's requests are judged by: a policy, a granted approval, a run and an
+// event.
 func (w *world) prepared(m *member) (approvalPath, digest, runPath string) {
 	w.Helper()
 	w.activate(m, "pol-1", rules)
@@ -68,8 +68,8 @@ func (w *world) prepared(m *member) (approvalPath, digest, runPath string) {
 	return approvalPath, digest, runPath
 }
 
-// A store that was rolled back has the key that was revoked, the policy that was
-// replaced and the approval that was cancelled. None of it counts.
+// A store that was rolled back contains the revoked key, the replaced policy and the cancelled approval. None of them
+// is used.
 func TestRolledBackJudgesNothing(t *testing.T) {
 	w := newWorld(t)
 	approvalPath, digest, runPath := w.prepared(&w.red)
@@ -92,7 +92,7 @@ func TestRolledBackJudgesNothing(t *testing.T) {
 	w.works(&w.blue)
 }
 
-// works checks that a member is served as ever.
+// works checks that a member's requests still succeed.
 func (w *world) works(m *member) {
 	w.Helper()
 	if a := w.post(evaluatePath, m.token, w.question(m, nil)); a.Code != http.StatusOK || a.fields["decision"] != "allow" {
@@ -126,7 +126,7 @@ func TestClosedLedgersJudgeNothing(t *testing.T) {
 	}
 }
 
-// A ledger that is frozen while it serves judges nothing from then on.
+// A ledger that is frozen while it is served judges nothing from then on.
 func TestFrozenWhileServing(t *testing.T) {
 	w := newWorld(t)
 	approvalPath, digest, runPath := w.prepared(&w.red)

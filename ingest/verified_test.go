@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/keytable"
 )
 
-// A signature is noted once it was verified, alone or in a batch. A bad one is not, and is refused beside the note of
-// the good one. The neighbour's event of the same name has a note of its own.
+// A verified signature is cached, alone or in a batch. An invalid one is not, and is rejected although the valid one
+// is cached. The other organization's event with the same name has its own entry.
 func TestVerifiedSignaturesAreNoted(t *testing.T) {
 	var v keytable.Verified
 	w := newWorld(t, func(o *ingest.Options) { o.Verified = &v })
@@ -23,7 +23,7 @@ func TestVerifiedSignaturesAreNoted(t *testing.T) {
 		return v.Has(m.agent.Private.Public(), e.Digest, e.Signature)
 	}
 	first, line := w.envelope(&w.red, "evt-1", nil), w.envelope(&w.red, "evt-2", nil)
-	foreign := w.signed(w.unsigned(&w.red, "evt-1", nil), w.blue.agent.Private) // by the neighbour's key
+	foreign := w.signed(w.unsigned(&w.red, "evt-1", nil), w.blue.agent.Private) // by the other organization's key
 	for _, body := range []string{first, line, foreign} {
 		if isNoted(&w.red, body) {
 			t.Fatalf("noted before it came: %s", body)

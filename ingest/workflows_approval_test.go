@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// A step consumes an approval by plain HTTP, word for word, and only with a key that has both scopes.
+// A step consumes an approval over plain HTTP, compared verbatim, and only with a key that has both scopes.
 func TestStepWithApproval(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// What goes before the run is told on all its routes, and others find none.
+// All run routes check the request before they look for the run, and only the run's key finds it.
 func TestRunAdmission(t *testing.T) {
 	for _, prefix := range prefixes {
 		w := newWorld(t)
@@ -51,7 +51,7 @@ func TestRunAdmission(t *testing.T) {
 	}
 }
 
-// A key that is for some agents names one of them.
+// A key that is restricted to some agents must name one of them.
 func TestRunOfAKeyForSomeAgents(t *testing.T) {
 	w := newWorld(t)
 	w.enable(&w.red)
@@ -67,8 +67,8 @@ func TestRunOfAKeyForSomeAgents(t *testing.T) {
 	}
 }
 
-// An agent can't pass for the bridge: not by the names, which are the server's, and
-// what its envelope claims beside them is that agent's claim.
+// An agent cannot pass for the bridge: the names are reserved for the server, and anything else in its envelope is
+// only the agent's claim.
 func TestAgentClaimsToBeTheBridge(t *testing.T) {
 	w := newWorld(t)
 	started := w.post(prefixes[0]+"/runs", w.red.token, runBody)

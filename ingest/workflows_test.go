@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// prefixes are those of the routes of runs: one is an alias of the other.
+// prefixes are the prefixes of the run routes. One is an alias of the other.
 var prefixes = []string{"/v1/ingest/workflows", "/workflows"}
 
 const (
@@ -37,7 +37,7 @@ func (w *world) startRun(m *member, body string) string {
 	return prefixes[0] + "/runs/" + a.fields["run_id"].(string)
 }
 
-// enable lets the bridge act for the agent that an organization begins with.
+// enable allows the bridge to act for the first agent of an organization.
 func (w *world) enable(m *member) {
 	w.Helper()
 	yes := true
@@ -46,7 +46,7 @@ func (w *world) enable(m *member) {
 	}
 }
 
-// A whole run by each of the two paths, word for word.
+// A whole run by each of the two prefixes, compared verbatim.
 func TestRun(t *testing.T) {
 	for _, prefix := range prefixes {
 		w := newWorld(t)
@@ -271,8 +271,8 @@ func TestRunPlanLimit(t *testing.T) {
 	}
 }
 
-// A bridge agent's keys have the bound of all agents: beyond it no key is made for a new
-// run, and the other organization's bridge goes on.
+// A bridge agent's keys are bounded like any agent's. Beyond the bound, no key is generated for a new run, and the
+// other organization's bridge is not affected.
 func TestBridgeKeysHaveABound(t *testing.T) {
 	for _, prefix := range prefixes {
 		w := newWorld(t)
@@ -350,7 +350,7 @@ func TestRunIsAbandoned(t *testing.T) {
 	w.expect(w.post(path+"/complete", w.red.token, endBody), 409, "The run is abandoned")
 }
 
-// fullOfRuns has no room for another run, and has lost the ones there were.
+// fullOfRuns has no capacity for another run, and has lost the existing ones.
 type fullOfRuns struct{ ingest.Workflows }
 
 func (fullOfRuns) Start(context.Context, id.Tenant, workflow.Beginning) (workflow.Run, workflow.Placed, bool, error) {
