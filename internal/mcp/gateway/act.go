@@ -51,8 +51,8 @@ func newOpenActs() *openActs {
 }
 
 // actName is the same for the requests of one call: owner, tool, arguments and the state that the server has given.
-func actName(question id.Hash, state string) id.Hash {
-	return sha256.Sum256(fmt.Appendf(nil, "%x\n%s", question, state))
+func actName(act id.Hash, state string) id.Hash {
+	return sha256.Sum256(fmt.Appendf(nil, "%x\n%s", act, state))
 }
 
 // await makes a call claimable under a name until stop is called.
@@ -83,7 +83,7 @@ func (o *openActs) remove(name id.Hash, c *call) {
 func (o *openActs) claim(next *call) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name := actName(next.question, next.state)
+	name := actName(next.act, next.state)
 	open := o.input[name]
 	if len(open) == 0 {
 		return false
@@ -220,7 +220,7 @@ func (c *call) awaitInput(m message.Message, kind answerKind) error {
 	if err := gate.Questions.forget(c.question, c.key); err != nil {
 		gate.OnError(err)
 	}
-	stop := gate.acts.await(actName(c.question, kind.State), c)
+	stop := gate.acts.await(actName(c.act, kind.State), c)
 	defer stop()
 	defer c.suspend()()
 	c.leg.reply(m)

@@ -41,7 +41,7 @@ func failedResult(request message.Message, text string, status *callStatus) mess
 
 // staysOpen reports whether an equal call goes on with the question of this one.
 func (c *call) staysOpen(ctx context.Context, err error) bool {
-	if err == nil || c.wasEntered() {
+	if err == nil || c.wasEntered() || c.alone {
 		return false
 	}
 	_, denied := errors.AsType[*client.DeniedError](err)
@@ -80,6 +80,11 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 	case errors.Is(cause, ErrManyQuestions):
 		return failedResult(c.leg.request, "Not done: too many calls wait for people. Call again later.",
 			&callStatus{Status: "not_decided"})
+	case approval != "" && c.alone && (errors.Is(cause, errWaitOver) || errors.Is(cause, errEnded)):
+		c.session.gate.withdraw(approval)
+		return failedResult(c.leg.request, fmt.Sprintf("Not done: nobody has decided on %s, the approval by people, in time. It is withdrawn, "+
+			"because the gateway can't tell its callers apart (callers). Call again to ask again.", approval),
+			&callStatus{Status: "not_decided", Approval: approval})
 	case approval != "" && (errors.Is(cause, errWaitOver) || errors.Is(cause, errEnded)):
 		return failedResult(c.leg.request, fmt.Sprintf("Not done: this call waits for %s, the approval by people. "+
 			"Call again with the same arguments to go on waiting.", approval),

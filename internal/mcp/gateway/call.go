@@ -31,7 +31,9 @@ type call struct {
 	rule      Rule
 	arguments arguments
 	principal string
-	question  id.Hash
+	act       id.Hash // the same for the requests of one call
+	question  id.Hash // the same for equal calls that may use its approval
+	alone     bool    // there is no such call
 	key       string
 	isNew     bool // no earlier call had the key
 	trace     id.Trace
@@ -185,18 +187,27 @@ func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value)
 
 // identify gives the call the key of the open question that an equal call has asked, or a new one.
 func (c *call) identify() {
-	owner := c.principal
-	if g := c.session.gate; g.SharedByCallers && c.request.Caller == "" && (owner == "" || owner == g.Principal.Fixed) {
+	owner, trace := c.principal, c.session.trace
+	if c.request.Stateless {
+		trace = newTrace()
+	}
+	g := c.session.gate
+	nameless := g.SharedByCallers && c.request.Caller == "" && (owner == "" || owner == g.Principal.Fixed)
+	if nameless {
 		owner += "\x00" + string(c.session.trace)
 	}
-	c.question = questionName(owner, c.tool, c.arguments)
+	c.act = questionName(owner, c.tool, c.arguments)
+	if c.question = c.act; nameless && c.request.Stateless { // nobody else may use its approval, so nobody may
+		c.alone = true
+		c.question = questionName(owner+"\x00"+string(newTrace()), c.tool, c.arguments)
+	}
 	if open, ok := c.session.gate.Questions.find(c.question); ok {
 		c.key, c.trace, c.approval = open.Key, open.Trace, open.Approval
 		return
 	}
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
-	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, cmp.Or(c.trace, c.session.trace)
+	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, cmp.Or(c.trace, trace)
 }
 
 // continues reports whether the request continues a call.

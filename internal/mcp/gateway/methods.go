@@ -15,11 +15,14 @@ const (
 	revision2025March    = "2025-03-26"
 	revision2025June     = "2025-06-18"
 	revision2025November = "2025-11-25" // the last one with a handshake
-	revision2026July     = "2026-07-28" // each request names its revision
+	revision2026July     = StatelessRevision
 )
 
-// handshakeRevisions returns the revisions that initialize can negotiate.
-func handshakeRevisions() []string {
+// StatelessRevision is the revision without a handshake: each request names it.
+const StatelessRevision = "2026-07-28"
+
+// HandshakeRevisions returns the revisions that initialize can negotiate.
+func HandshakeRevisions() []string {
 	return []string{revision2024November, revision2025March, revision2025June, revision2025November}
 }
 
@@ -144,7 +147,7 @@ func (s *session) revisionFor(m message.Message) (revision string, ok bool) {
 	case named == revision2026July:
 		s.stateless = true
 		return named, true
-	case named != "" && !slices.Contains(handshakeRevisions(), named):
+	case named != "" && !slices.Contains(HandshakeRevisions(), named):
 		return named, false
 	case s.stateless && !m.IsRequest():
 		return revision2026July, true
@@ -160,7 +163,7 @@ func (s *session) initialize(m message.Message) {
 		s.answer(m.Refuse(message.CodeInvalidParams, "params: protocolVersion must be a string"))
 		return
 	}
-	if !slices.Contains(handshakeRevisions(), requested) {
+	if !slices.Contains(HandshakeRevisions(), requested) {
 		if m.Params, err = replaceMember(params, "protocolVersion", revision2025November); err != nil {
 			s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
 			return
@@ -182,7 +185,7 @@ func (s *session) takeRevision(answer message.Message) message.Message {
 	var result struct {
 		Revision string `json:"protocolVersion"`
 	}
-	if json.Unmarshal(answer.Result, &result) != nil || !slices.Contains(handshakeRevisions(), result.Revision) {
+	if json.Unmarshal(answer.Result, &result) != nil || !slices.Contains(HandshakeRevisions(), result.Revision) {
 		return answer.Refuse(message.CodeInternal, fmt.Sprintf("the server answers with revision %.64q, which the gateway does not know", result.Revision))
 	}
 	s.mu.Lock()
@@ -232,11 +235,11 @@ func (s *session) reportRefusals() {
 // codeUnsupportedRevision is the protocol's own code.
 const codeUnsupportedRevision = -32022
 
-// refuseRevision answers a request that names a revision the gateway does not know.
-func refuseRevision(m message.Message, requested string) message.Message {
+// RefuseRevision answers a request that names a revision the gateway does not know.
+func RefuseRevision(m message.Message, requested string) message.Message {
 	text, err := json.Marshal(map[string]any{
 		"code": codeUnsupportedRevision, "message": "unsupported protocol version",
-		"data": map[string]any{"supported": append(handshakeRevisions(), revision2026July), "requested": requested},
+		"data": map[string]any{"supported": append(HandshakeRevisions(), revision2026July), "requested": requested},
 	}, json.Deterministic(true))
 	if err != nil { // the name is not UTF-8
 		return m.Refuse(message.CodeInvalidParams, "unsupported protocol version")

@@ -185,7 +185,7 @@ func (s *session) handleCaller(m message.Message) {
 	if !known {
 		s.refuse(k, m, "", "unknown revision of the protocol")
 		if m.IsRequest() {
-			s.answer(refuseRevision(m, revision))
+			s.answer(RefuseRevision(m, revision))
 		}
 		return
 	}

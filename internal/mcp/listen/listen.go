@@ -1,4 +1,5 @@
-// Package listen serves MCP clients by streamable HTTP, protocol versions 2025-03-26 to 2025-11-25.
+// Package listen serves MCP clients by streamable HTTP: sessions of the revisions 2025-03-26 to 2025-11-25, and requests
+// of 2026-07-28, which has none.
 //
 // Invariants:
 //
@@ -9,6 +10,8 @@
 //   - A session belongs to the origin that has opened it. A page of another origin can't use it.
 //   - Where tokens are set, a request without one is refused before its body is read. A session belongs to the caller
 //     whose token has opened it.
+//   - The headers of a request without a session repeat its body, or it is refused. Its messages reach its own client and
+//     no other one of the same caller.
 //   - Sessions, the bytes of a message and the messages that wait for a stream are bounded.
 package listen
 
@@ -56,6 +59,7 @@ type Handler struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
+	pools    map[poolName]*pool
 }
 
 // New returns a handler whose sessions end with ctx.
@@ -69,7 +73,7 @@ func New(ctx context.Context, o Options) *Handler {
 	if o.Idle == 0 {
 		o.Idle = 30 * time.Minute
 	}
-	return &Handler{Options: o, ctx: ctx, sessions: map[string]*session{}}
+	return &Handler{Options: o, ctx: ctx, sessions: map[string]*session{}, pools: map[poolName]*pool{}}
 }
 
 // Wait waits for the end of the sessions, which end with the context of New.
@@ -166,6 +170,10 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, caller strin
 	if h.Principal != "" {
 		m.Principal = r.Header.Get(h.Principal)
 	}
+	if n, ok := readStateless(r, m); ok {
+		h.serveStateless(w, r, m, n, caller)
+		return
+	}
 	var s *session
 	if m.Method == "initialize" && r.Header.Get(sessionHeader) == "" {
 		if s = h.openSession(r.Header.Get("Origin"), caller); s == nil {
@@ -218,7 +226,7 @@ func (h *Handler) openSession(origin, caller string) *session {
 	s := newSession(hex.EncodeToString(name[:]), caller, origin, ctx, end)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.sessions) >= h.Sessions || h.ctx.Err() != nil {
+	if len(h.sessions)+len(h.pools) >= h.Sessions || h.ctx.Err() != nil {
 		end()
 		return nil
 	}

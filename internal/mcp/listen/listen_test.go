@@ -34,6 +34,10 @@ func serveSDK(ctx context.Context, caller gateway.Caller, _ string) error {
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: roots.Roots[0].URI}}}, nil, nil
 	})
+	mcp.AddTool(server, &mcp.Tool{Name: "say"}, func(ctx context.Context, r *mcp.CallToolRequest, in map[string]string) (*mcp.CallToolResult, any, error) {
+		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1})
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in["text"]}}}, nil, err
+	})
 	go server.Run(ctx, &mcp.IOTransport{Reader: fromCaller, Writer: toCaller})
 	answers := message.NewLines(fromServer, nil, 0)
 	go func() {
@@ -74,14 +78,15 @@ func start(t *testing.T, o listen.Options) *httptest.Server {
 	return server
 }
 
-func connect(t *testing.T, url, root string, progress chan<- float64) *mcp.ClientSession {
+// connect connects the client of the SDK, with a revision that has sessions or one that has none.
+func connect(t *testing.T, url, revision, root string, progress chan<- float64) *mcp.ClientSession {
 	t.Helper()
 	c := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },
 	})
 	//lint:ignore SA1019 as above
 	c.AddRoots(&mcp.Root{URI: root})
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +101,7 @@ func TestSessionsAreApart(t *testing.T) {
 	var sessions [2]*mcp.ClientSession
 	for i, root := range []string{"file:///one", "file:///two"} {
 		heard[i] = make(chan float64, 10)
-		sessions[i] = connect(t, server.URL, root, heard[i])
+		sessions[i] = connect(t, server.URL, "2025-11-25", root, heard[i])
 	}
 	for i, want := range []string{"file:///one", "file:///two"} {
 		params := &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{}}
@@ -107,6 +112,31 @@ func TestSessionsAreApart(t *testing.T) {
 		}
 		if got := <-heard[i]; got != 1 || len(heard[1-i]) != 0 {
 			t.Errorf("session %d: progress %v, the other one heard %d", i, got, len(heard[1-i]))
+		}
+	}
+}
+
+// The SDK's clients of the revision without sessions share a server, and each hears of its own calls.
+func TestStatelessClients(t *testing.T) {
+	server := start(t, listen.Options{})
+	var heard [2]chan float64
+	var clients [2]*mcp.ClientSession
+	for i := range clients {
+		heard[i] = make(chan float64, 10)
+		clients[i] = connect(t, server.URL, "2026-07-28", "file:///", heard[i])
+		if got := clients[i].InitializeResult().ProtocolVersion; got != "2026-07-28" {
+			t.Fatalf("negotiated %s", got)
+		}
+	}
+	for i, want := range []string{"one", "two"} {
+		params := &mcp.CallToolParams{Name: "say", Arguments: map[string]string{"text": want}}
+		params.SetProgressToken("t")
+		r, err := clients[i].CallTool(t.Context(), params)
+		if err != nil || r.IsError || r.Content[0].(*mcp.TextContent).Text != want {
+			t.Errorf("client %d: got %+v, %v", i, r, err)
+		}
+		if got := <-heard[i]; got != 1 || len(heard[1-i]) != 0 {
+			t.Errorf("client %d: progress %v, the other one heard %d", i, got, len(heard[1-i]))
 		}
 	}
 }

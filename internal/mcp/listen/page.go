@@ -3,7 +3,7 @@ package listen
 import "net/http"
 
 // pageHeaders are the request headers that a web page may set beside those that browsers allow anyway.
-const pageHeaders = "Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Last-Event-Id"
+const pageHeaders = "Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-Id"
 
 // answerPage lets an allowed web page read the answers (CORS). It answers the question that a browser asks before a
 // request, and reports whether the request was one. A browser sends that question without the page's credentials.

@@ -42,6 +42,8 @@ type Message struct {
 	Caller string `json:"-"`
 	// Principal is the person or system that the transport names, "" for none.
 	Principal string `json:"-"`
+	// Stateless says that the message belongs to no session of its client.
+	Stateless bool `json:"-"`
 	// Local says that a response was made in the place of a server.
 	Local bool `json:"-"`
 }

@@ -1,0 +1,391 @@
+package listen
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/mcp/gateway"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// metaSubscription is the member of a notification's _meta that names the request of its subscription.
+const metaSubscription = "io.modelcontextprotocol/subscriptionId"
+
+// Codes of errors that the protocol defines for HTTP.
+const (
+	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
+	codeUnsupportedVersion = -32022
+)
+
+const versionHeader = "Mcp-Protocol-Version"
+
+// named is the part of params that headers repeat.
+type named struct {
+	Name string `json:"name"`
+	URI  string `json:"uri"`
+	Meta struct {
+		Version string `json:"io.modelcontextprotocol/protocolVersion"`
+	} `json:"_meta"`
+}
+
+// readStateless reports whether a message belongs to a revision without sessions, which its _meta or its header names.
+func readStateless(r *http.Request, m message.Message) (n named, ok bool) {
+	if len(m.Params) > 0 {
+		_ = json.Unmarshal(m.Params, &n) // params of another form name nothing
+	}
+	handshake := gateway.HandshakeRevisions()
+	header := r.Header.Get(versionHeader)
+	return n, n.Meta.Version != "" && !slices.Contains(handshake, n.Meta.Version) ||
+		header != "" && !slices.Contains(handshake, header)
+}
+
+// checkHeaders returns why the headers of a request do not repeat its body, "" if they do.
+func checkHeaders(r *http.Request, m message.Message, n named) string {
+	want := map[string]string{versionHeader: n.Meta.Version, "Mcp-Method": m.Method}
+	switch m.Method {
+	case "tools/call", "prompts/get":
+		want["Mcp-Name"] = n.Name
+	case "resources/read":
+		want["Mcp-Name"] = n.URI
+	}
+	for header, value := range want {
+		given := r.Header.Values(header)
+		if len(given) != 1 {
+			return header + " must be there once"
+		}
+		got := given[0]
+		if encoded, ok := strings.CutPrefix(got, "=?base64?"); ok && header == "Mcp-Name" && strings.HasSuffix(encoded, "?=") {
+			text, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(encoded, "?="))
+			if err != nil {
+				return header + " is malformed"
+			}
+			got = string(text)
+		}
+		if got != value {
+			return header + " differs from the body"
+		}
+	}
+	return ""
+}
+
+// serveStateless serves one request of a revision without sessions. The requests of a caller share the connections to
+// the servers.
+func (h *Handler) serveStateless(w http.ResponseWriter, r *http.Request, m message.Message, n named, caller string) {
+	if version := cmp.Or(n.Meta.Version, r.Header.Get(versionHeader)); version != gateway.StatelessRevision {
+		writeMessage(w, gateway.RefuseRevision(m, version))
+		return
+	}
+	if reason := checkHeaders(r, m, n); reason != "" {
+		writeMessage(w, m.Refuse(codeHeaderMismatch, "header mismatch: "+reason))
+		return
+	}
+	p := h.openPool(r.Header.Get("Origin"), caller)
+	if p == nil {
+		http.Error(w, "too many sessions", http.StatusServiceUnavailable)
+		return
+	}
+	m.Stateless = true
+	if !m.IsRequest() { // the gateway reports it; over HTTP this revision has no notification
+		_ = p.hand(r.Context(), m)
+		http.Error(w, "no notification of "+gateway.StatelessRevision+" is sent by HTTP", http.StatusBadRequest)
+		return
+	}
+	p.serve(w, r, m)
+}
+
+// writeMessage answers a request with one JSON document and the status that its error has.
+func writeMessage(w http.ResponseWriter, m message.Message) {
+	line, err := m.AppendLine(nil)
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(statusOf(m))
+	_, _ = w.Write(line) // a client that has left gets nothing
+}
+
+func statusOf(m message.Message) int {
+	var failed message.Error
+	if m.Error == nil || json.Unmarshal(m.Error, &failed) != nil {
+		return http.StatusOK
+	}
+	switch failed.Code {
+	case message.CodeMethodNotFound:
+		return http.StatusNotFound
+	case codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// poolName names the requests that share connections: those of one caller and one web page.
+type poolName struct{ origin, caller string }
+
+// pool is the connection of the requests of one caller with the gateway. Each request has an id and a progress token of
+// its own there, because different clients use the same ones. It implements gateway.Caller.
+type pool struct {
+	ctx      context.Context
+	incoming chan message.Message
+
+	mu   sync.Mutex
+	last int
+	open map[string]*statelessRequest // by the text of the id
+	used time.Time
+}
+
+type statelessRequest struct {
+	id, token jsontext.Value // as the client has them
+	messages  chan message.Message
+	gone      chan struct{} // closed when the client has left
+}
+
+// openPool returns the pool of a caller, nil when there are too many sessions.
+func (h *Handler) openPool(origin, caller string) *pool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := poolName{origin, caller}
+	if p := h.pools[name]; p != nil && p.ctx.Err() == nil {
+		return p
+	}
+	if len(h.sessions)+len(h.pools) >= h.Sessions || h.ctx.Err() != nil {
+		return nil
+	}
+	ctx, end := context.WithCancel(h.ctx)
+	p := &pool{ctx: ctx, incoming: make(chan message.Message), open: map[string]*statelessRequest{}, used: time.Now()}
+	h.pools[name] = p
+	h.serving.Go(func() {
+		defer end()
+		idle := p.endIdle(h.Idle, end)
+		defer idle.Stop()
+		_ = h.Serve(ctx, p, origin) // its errors are reported by the gateway
+		end()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.pools[name] == p {
+			delete(h.pools, name)
+		}
+	})
+	return p
+}
+
+// endIdle ends the pool after a time without requests.
+func (p *pool) endIdle(idle time.Duration, end context.CancelFunc) *time.Timer {
+	var timer *time.Timer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	timer = time.AfterFunc(idle, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if rest := idle - time.Since(p.used); rest > 0 || len(p.open) > 0 {
+			timer.Reset(max(rest, time.Second))
+			return
+		}
+		end()
+	})
+	return timer
+}
+
+// hand gives a message to the gateway. It reports false when the pool or the request has ended.
+func (p *pool) hand(ctx context.Context, m message.Message) bool {
+	select {
+	case p.incoming <- m:
+		return true
+	case <-p.ctx.Done():
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Read implements gateway.Caller.
+func (p *pool) Read() (message.Message, error) {
+	select {
+	case m := <-p.incoming:
+		return m, nil
+	case <-p.ctx.Done():
+		return message.Message{}, io.EOF
+	}
+}
+
+// Write implements gateway.Caller. A message that belongs to no open request is dropped.
+func (p *pool) Write(m message.Message) error {
+	to, m := p.receiver(m)
+	if to == nil {
+		return nil
+	}
+	select {
+	case to.messages <- m:
+	case <-to.gone:
+	case <-p.ctx.Done():
+	}
+	return nil
+}
+
+// receiver returns the request that a message belongs to, and the message as its client knows it.
+func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.IsResponse() {
+		to := p.open[string(m.ID)]
+		if to != nil {
+			m.ID = to.id
+		}
+		return to, m
+	}
+	var params struct {
+		Token jsontext.Value            `json:"progressToken"`
+		Meta  map[string]jsontext.Value `json:"_meta"`
+	}
+	if len(m.Params) > 0 && json.Unmarshal(m.Params, &params) != nil {
+		return nil, m
+	}
+	var err error
+	var to *statelessRequest
+	switch subscription := params.Meta[metaSubscription]; {
+	case subscription != nil:
+		if to = p.open[string(subscription)]; to != nil {
+			m.Params, err = replaceMeta(m.Params, metaSubscription, to.id)
+		}
+	case params.Token != nil:
+		if to = p.open[string(params.Token)]; to != nil {
+			m.Params, err = replaceMember(m.Params, "progressToken", to.token)
+		}
+	case m.Method == "notifications/message" && len(p.open) == 1: // it names no request
+		for _, only := range p.open {
+			to = only
+		}
+	}
+	if err != nil {
+		return nil, m
+	}
+	return to, m
+}
+
+// enter gives a request an id and a progress token that no other request has.
+func (p *pool) enter(m message.Message) (*statelessRequest, message.Message, error) {
+	own := &statelessRequest{id: m.ID, messages: make(chan message.Message), gone: make(chan struct{})}
+	p.mu.Lock()
+	p.last++
+	m.ID = jsontext.Value(strconv.Itoa(p.last))
+	p.open[string(m.ID)] = own
+	p.mu.Unlock()
+	if own.token = progressToken(m.Params); own.token == nil {
+		return own, m, nil
+	}
+	var err error
+	m.Params, err = replaceMeta(m.Params, "progressToken", m.ID)
+	return own, m, err
+}
+
+func (p *pool) leave(name jsontext.Value, own *statelessRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, string(name))
+	p.used = time.Now()
+	close(own.gone)
+}
+
+// serve hands a request to the gateway and writes its answer: one document, or a stream if a notification comes first.
+// A client that leaves cancels its request.
+func (p *pool) serve(w http.ResponseWriter, r *http.Request, m message.Message) {
+	own, m, err := p.enter(m)
+	defer p.leave(m.ID, own)
+	if err != nil {
+		writeMessage(w, message.Message{ID: own.id}.Refuse(message.CodeInvalidParams, "params can't be read"))
+		return
+	}
+	if !p.hand(r.Context(), m) {
+		http.Error(w, "the servers have ended", http.StatusServiceUnavailable)
+		return
+	}
+	streaming := false
+	for {
+		select {
+		case got := <-own.messages:
+			if got.IsResponse() && !streaming {
+				writeMessage(w, got)
+				return
+			}
+			if !streaming {
+				streaming = true
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.Header().Set("X-Accel-Buffering", "no")
+				w.WriteHeader(http.StatusOK)
+			}
+			if writeEvent(w, got) != nil {
+				p.cancel(m.ID)
+				return
+			}
+			if got.IsResponse() {
+				return
+			}
+		case <-r.Context().Done():
+			p.cancel(m.ID)
+			return
+		case <-p.ctx.Done():
+			if !streaming {
+				http.Error(w, "the servers have ended", http.StatusServiceUnavailable)
+			}
+			return
+		}
+	}
+}
+
+// cancel tells the gateway that the client has left.
+func (p *pool) cancel(name jsontext.Value) {
+	m, err := message.Notification("notifications/cancelled", map[string]any{"requestId": name, "reason": "the client has left"})
+	if err == nil {
+		m.Stateless = true
+		_ = p.hand(context.Background(), m)
+	}
+}
+
+// writeEvent writes a message as a server-sent event.
+func writeEvent(w http.ResponseWriter, m message.Message) error {
+	line, err := m.AppendLine([]byte("event: message\ndata: "))
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
+		return err
+	}
+	return http.NewResponseController(w).Flush()
+}
+
+// replaceMeta returns params with another value of one member of _meta.
+func replaceMeta(params jsontext.Value, name string, value jsontext.Value) (jsontext.Value, error) {
+	var outer struct {
+		Meta jsontext.Value `json:"_meta"`
+	}
+	if err := json.Unmarshal(params, &outer); err != nil {
+		return nil, err
+	}
+	meta, err := replaceMember(outer.Meta, name, value)
+	if err != nil {
+		return nil, err
+	}
+	return replaceMember(params, "_meta", meta)
+}
+
+// replaceMember returns an object with another value of one member. The other values keep their bytes.
+func replaceMember(object jsontext.Value, name string, value jsontext.Value) (jsontext.Value, error) {
+	members := map[string]jsontext.Value{}
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	members[name] = value
+	return json.Marshal(members, json.Deterministic(true), jsontext.PreserveRawStrings(true))
+}
