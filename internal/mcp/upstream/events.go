@@ -7,37 +7,58 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-// readEvents yields the data of each server-sent event of at most max bytes. It ends after an error.
-func readEvents(r io.Reader, max int) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
+// event is a server-sent event. Its data can be empty: a server sends such a one to give its stream an id.
+type event struct {
+	data []byte
+	id   string        // of the stream up to this event, "" for none
+	wait time.Duration // before the stream is resumed, 0 for none
+}
+
+// readEvents yields each server-sent event of at most max bytes. It ends after an error.
+func readEvents(r io.Reader, max int) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
-		var data []byte
+		var e event
+		seen := false
 		for {
-			line, err := readEventLine(in, max-len(data))
+			line, err := readEventLine(in, max-len(e.data))
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
-					yield(nil, fmt.Errorf("read events: %w", err))
+					yield(event{}, fmt.Errorf("read events: %w", err))
 				}
 				return
 			}
-			if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-				if data != nil {
-					data = append(data, '\n')
+			if len(line) == 0 {
+				if seen && !yield(e, nil) {
+					return
 				}
-				data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
+				e, seen = event{}, false
 				continue
 			}
-			if len(line) > 0 || len(data) == 0 {
+			name, value, _ := bytes.Cut(line, []byte(":"))
+			value = bytes.TrimPrefix(value, []byte(" "))
+			switch string(name) {
+			case "data":
+				if e.data != nil {
+					e.data = append(e.data, '\n')
+				}
+				e.data = append(e.data, value...)
+			case "id":
+				e.id = string(value)
+			case "retry":
+				if n, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+					e.wait = time.Duration(n) * time.Millisecond
+				}
+			default:
 				continue
 			}
-			if !yield(data, nil) {
-				return
-			}
-			data = nil
+			seen = true
 		}
 	}
 }

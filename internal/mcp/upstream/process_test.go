@@ -50,6 +50,7 @@ func TestReadEvents(t *testing.T) {
 		err  error
 	}{
 		"two events":  {"event: message\ndata: {\"a\":1}\n\n: comment\n\nid: 1\r\ndata:x\r\n\r\n", []string{`{"a":1}`, "x"}, nil},
+		"only an id":  {"id: 7\nretry: 5\ndata:\n\n", []string{""}, nil},
 		"two lines":   {"data: a\ndata: b\n\n", []string{"a\nb"}, nil},
 		"no end":      {"data: a\n", nil, nil},
 		"empty":       {"", nil, nil},
@@ -58,12 +59,12 @@ func TestReadEvents(t *testing.T) {
 	} {
 		var got []string
 		var failed error
-		for data, err := range readEvents(io.NopCloser(strings.NewReader(tc.text)), 100) {
+		for e, err := range readEvents(io.NopCloser(strings.NewReader(tc.text)), 100) {
 			if err != nil {
 				failed = err
 				break
 			}
-			got = append(got, string(data))
+			got = append(got, string(e.data))
 		}
 		if !slices.Equal(got, tc.want) || !errors.Is(failed, tc.err) {
 			t.Errorf("%s: got %q, %v", name, got, failed)

@@ -14,11 +14,14 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/internal/mcp/message"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Remote is a server at an address (streamable HTTP). A stream that breaks is not resumed.
+// Remote is a server at an address (streamable HTTP). A stream that ends before the response to its request is resumed,
+// if the server has given it an id.
 type Remote struct {
 	URL      string
 	Headers  map[string]string // of each request, for example credentials
@@ -36,10 +39,19 @@ type remoteConn struct {
 	mu      sync.Mutex
 	session string
 	version string
+	tools   map[string][]mirrored         // by name
+	open    map[string]context.CancelFunc // requests of a revision without sessions, by id
 }
 
-// goodbyeTime bounds the request that ends a session.
-const goodbyeTime = 5 * time.Second
+const (
+	// goodbyeTime bounds the request that ends a session.
+	goodbyeTime = 5 * time.Second
+	// maxResumes bounds the attempts to resume a stream that bring nothing. resumePause and maxPause are the time before
+	// one: the former if the server names none, the latter if it names a longer one.
+	maxResumes  = 5
+	resumePause = time.Second
+	maxPause    = time.Minute
+)
 
 // Connect returns a connection. It does no I/O before the first message.
 func (r Remote) Connect(context.Context) (Conn, error) {
@@ -49,6 +61,7 @@ func (r Remote) Connect(context.Context) (Conn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	// No redirect is followed, because the headers belong to one address.
 	return &remoteConn{Remote: r, ctx: ctx, cancel: cancel, incoming: make(chan message.Message),
+		open: map[string]context.CancelFunc{},
 		http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
@@ -71,7 +84,10 @@ func (c *remoteConn) Write(m message.Message) error {
 		c.requests.Go(func() { c.ask(m) })
 		return nil
 	}
-	answer, err := c.post(m)
+	if m.Method == "notifications/cancelled" && c.cancelStateless(m) {
+		return nil
+	}
+	answer, err := c.sendHTTP(c.ctx, http.MethodPost, m, nil)
 	if err != nil {
 		return err
 	}
@@ -83,16 +99,32 @@ func (c *remoteConn) Write(m message.Message) error {
 	return nil
 }
 
-func (c *remoteConn) post(m message.Message) (*http.Response, error) {
-	line, err := m.AppendLine(nil)
-	if err != nil {
-		return nil, err
+// cancelStateless ends the request that a cancellation names by closing its stream, which is how a revision without
+// sessions cancels. It reports false if there is no such request.
+func (c *remoteConn) cancelStateless(m message.Message) bool {
+	var named struct {
+		ID jsontext.Value `json:"requestId"`
 	}
-	return c.sendHTTP(c.ctx, http.MethodPost, line)
+	_ = json.Unmarshal(m.Params, &named) // without an id it names no request
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cancel := c.open[string(named.ID)]
+	if cancel != nil {
+		cancel()
+	}
+	return cancel != nil
 }
 
-// sendHTTP sends a request. An answer that is no success is an error without the server's text.
-func (c *remoteConn) sendHTTP(ctx context.Context, method string, body []byte) (*http.Response, error) {
+// sendHTTP sends a message, or with GET none. An answer that is no success is an error without the server's text, unless
+// it is an answer of JSON-RPC to a request.
+func (c *remoteConn) sendHTTP(ctx context.Context, method string, m message.Message, extra map[string]string) (*http.Response, error) {
+	var body []byte
+	if method == http.MethodPost {
+		var err error
+		if body, err = m.AppendLine(nil); err != nil {
+			return nil, err
+		}
+	}
 	r, err := http.NewRequestWithContext(ctx, method, c.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -106,35 +138,58 @@ func (c *remoteConn) sendHTTP(ctx context.Context, method string, body []byte) (
 		r.Header.Set("Accept", "text/event-stream")
 	}
 	c.mu.Lock()
-	if c.session != "" {
-		r.Header.Set("Mcp-Session-Id", c.session)
-	}
-	if c.version != "" {
-		r.Header.Set("Mcp-Protocol-Version", c.version)
+	headers := map[string]string{"Mcp-Session-Id": c.session, "Mcp-Protocol-Version": c.version}
+	if routing, ok := routingHeaders(m, c.tools); ok {
+		headers = routing
 	}
 	c.mu.Unlock()
+	maps.Copy(headers, extra)
+	for name, value := range headers {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("ask the MCP server: %w", err)
 	}
-	if answer.StatusCode/100 != 2 {
-		_ = answer.Body.Close()
-		return nil, fmt.Errorf("ask the MCP server: status %d", answer.StatusCode)
+	if answer.StatusCode/100 == 2 || m.IsRequest() && mediaOf(answer) == "application/json" {
+		return answer, nil
 	}
-	return answer, nil
+	_ = answer.Body.Close()
+	return nil, fmt.Errorf("ask the MCP server: status %d", answer.StatusCode)
+}
+
+func mediaOf(answer *http.Response) string {
+	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return media
 }
 
 // ask sends a request and delivers the messages of its answer. A request without a response is refused.
 func (c *remoteConn) ask(m message.Message) {
-	answer, err := c.post(m)
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	if _, stateless := routingHeaders(m, nil); stateless {
+		c.mu.Lock()
+		c.open[string(m.ID)] = cancel
+		c.mu.Unlock()
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.open, string(m.ID))
+		}()
+	}
+	answer, err := c.sendHTTP(ctx, http.MethodPost, m, nil)
 	if err == nil {
 		if m.Method == "initialize" {
 			c.mu.Lock()
 			c.session = answer.Header.Get("Mcp-Session-Id")
 			c.mu.Unlock()
 		}
-		err = c.deliverAnswer(m, answer)
-		_ = answer.Body.Close()
+		err = c.deliverAnswer(ctx, m, answer)
 	}
 	if err != nil {
 		refused := m.Refuse(message.CodeInternal, "the MCP server can't be reached, or its answer can't be read")
@@ -145,23 +200,12 @@ func (c *remoteConn) ask(m message.Message) {
 
 var errNoResponse = errors.New("the answer has no response")
 
-// deliverAnswer delivers the messages of an answer until the response to m.
-func (c *remoteConn) deliverAnswer(m message.Message, answer *http.Response) error {
-	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if err != nil {
-		return fmt.Errorf("read answer: %w", err)
+// deliverAnswer delivers the messages of an answer until the response to m, and closes it.
+func (c *remoteConn) deliverAnswer(ctx context.Context, m message.Message, answer *http.Response) error {
+	if mediaOf(answer) == "text/event-stream" {
+		return c.deliverStream(ctx, m, answer)
 	}
-	if media == "text/event-stream" {
-		for data, err := range readEvents(answer.Body, c.MaxBytes) {
-			if err != nil {
-				return err
-			}
-			if done, err := c.deliverText(m, data); done || err != nil {
-				return err
-			}
-		}
-		return errNoResponse
-	}
+	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(c.MaxBytes)+1))
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
@@ -174,6 +218,48 @@ func (c *remoteConn) deliverAnswer(m message.Message, answer *http.Response) err
 		err = errNoResponse
 	}
 	return err
+}
+
+// deliverStream delivers the events of a stream until the response to m. A server may end the stream before that and
+// expect that it is resumed (Last-Event-ID), for example because the connection would be idle for long.
+func (c *remoteConn) deliverStream(ctx context.Context, m message.Message, answer *http.Response) error {
+	var last event
+	for idle := 0; ; idle++ {
+		for e, err := range readEvents(answer.Body, c.MaxBytes) {
+			if err != nil {
+				break // the stream has broken
+			}
+			if e.id != "" && e.id != last.id {
+				last.id, idle = e.id, 0
+			}
+			if e.wait > 0 {
+				last.wait = e.wait
+			}
+			if len(e.data) == 0 {
+				continue
+			}
+			if done, err := c.deliverText(m, e.data); done || err != nil {
+				_ = answer.Body.Close()
+				return err
+			}
+		}
+		_ = answer.Body.Close()
+		if _, stateless := routingHeaders(m, nil); stateless || last.id == "" || idle >= maxResumes {
+			return errNoResponse
+		}
+		pause := resumePause
+		if last.wait > 0 {
+			pause = min(last.wait, maxPause)
+		}
+		if err := syncs.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		next, err := c.sendHTTP(ctx, http.MethodGet, message.Message{}, map[string]string{"Last-Event-Id": last.id})
+		if err != nil {
+			return err
+		}
+		answer = next
+	}
 }
 
 // deliverText delivers one message, and reports whether it is the response to m.
@@ -193,6 +279,16 @@ func (c *remoteConn) deliverText(m message.Message, text []byte) (bool, error) {
 			c.mu.Unlock()
 		}
 	}
+	if done && m.Method == "tools/list" {
+		tools := mirroredParams(got.Result)
+		c.mu.Lock()
+		if c.tools == nil {
+			c.tools = tools
+		} else {
+			maps.Copy(c.tools, tools)
+		}
+		c.mu.Unlock()
+	}
 	c.deliver(got)
 	return done, nil
 }
@@ -206,18 +302,9 @@ func (c *remoteConn) deliver(m message.Message) {
 
 // listen delivers the messages that belong to no request. A server may have no such stream.
 func (c *remoteConn) listen() {
-	answer, err := c.sendHTTP(c.ctx, http.MethodGet, nil)
-	if err != nil {
-		return
-	}
-	defer answer.Body.Close()
-	for data, err := range readEvents(answer.Body, c.MaxBytes) {
-		if err != nil {
-			return
-		}
-		if m, err := message.Parse(data); err == nil {
-			c.deliver(m)
-		}
+	answer, err := c.sendHTTP(c.ctx, http.MethodGet, message.Message{}, nil)
+	if err == nil {
+		_ = c.deliverStream(c.ctx, message.Message{ID: jsontext.Value("null")}, answer) // ends with the connection
 	}
 }
 
@@ -228,7 +315,7 @@ func (c *remoteConn) Close() error {
 	c.mu.Unlock()
 	if open {
 		ctx, cancel := context.WithTimeout(c.ctx, goodbyeTime)
-		if answer, err := c.sendHTTP(ctx, http.MethodDelete, nil); err == nil {
+		if answer, err := c.sendHTTP(ctx, http.MethodDelete, message.Message{}, nil); err == nil {
 			_ = answer.Body.Close()
 		}
 		cancel()
