@@ -180,13 +180,21 @@ func (c *call) setStage(s stage) {
 	c.stage = s
 }
 
+// errNotSent is returned for a request that no server has received.
+var errNotSent = errors.New("the call was not sent")
+
 // exchange sends a request of a call to its server and waits for the response. hurry ends the wait, and so does the end
 // of the request's own session.
 func (c *call) exchange(hurry <-chan struct{}) (message.Message, error) {
 	responses := make(chan message.Message, 1)
 	s := c.session
+	select {
+	case <-c.link.gone:
+		return message.Message{}, fmt.Errorf("%w: the MCP server %s has ended", errNotSent, c.link.name)
+	default:
+	}
 	if !s.await(c.link, c.request, func(m message.Message) { responses <- m }) {
-		return message.Message{}, errors.New("the request could not be sent")
+		return message.Message{}, fmt.Errorf("%w: too many requests of the client have no answer", errNotSent)
 	}
 	s.send(c.link, c.request)
 	select {

@@ -74,6 +74,9 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 		return failedResult(c.leg.request, "The call was sent to the server, and how it ended is not known. "+
 			"Find out before you call again, because another call can do it twice.",
 			&callStatus{Status: "unknown", Approval: approval})
+	case errors.Is(err, errNotSent) && len(c.trips) == 0:
+		return failedResult(c.leg.request, "Not done: "+err.Error()+". A retry does not help before that is changed.",
+			&callStatus{Status: "failed", Approval: approval})
 	case errors.Is(err, guard.ErrQueueFull):
 		return failedResult(c.leg.request, "Not done: too many results wait to be recorded. Call again later.",
 			&callStatus{Status: "not_decided"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type rawServer struct {
 	changed  *sync.Cond
 	received []message.Message
 	lines    *message.Lines
+	end      func() // ends the server
 }
 
 func newRawServer() *rawServer {
@@ -40,7 +42,7 @@ func (r *rawServer) connect(context.Context) (upstream.Conn, error) {
 		defer out.Close()
 		lines := message.NewLines(in, out, 0)
 		r.mu.Lock()
-		r.lines = lines
+		r.lines, r.end = lines, func() { out.Close() }
 		r.mu.Unlock()
 		for {
 			m, err := lines.Read()
@@ -618,5 +620,31 @@ func TestChangedDefinitions(t *testing.T) {
 		if got := c.ask(call); !strings.Contains(got, "isError") {
 			t.Errorf("%s: a change that is not recorded: got %s", name, got)
 		}
+	}
+}
+
+// A call for a server that has ended is not done, and says so; a call that the server had when it ended is unknown.
+func TestServerThatEnds(t *testing.T) {
+	o, dead, other := newOffice(t), newRawServer(), newRawServer()
+	dead.results["tools/call"] = "silence"
+	g, _ := startRaw(t, o, map[string]*rawServer{"dead": dead, "other": other}, nil)
+	startSending(t, g)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dead__a"}}`)
+	dead.await("tools/call")
+	dead.mu.Lock()
+	end := dead.end
+	dead.mu.Unlock()
+	end()
+	if got := c.next(); !strings.Contains(got, `"status":"unknown"`) {
+		t.Errorf("in the middle: got %s", got)
+	}
+	if got := c.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"dead__a"}}`); !strings.Contains(got, "Not done: the call was not sent: the MCP server dead has ended") {
+		t.Errorf("after it: got %s", got)
+	}
+	want := []string{"intent mcp.dead.a", "intent mcp.dead.a", "result mcp.dead.a error", "result mcp.dead.a unknown"}
+	if got := o.toldResults(organizations[0], 2); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
 	}
 }
