@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/agentledger/agentledger/client"
@@ -64,6 +66,11 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 	if err := flags.CheckHidden(c.Token); err != nil {
 		return err
+	}
+	if !signal.Ignored(syscall.SIGHUP) { // the end of a terminal ends the servers in order too
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
 	}
 	settings, err := c.loadSettings()
 	if err != nil {
