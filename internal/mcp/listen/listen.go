@@ -85,6 +85,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if isOwnOrigin(r) {
+		r.Header.Del("Origin") // it is no page, because the gateway serves none
+	}
 	if !h.allowsOrigin(r) {
 		http.Error(w, "the origin or host is not allowed", http.StatusForbidden)
 		return
@@ -114,6 +117,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "POST, GET or DELETE", http.StatusMethodNotAllowed)
 	}
+}
+
+// isOwnOrigin reports whether the Origin of a request is the address of this machine that the request was sent to. No
+// page of another origin can send it.
+func isOwnOrigin(r *http.Request) bool {
+	u, err := url.Parse(r.Header.Get("Origin"))
+	if err != nil || u.Host == "" || u.Host != r.Host {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // allowsOrigin reports whether a request can't come from a foreign web page.
@@ -170,8 +184,8 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, caller strin
 	if h.Principal != "" {
 		m.Principal = r.Header.Get(h.Principal)
 	}
-	if n, ok := readStateless(r, m); ok {
-		h.serveStateless(w, r, m, n, caller)
+	if revision, ok := readStateless(r, m); ok {
+		h.serveStateless(w, r, m, revision, caller)
 		return
 	}
 	var s *session

@@ -1,15 +1,13 @@
 package listen
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,49 +30,56 @@ const (
 
 const versionHeader = "Mcp-Protocol-Version"
 
-// named is the part of params that headers repeat.
-type named struct {
-	Name string `json:"name"`
-	URI  string `json:"uri"`
-	Meta struct {
-		Version string `json:"io.modelcontextprotocol/protocolVersion"`
-	} `json:"_meta"`
-}
-
-// readStateless reports whether a message belongs to a revision without sessions, which its _meta or its header names.
-func readStateless(r *http.Request, m message.Message) (n named, ok bool) {
+// readStateless returns the revision that a message names in its _meta, and reports whether the message belongs to a
+// revision without sessions, which its _meta or its header names.
+func readStateless(r *http.Request, m message.Message) (revision string, ok bool) {
+	var params struct {
+		Meta struct {
+			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	}
 	if len(m.Params) > 0 {
-		_ = json.Unmarshal(m.Params, &n) // params of another form name nothing
+		_ = json.Unmarshal(m.Params, &params) // params of another form name nothing
 	}
 	handshake := gateway.HandshakeRevisions()
-	header := r.Header.Get(versionHeader)
-	return n, n.Meta.Version != "" && !slices.Contains(handshake, n.Meta.Version) ||
-		header != "" && !slices.Contains(handshake, header)
+	for _, named := range [...]string{params.Meta.Revision, r.Header.Get(versionHeader)} {
+		ok = ok || named != "" && !slices.Contains(handshake, named)
+	}
+	return params.Meta.Revision, ok
 }
 
-// checkHeaders returns why the headers of a request do not repeat its body, "" if they do.
-func checkHeaders(r *http.Request, m message.Message, n named) string {
-	want := map[string]string{versionHeader: n.Meta.Version, "Mcp-Method": m.Method}
-	switch m.Method {
-	case "tools/call", "prompts/get":
-		want["Mcp-Name"] = n.Name
-	case "resources/read":
-		want["Mcp-Name"] = n.URI
+// checkMeta returns the refusal of a request whose _meta is not complete, or whose revision is not the one that is served.
+func checkMeta(r *http.Request, m message.Message, revision string) (refusal message.Message, refused bool) {
+	var params struct {
+		Meta struct {
+			Capabilities map[string]jsontext.Value `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
 	}
+	header := r.Header.Get(versionHeader)
+	switch {
+	case revision == "":
+		return m.Refuse(message.CodeInvalidParams, "params: _meta must name the protocol version"), true
+	case header != revision:
+		return m.Refuse(codeHeaderMismatch, "header mismatch: "+versionHeader+" differs from the body"), true
+	case revision != gateway.StatelessRevision:
+		return gateway.RefuseRevision(m, revision), true
+	case json.Unmarshal(m.Params, &params) != nil || params.Meta.Capabilities == nil:
+		return m.Refuse(message.CodeInvalidParams, "params: _meta must have the client's capabilities"), true
+	}
+	return message.Message{}, false
+}
+
+// checkHeaders returns why the headers of a message do not repeat its body, "" if they do.
+func checkHeaders(r *http.Request, m message.Message, tools map[string][]message.Mirrored) string {
+	want, _ := message.RoutingHeaders(m, tools)
 	for header, value := range want {
 		given := r.Header.Values(header)
 		if len(given) != 1 {
 			return header + " must be there once"
 		}
-		got := given[0]
-		if encoded, ok := strings.CutPrefix(got, "=?base64?"); ok && header == "Mcp-Name" && strings.HasSuffix(encoded, "?=") {
-			text, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(encoded, "?="))
-			if err != nil {
-				return header + " is malformed"
-			}
-			got = string(text)
-		}
-		if got != value {
+		got, gotOK := message.DecodeHeader(given[0])
+		wanted, _ := message.DecodeHeader(value)
+		if !gotOK || got != wanted {
 			return header + " differs from the body"
 		}
 	}
@@ -83,18 +88,18 @@ func checkHeaders(r *http.Request, m message.Message, n named) string {
 
 // serveStateless serves one request of a revision without sessions. The requests of a caller share the connections to
 // the servers.
-func (h *Handler) serveStateless(w http.ResponseWriter, r *http.Request, m message.Message, n named, caller string) {
-	if version := cmp.Or(n.Meta.Version, r.Header.Get(versionHeader)); version != gateway.StatelessRevision {
-		writeMessage(w, gateway.RefuseRevision(m, version))
-		return
-	}
-	if reason := checkHeaders(r, m, n); reason != "" {
-		writeMessage(w, m.Refuse(codeHeaderMismatch, "header mismatch: "+reason))
+func (h *Handler) serveStateless(w http.ResponseWriter, r *http.Request, m message.Message, revision, caller string) {
+	if refusal, refused := checkMeta(r, m, revision); refused {
+		writeMessage(w, refusal, http.StatusBadRequest)
 		return
 	}
 	p := h.openPool(r.Header.Get("Origin"), caller)
 	if p == nil {
 		http.Error(w, "too many sessions", http.StatusServiceUnavailable)
+		return
+	}
+	if reason := checkHeaders(r, m, p.mirrored()); reason != "" {
+		writeMessage(w, m.Refuse(codeHeaderMismatch, "header mismatch: "+reason), http.StatusBadRequest)
 		return
 	}
 	m.Stateless = true
@@ -106,18 +111,19 @@ func (h *Handler) serveStateless(w http.ResponseWriter, r *http.Request, m messa
 	p.serve(w, r, m)
 }
 
-// writeMessage answers a request with one JSON document and the status that its error has.
-func writeMessage(w http.ResponseWriter, m message.Message) {
+// writeMessage answers a request with one JSON document.
+func writeMessage(w http.ResponseWriter, m message.Message, status int) {
 	line, err := m.AppendLine(nil)
 	if err != nil {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(statusOf(m))
+	w.WriteHeader(status)
 	_, _ = w.Write(line) // a client that has left gets nothing
 }
 
+// statusOf returns the status that the protocol demands for an answer.
 func statusOf(m message.Message) int {
 	var failed message.Error
 	if m.Error == nil || json.Unmarshal(m.Error, &failed) != nil {
@@ -141,13 +147,22 @@ type pool struct {
 	ctx      context.Context
 	incoming chan message.Message
 
-	mu   sync.Mutex
-	last int
-	open map[string]*statelessRequest // by the text of the id
-	used time.Time
+	mu    sync.Mutex
+	last  int
+	open  map[string]*statelessRequest // by the text of the id
+	used  time.Time
+	tools map[string][]message.Mirrored // by the names of the lists that clients have seen
+}
+
+// mirrored returns the arguments that headers repeat. The map is not changed any more.
+func (p *pool) mirrored() map[string][]message.Mirrored {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tools
 }
 
 type statelessRequest struct {
+	method    string
 	id, token jsontext.Value // as the client has them
 	messages  chan message.Message
 	gone      chan struct{} // closed when the client has left
@@ -240,8 +255,17 @@ func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) 
 	defer p.mu.Unlock()
 	if m.IsResponse() {
 		to := p.open[string(m.ID)]
-		if to != nil {
-			m.ID = to.id
+		if to == nil {
+			return nil, m
+		}
+		m.ID = to.id
+		if to.method == "tools/list" && m.Error == nil {
+			all := maps.Clone(p.tools)
+			if all == nil {
+				all = map[string][]message.Mirrored{}
+			}
+			maps.Copy(all, message.MirroredParams(m.Result))
+			p.tools = all
 		}
 		return to, m
 	}
@@ -276,7 +300,7 @@ func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) 
 
 // enter gives a request an id and a progress token that no other request has.
 func (p *pool) enter(m message.Message) (*statelessRequest, message.Message, error) {
-	own := &statelessRequest{id: m.ID, messages: make(chan message.Message), gone: make(chan struct{})}
+	own := &statelessRequest{method: m.Method, id: m.ID, messages: make(chan message.Message), gone: make(chan struct{})}
 	p.mu.Lock()
 	p.last++
 	m.ID = jsontext.Value(strconv.Itoa(p.last))
@@ -304,7 +328,7 @@ func (p *pool) serve(w http.ResponseWriter, r *http.Request, m message.Message) 
 	own, m, err := p.enter(m)
 	defer p.leave(m.ID, own)
 	if err != nil {
-		writeMessage(w, message.Message{ID: own.id}.Refuse(message.CodeInvalidParams, "params can't be read"))
+		writeMessage(w, message.Message{ID: own.id}.Refuse(message.CodeInvalidParams, "params can't be read"), http.StatusBadRequest)
 		return
 	}
 	if !p.hand(r.Context(), m) {
@@ -316,7 +340,7 @@ func (p *pool) serve(w http.ResponseWriter, r *http.Request, m message.Message) 
 		select {
 		case got := <-own.messages:
 			if got.IsResponse() && !streaming {
-				writeMessage(w, got)
+				writeMessage(w, got, statusOf(got))
 				return
 			}
 			if !streaming {

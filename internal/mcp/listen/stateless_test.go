@@ -109,7 +109,9 @@ func TestStatelessHeaders(t *testing.T) {
 		"no name":          {call, with("Mcp-Name", ""), 400, "-32020"},
 		"another name":     {call, with("Mcp-Name", "hello"), 400, "-32020"},
 		"malformed name":   {call, with("Mcp-Name", "=?base64?*?="), 400, "-32020"},
-		"no version in it": {`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, with("Mcp-Method", "tools/list"), 400, "-32020"},
+		"no version in it": {`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, with("Mcp-Method", "tools/list"), 400, "-32602"},
+		"no capabilities":  {strings.Replace(call, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1), good, 400, "-32602"},
+		"other unknown":    {strings.Replace(call, "2026-07-28", "2031-01-01", 1), good, 400, "-32020"},
 		"unknown version":  {strings.Replace(call, "2026-07-28", "2031-01-01", 1), with("Mcp-Protocol-Version", "2031-01-01"), 400, "-32022"},
 		"notification":     {strings.Replace(call, `"id":7,`, "", 1), good, 400, "no notification"},
 	} {
@@ -214,5 +216,60 @@ func TestStatelessStreams(t *testing.T) {
 	leave()
 	if got := <-echo.gone; !strings.Contains(string(got.Params), `"requestId":`+string(m.ID)) {
 		t.Errorf("got %s", got.Params)
+	}
+}
+
+// After a client has seen a tool's schema, the headers that repeat its arguments are checked.
+func TestMirroredArguments(t *testing.T) {
+	server := start(t, listen.Options{Serve: func(_ context.Context, caller gateway.Caller, _ string) error {
+		for {
+			m, err := caller.Read()
+			if err != nil {
+				return nil
+			}
+			_ = caller.Write(message.Message{ID: m.ID, Result: jsontext.Value(`{"tools":[{"name":"w","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`)})
+		}
+	}})
+	post := func(method, params string, header ...string) int {
+		all := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method}
+		for i := 0; i < len(header); i += 2 {
+			all[header[i]] = header[i+1]
+		}
+		answer := postStateless(t, t.Context(), server.URL, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+stateless+`}}}`, all)
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	const call = `"name":"w","arguments":{"region":"Île"},`
+	if got := post("tools/call", call, "Mcp-Name", "w"); got != 200 {
+		t.Errorf("before the list: status %d", got)
+	}
+	if got := post("tools/list", ""); got != 200 {
+		t.Errorf("list: status %d", got)
+	}
+	for value, want := range map[string]int{"=?base64?w45sZQ==?=": 200, "=?base64?w45sZQ?=": 400, "Ile": 400} {
+		if got := post("tools/call", call, "Mcp-Name", "w", "Mcp-Param-Region", value); got != want {
+			t.Errorf("%s: status %d", value, got)
+		}
+	}
+	if got := post("tools/call", call, "Mcp-Name", "w"); got != 400 {
+		t.Errorf("no header: status %d", got)
+	}
+	if got := post("tools/call", `"name":"w","arguments":{},`, "Mcp-Name", "w"); got != 200 {
+		t.Errorf("no argument: status %d", got)
+	}
+}
+
+// The address that a request was sent to is no foreign origin; the same name with another port is.
+func TestOwnOrigin(t *testing.T) {
+	server := start(t, listen.Options{Serve: newEcho().serve})
+	host := strings.TrimSuffix(strings.TrimPrefix(server.URL, "http://"), listen.Path)
+	header := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+	for origin, want := range map[string]int{"http://" + host: 200, "http://127.0.0.1:1": 403, "http://evil.example": 403} {
+		header["Origin"] = origin
+		answer := postStateless(t, t.Context(), server.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+stateless+`}}}`, header)
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: status %d", origin, answer.StatusCode)
+		}
 	}
 }

@@ -39,7 +39,7 @@ type remoteConn struct {
 	mu      sync.Mutex
 	session string
 	version string
-	tools   map[string][]mirrored         // by name
+	tools   map[string][]message.Mirrored // by name
 	open    map[string]context.CancelFunc // requests of a revision without sessions, by id
 }
 
@@ -139,7 +139,7 @@ func (c *remoteConn) sendHTTP(ctx context.Context, method string, m message.Mess
 	}
 	c.mu.Lock()
 	headers := map[string]string{"Mcp-Session-Id": c.session, "Mcp-Protocol-Version": c.version}
-	if routing, ok := routingHeaders(m, c.tools); ok {
+	if routing, ok := message.RoutingHeaders(m, c.tools); ok {
 		headers = routing
 	}
 	c.mu.Unlock()
@@ -172,7 +172,7 @@ func mediaOf(answer *http.Response) string {
 func (c *remoteConn) ask(m message.Message) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	if _, stateless := routingHeaders(m, nil); stateless {
+	if _, stateless := message.RoutingHeaders(m, nil); stateless {
 		c.mu.Lock()
 		c.open[string(m.ID)] = cancel
 		c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *remoteConn) deliverStream(ctx context.Context, m message.Message, answe
 			}
 		}
 		_ = answer.Body.Close()
-		if _, stateless := routingHeaders(m, nil); stateless || last.id == "" || idle >= maxResumes {
+		if _, stateless := message.RoutingHeaders(m, nil); stateless || last.id == "" || idle >= maxResumes {
 			return errNoResponse
 		}
 		pause := resumePause
@@ -280,7 +280,7 @@ func (c *remoteConn) deliverText(m message.Message, text []byte) (bool, error) {
 		}
 	}
 	if done && m.Method == "tools/list" {
-		tools := mirroredParams(got.Result)
+		tools := message.MirroredParams(got.Result)
 		c.mu.Lock()
 		if c.tools == nil {
 			c.tools = tools

@@ -1,4 +1,4 @@
-package upstream
+package message
 
 import (
 	"encoding/base64"
@@ -6,22 +6,20 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
 // statelessRevision is the first revision without sessions. Revisions sort by date.
 const statelessRevision = "2026-07-28"
 
-// mirrored is an argument of a tool that a header repeats.
-type mirrored struct {
+// Mirrored is an argument of a tool that a header repeats.
+type Mirrored struct {
 	header string
 	path   []string
 }
 
-// routingHeaders returns the headers that repeat the body of a request of a revision without sessions. ok is false for
-// other messages.
-func routingHeaders(m message.Message, tools map[string][]mirrored) (headers map[string]string, ok bool) {
+// RoutingHeaders returns the headers that repeat the body of a request or notification of a revision without sessions.
+// tools has the mirrored arguments by tool. ok is false for other messages.
+func RoutingHeaders(m Message, tools map[string][]Mirrored) (headers map[string]string, ok bool) {
 	var params struct {
 		Name      string         `json:"name"`
 		URI       string         `json:"uri"`
@@ -30,7 +28,7 @@ func routingHeaders(m message.Message, tools map[string][]mirrored) (headers map
 			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
 		} `json:"_meta"`
 	}
-	if !m.IsRequest() || len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil || params.Meta.Revision < statelessRevision {
+	if m.Method == "" || len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil || params.Meta.Revision < statelessRevision {
 		return nil, false
 	}
 	headers = map[string]string{"Mcp-Protocol-Version": params.Meta.Revision, "Mcp-Method": m.Method}
@@ -62,6 +60,16 @@ func encodeHeader(value string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
 }
 
+// DecodeHeader returns the value that a header has. ok is false for a malformed one.
+func DecodeHeader(text string) (value string, ok bool) {
+	encoded, found := strings.CutPrefix(text, "=?base64?")
+	if encoded, end := strings.CutSuffix(encoded, "?="); found && end {
+		value, err := base64.StdEncoding.DecodeString(encoded)
+		return string(value), err == nil
+	}
+	return text, true
+}
+
 // findText returns the text, integer or boolean at a path of members.
 func findText(value jsontext.Value, path []string) (string, bool) {
 	for _, name := range path {
@@ -89,9 +97,9 @@ type schema struct {
 	Properties map[string]schema `json:"properties"`
 }
 
-// mirroredParams returns the arguments that the tools of a list repeat in headers. Tools whose annotations break the
+// MirroredParams returns the arguments that the tools of a list repeat in headers. Tools whose annotations break the
 // protocol's rules have none.
-func mirroredParams(result jsontext.Value) map[string][]mirrored {
+func MirroredParams(result jsontext.Value) map[string][]Mirrored {
 	var list struct {
 		Tools []struct {
 			Name   string `json:"name"`
@@ -101,9 +109,9 @@ func mirroredParams(result jsontext.Value) map[string][]mirrored {
 	if json.Unmarshal(result, &list) != nil {
 		return nil
 	}
-	all := map[string][]mirrored{}
+	all := map[string][]Mirrored{}
 	for _, tool := range list.Tools {
-		var params []mirrored
+		var params []Mirrored
 		if tool.Schema.collect(nil, map[string]bool{}, &params) {
 			all[tool.Name] = params
 		}
@@ -112,7 +120,7 @@ func mirroredParams(result jsontext.Value) map[string][]mirrored {
 }
 
 // collect adds the annotated properties. It reports false for an annotation that is not allowed.
-func (s schema) collect(path []string, used map[string]bool, all *[]mirrored) bool {
+func (s schema) collect(path []string, used map[string]bool, all *[]Mirrored) bool {
 	for name, property := range s.Properties {
 		own := append(append([]string(nil), path...), name)
 		if property.Header != "" {
@@ -122,7 +130,7 @@ func (s schema) collect(path []string, used map[string]bool, all *[]mirrored) bo
 				return false
 			}
 			used[folded] = true
-			*all = append(*all, mirrored{"Mcp-Param-" + property.Header, own})
+			*all = append(*all, Mirrored{"Mcp-Param-" + property.Header, own})
 		}
 		if !property.collect(own, used, all) {
 			return false
