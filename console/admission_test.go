@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
-// crowd is a console whose load control is for one processor, so that four requests of
-// an organization have slots at a time when there is contention.
+// crowd is a console whose load control has one processor, so that four requests of an organization have slots while
+// others wait.
 type crowd struct {
 	*world
 	control *admission.Control
@@ -25,7 +25,7 @@ func newCrowd(t *testing.T, change ...func(*console.Options)) crowd {
 	return crowd{newWorld(t, append(change, set)...), control}
 }
 
-// full reports whether red has no free slot, beside blue.
+// full reports whether red has no free slot while blue competes.
 func (c crowd) full() bool {
 	ended := endedContext(c.t)
 	c.come(blue)
@@ -36,7 +36,7 @@ func (c crowd) full() bool {
 	return false
 }
 
-// come makes contention by a request of a tenant.
+// come creates contention with a request of a tenant.
 func (c crowd) come(t id.Tenant) {
 	if err := c.control.Processors.Acquire(c.t.Context(), admission.TenantOf(t), 1); err != nil {
 		c.t.Fatal(err)
@@ -44,7 +44,7 @@ func (c crowd) come(t id.Tenant) {
 	c.control.Processors.Release(admission.TenantOf(t), 1)
 }
 
-// until waits for something that other goroutines do.
+// until waits until a condition holds.
 func (c crowd) until(what string, happens func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !happens(); time.Sleep(time.Millisecond) {
@@ -54,11 +54,11 @@ func (c crowd) until(what string, happens func() bool) {
 	}
 }
 
-// Of an organization that keeps the console busy a few calls are at work, beside
-// what its senders do, and the other organization's go on.
+// While there is contention, only a few calls of an organization that keeps the console busy run, in addition to its
+// senders' requests, and the other organization's calls continue.
 func TestConsoleHasItsShareOfSlots(t *testing.T) {
 	w := newCrowd(t)
-	release := w.Store.Hold() // nothing that is written becomes durable
+	release := w.Store.Hold() // no write becomes durable
 	w.come(red)
 	w.come(blue)
 	answers := make(chan got, 8)
@@ -80,11 +80,11 @@ func TestConsoleHasItsShareOfSlots(t *testing.T) {
 		}
 	}
 	if w.full() {
-		t.Error("places at work were not left")
+		t.Error("slots were not released")
 	}
 }
 
-// What is too much of one organization is refused, and the other one goes on.
+// Excess requests of one organization are refused while the other organization's requests succeed.
 func TestConsoleOverload(t *testing.T) {
 	w := newCrowd(t, func(o *console.Options) { o.MaxInFlight, o.MaxInFlightOrganization = 3, 2 })
 	reading, body := make(chan struct{}, 2), make(chan []byte)
@@ -107,7 +107,7 @@ func TestConsoleOverload(t *testing.T) {
 	w.call(200, "GET", "/agents", "")
 }
 
-// slowBody says when it is read, and ends when it is told to.
+// slowBody signals when it is read, and ends when it is released.
 type slowBody struct {
 	reading chan<- struct{}
 	more    <-chan []byte
@@ -132,12 +132,12 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (b *slowBody) Close() error { return nil }
 
-// Who waits for a slow sender or reader keeps no place at work.
+// A request that waits for a slow sender or reader holds no slot.
 func TestSlowPeersKeepNoPlace(t *testing.T) {
 	w := newCrowd(t)
 	reading, body := make(chan struct{}, 1), make(chan []byte)
 	r := w.request("PATCH", "/organization", "")
-	r.Body, r.ContentLength = &slowBody{reading, body, nil}, -1 // of unknown length: as heavy as can be
+	r.Body, r.ContentLength = &slowBody{reading, body, nil}, -1 // of unknown length: counted with the maximum weight
 	answers := make(chan got, 1)
 	go func() { answers <- w.do(r) }()
 	<-reading
@@ -158,12 +158,12 @@ func TestSlowPeersKeepNoPlace(t *testing.T) {
 	w.until("a place while the answer is sent", func() bool { return !w.full() })
 	close(read)
 	<-done
-	for range 2 { // a place that was left twice would be one too many
+	for range 2 { // a slot released twice would be one too many
 		w.call(200, "GET", "/agents", "")
 	}
 }
 
-// slowReader says when it is written to, and takes it when it is told to.
+// slowReader signals when it is written to, and accepts the bytes when it is released.
 type slowReader struct {
 	http.ResponseWriter
 	writing chan<- struct{}

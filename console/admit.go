@@ -14,9 +14,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
-// admitCaller returns for whom a request is made, and the public name of its token, if the role has a
-// permission. A request with a token needs no look at the site that it comes from, because no browser
-// adds a token by itself.
+// admitCaller returns the caller of a request, and the public name of its token, if its role has a permission. A
+// request with a token needs no check of the requesting site, because browsers never add tokens automatically.
 func (s *surface) admitCaller(r *http.Request, right account.Permission) (*Caller, apitoken.ID, error) {
 	if token := bearerToken(r); token != "" {
 		return s.admitToken(r, token, right)
@@ -38,7 +37,7 @@ func (s *surface) admitPerson(r *http.Request, right account.Permission) (*Calle
 	return c, s.admit(r.Context(), c, right)
 }
 
-// findSession returns the session of a request. Every wrong cookie has the same answer.
+// findSession returns the session of a request. Every invalid cookie gets the same answer.
 func (s *surface) findSession(r *http.Request) (*account.Session, error) {
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
@@ -51,8 +50,7 @@ func (s *surface) findSession(r *http.Request) (*account.Session, error) {
 	return who, err
 }
 
-// checkSignedIn returns fault.Forbidden for a session that was not signed in as its organization
-// requires.
+// checkSignedIn returns fault.Forbidden if the session was not signed in as its organization requires.
 func (s *surface) checkSignedIn(ctx context.Context, who *account.Session) error {
 	required, err := s.Organizations.SignIn(ctx, who.Tenant)
 	if err != nil {
@@ -65,7 +63,7 @@ func errNoSession(cause error) error {
 	return fault.Wrap(fault.Unauthorized, "Not signed in", cause)
 }
 
-// bearerToken returns the console token of a request, "" when it has none.
+// bearerToken returns the console token of a request, or "" if it has none.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, apitoken.Prefix) {
@@ -74,7 +72,7 @@ func bearerToken(r *http.Request) string {
 	return token
 }
 
-// admitToken returns for whom a token acts if its role and its kind have a permission.
+// admitToken returns the caller that a token acts for if the token's role and kind have a permission.
 func (s *surface) admitToken(
 	r *http.Request, token string, right account.Permission,
 ) (*Caller, apitoken.ID, error) {
@@ -91,7 +89,7 @@ func (s *surface) admitToken(
 	return &Caller{Who: who, ByToken: true, right: right}, name, s.Edge.CheckOwner(r.Context(), who.Tenant)
 }
 
-// exchange is one request of a person and its answer.
+// exchange is one request of a caller and its answer.
 type exchange struct {
 	request
 	surface *surface
@@ -110,8 +108,8 @@ func (e *exchange) Identify() (t admission.Tenant, err error) {
 	return admission.TenantOf(e.Who.Tenant), nil
 }
 
-// sourceContext returns the context of a call. The events of its changes name the token, and where the
-// call comes from is kept beside them.
+// sourceContext returns the context of a call. Events of its changes name the token, and the source of the call is
+// stored with them.
 func (e *exchange) sourceContext() context.Context {
 	from := sysevent.Source{Credential: sysevent.BySession, ID: e.Who.ID, Address: e.surface.Address(e.request.Request)}
 	ctx := e.Context()
@@ -122,8 +120,8 @@ func (e *exchange) sourceContext() context.Context {
 	return sysevent.WithSource(ctx, from)
 }
 
-// Handle implements admission.Call. The request is copied here and not before, because the admission
-// has replaced its body meanwhile.
+// Handle implements admission.Call. It copies the request only now, because the admission has replaced its body in the
+// meantime.
 func (e *exchange) Handle() (err error) {
 	ctx, check := sysevent.WithOutcome(e.sourceContext())
 	e.request.Request = e.WithContext(ctx)
@@ -136,8 +134,8 @@ func (e *exchange) Handle() (err error) {
 	return err
 }
 
-// wholeBody returns the body of a call that is passed on, with err. A handler has read the whole body or no part. The
-// admission's body can't be read after the call.
+// wholeBody returns the body of a call that is passed on, with err. A handler has read the whole body or nothing. The
+// admission's body cannot be read after the call.
 func (e *exchange) wholeBody(kept []byte, err error) ([]byte, error) {
 	if kept != nil || e.body.Max == 0 {
 		return kept, err

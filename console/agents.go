@@ -83,7 +83,7 @@ func (s *Server) createAgent(r *request) (answer, error) {
 		wire.CreatedAgent{Agent: describeAgent(made), Credentials: credentials.Wire()}), nil
 }
 
-// keyBody is a public key that a client brings.
+// keyBody is a public key supplied by a client.
 type keyBody struct {
 	PublicKeyB64 string `json:"public_key_b64"`
 	ProofB64     string `json:"proof_b64"`
@@ -94,7 +94,7 @@ func (b keyBody) toRegistration() agent.Registration {
 	return agent.Registration{KeyID: b.KeyID, PublicKey: b.PublicKeyB64, Proof: b.ProofB64}
 }
 
-// createAgentWithKey makes an agent whose private key the service never has.
+// createAgentWithKey creates an agent whose private key the service never has.
 func (s *Server) createAgentWithKey(r *request, wanted agent.Wanted, body keyBody) (answer, error) {
 	made, key, err := s.Agents.CreateAgentWithKey(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted,
 		body.toRegistration())

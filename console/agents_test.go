@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// registration is the body that registers a key.
+// registration returns the body that registers a key.
 func registration(tenant id.Tenant, name id.Agent, key id.Key, private edkey.Private) string {
 	proof := private.Sign(agent.ProofMessage(ledgertest.Organization(tenant), name, key, private.Public()))
 	member := ""
@@ -41,7 +41,7 @@ func TestAgents(t *testing.T) {
 	}
 	private, err := edkey.PrivateFromSeed(seed)
 	if err != nil || private.Public().String() != credentials["public_key_b64"] {
-		t.Errorf("the private key is not that of the public key: %v", err)
+		t.Errorf("the private key does not match the public key: %v", err)
 	}
 	listed := w.call(200, "GET", "/agents?after="+string(w.first[red].Agent), "", as("red-member"))
 	equal(t, "listed", listed, `{"agents":[`+agentJSON+`],"next":null}`)
@@ -73,16 +73,16 @@ func TestBridgeOfAnAgent(t *testing.T) {
 	equal(t, "enabled again", w.call(200, "PATCH", path, `{"bridge":true}`, as("red-admin")), view("", "true"))
 	equal(t, "named", w.call(200, "PATCH", path, `{"display_name":"Billing"}`), view("Billing", "true"))
 	equal(t, "disabled", w.call(200, "PATCH", path, `{"bridge":false,"display_name":"Billing"}`), view("Billing", "false"))
-	var said []string
+	var statements []string
 	for _, s := range w.Audit(t, red) {
-		said = append(said, s.Kind+" "+s.Payload)
+		statements = append(statements, s.Kind+" "+s.Payload)
 	}
 	bot := `"agent_id":"` + string(w.first[red].Agent) + `"`
 	want := []string{
 		"ledger_agent_changed {" + bot + `,"bridge":true}`, "ledger_agent_changed {" + bot + `,"display_name":"Billing"}`, "ledger_agent_changed {" + bot + `,"bridge":false}`,
 	}
-	if !slices.Equal(said, want) {
-		t.Errorf("got %q, want %q", said, want)
+	if !slices.Equal(statements, want) {
+		t.Errorf("got %q, want %q", statements, want)
 	}
 	w.refuses("from blue", w.request("PATCH", path, `{"bridge":true}`, as("blue-owner")), 404, "Not found")
 	w.refuses("nobody", w.request("PATCH", "/agents/agt_nobody", `{"bridge":true}`), 404, "Not found")
@@ -91,7 +91,7 @@ func TestBridgeOfAnAgent(t *testing.T) {
 	w.refuses("a long name", w.request("PATCH", path, `{"display_name":"`+strings.Repeat("x", 257)+`"}`), 422, "display_name must have at most 256 characters, none of them a control character")
 }
 
-// A key's life through the surface, with an id that has to be escaped in paths.
+// The life cycle of a key, for an agent whose ID must be escaped in paths.
 func TestKeys(t *testing.T) {
 	w := newWorld(t)
 	bot := w.first[red].Agent
@@ -193,7 +193,7 @@ func TestAgentSwitchedOff(t *testing.T) {
 	}
 }
 
-// An agent that brings its own key gets no private key.
+// An agent with its own key gets no private key.
 func TestAgentWithItsOwnKey(t *testing.T) {
 	w := newWorld(t)
 	private := edkey.NewPrivate()

@@ -14,14 +14,13 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// obstacleInactive keeps all members of an organization from voting while the operator has made it
-// inactive.
+// obstacleInactive means that the operator has deactivated the organization, so no member can vote.
 const obstacleInactive approval.Obstacle = "organization_inactive"
 
-// obstacleToken keeps programs from voting for a person.
+// obstacleToken means that the caller is a program with a token, which cannot vote for its user.
 const obstacleToken approval.Obstacle = "token"
 
-// describeApprovals tells about approvals, and whether the caller may vote on them.
+// describeApprovals describes approvals, and whether the caller may vote on them.
 func (s *Server) describeApprovals(ctx context.Context, c *Caller, list ...approval.Approval) ([]wire.Approval, error) {
 	active, err := s.Orgs.Active(ctx, c.Who.Tenant)
 	if err != nil {
@@ -84,7 +83,7 @@ func describeApproval(a approval.Approval, role account.Role) wire.Approval {
 	}
 }
 
-// signInsShown is for how long such a change is shown with approvals.
+// signInsShown is how long approvals show a change of a voter's sign-in.
 const signInsShown = 30 * 24 * time.Hour
 
 func (s *Server) signInsChanged(ctx context.Context, c *Caller) ([]wire.SignInChange, error) {
@@ -97,7 +96,7 @@ func (s *Server) signInsChanged(ctx context.Context, c *Caller) ([]wire.SignInCh
 	return views, err
 }
 
-// parseApprovalFilter reads which approvals are wanted. none says that the caller votes on nothing.
+// parseApprovalFilter parses the filter of a list. none reports that the caller cannot vote on any approval.
 func (s *Server) parseApprovalFilter(ctx context.Context, c *Caller, query url.Values) (
 	wanted approval.Filter, none bool, err error,
 ) {
@@ -177,7 +176,7 @@ func (s *Server) showApproval(ctx context.Context, c *Caller, name string) (wire
 	return s.describeDetail(ctx, c, found)
 }
 
-// ballotBody is a vote as it is sent.
+// ballotBody is the body of a vote.
 type ballotBody struct {
 	Vote         string                `json:"vote"`
 	Comment      string                `json:"comment"`
@@ -197,7 +196,7 @@ func (s *Server) readBallot(r *request) (approval.Ballot, error) {
 	return b, nil
 }
 
-// voteOnApproval counts a vote. A signed vote proves by itself that the person is there.
+// voteOnApproval counts a vote. A signed vote itself proves that the user is present.
 func (s *Server) voteOnApproval(r *request) (answer, error) {
 	ballot, err := s.readBallot(r)
 	if err == nil && ballot.Assertion == nil {
@@ -223,8 +222,8 @@ func (s *Server) revokeApproval(r *request) (answer, error) {
 		return answer{}, err
 	}
 	name := approval.ID(r.PathParameter("approval"))
-	said := approval.Remark{Comment: why.Reason, Code: why.ReasonCode}
-	if err := s.Approvals.Revoke(r.Context(), r.Who.Tenant, string(r.Who.Account), name, said); err != nil {
+	remark := approval.Remark{Comment: why.Reason, Code: why.ReasonCode}
+	if err := s.Approvals.Revoke(r.Context(), r.Who.Tenant, string(r.Who.Account), name, remark); err != nil {
 		return answer{}, err
 	}
 	return s.answerApproval(r)

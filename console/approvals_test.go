@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 )
 
-// ask makes a policy under which refunds need two people, and asks for one.
+// ask activates a policy under which refunds need two approvals, and requests one.
 func (w *world) ask(tenant id.Tenant) approval.Approval {
 	w.t.Helper()
 	document := `{"policy_id":"p","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation",
@@ -21,16 +21,16 @@ func (w *world) ask(tenant id.Tenant) approval.Approval {
 	if _, err := w.policies.Activate(w.t.Context(), tenant, "acc_x", "p"); err != nil {
 		w.t.Fatal(err)
 	}
-	asked, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{
+	question, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{
 		Agent: w.first[tenant].Agent, Tool: "acme.refund", Payload: []byte(`{"amount":7}`), Trace: "trc-1", IngestKeyID: w.key(tenant),
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return asked
+	return question
 }
 
-// key makes an ingest key of red-owner's or blue-owner's.
+// key creates an ingest key as red-owner or blue-owner.
 func (w *world) key(tenant id.Tenant) string {
 	w.t.Helper()
 	owner := map[id.Tenant]string{red: "red-owner", blue: "blue-owner"}[tenant]
@@ -153,8 +153,8 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// Whoever allows it may decide on his own questions: on those that are asked from then on.
-// It is stated by name.
+// If the organization allows self-review, members may decide on their own requests, but only on requests made after the
+// change. The ledger records the setting by name.
 func TestSelfReview(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)
@@ -169,8 +169,8 @@ func TestSelfReview(t *testing.T) {
 	w.call(200, "PATCH", "/organization", `{"self_review":true}`, as("blue-owner"))
 	w.call(200, "POST", "/approvals/"+string(a.ID)+"/revoke", "")
 	w.call(200, "PATCH", "/organization", `{"self_review":true}`)
-	said := w.Audit(t, red)
-	if last := said[len(said)-1]; last.Kind != "ledger_settings_changed" || last.Principal != "acc_red-owner" || !strings.Contains(last.Payload, `"names":["self_review"]`) {
+	statements := w.Audit(t, red)
+	if last := statements[len(statements)-1]; last.Kind != "ledger_settings_changed" || last.Principal != "acc_red-owner" || !strings.Contains(last.Payload, `"names":["self_review"]`) {
 		t.Errorf("ledger: got %+v", last)
 	}
 	again, _, err := w.approvals.Ask(t.Context(), red, approval.Question{
@@ -179,12 +179,12 @@ func TestSelfReview(t *testing.T) {
 	if a = again; err != nil {
 		t.Fatal(err)
 	}
-	w.call(200, "PATCH", "/organization", `{"self_review":true}`) // it is on already
+	w.call(200, "PATCH", "/organization", `{"self_review":true}`) // it is already on
 	w.call(200, "POST", "/approvals/"+string(a.ID)+"/votes", `{"vote":"deny","action_digest":"`+a.ActionDigest.String()+`"}`)
 	w.refuses("revoked afterwards", w.request("POST", "/approvals/"+string(a.ID)+"/revoke", ""), 409, "The approval is denied")
 }
 
-// What is asked under one policy is invalid as soon as another is active.
+// Requests under one policy become invalid when another policy is activated.
 func TestActivationInvalidates(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)

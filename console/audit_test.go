@@ -21,7 +21,7 @@ func (w *world) sentences(query string, change ...func(*http.Request)) (all []st
 	return all
 }
 
-// eachEngine runs a test on the engine of this package's tests and on those of the service.
+// eachEngine runs a test on the engine of this package's tests and on the engines of the service.
 func eachEngine(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
@@ -89,16 +89,16 @@ func checkAudit(t *testing.T, w *world) {
 	}
 }
 
-// Addresses and credentials are in no record, no envelope and no entry, because those are public or may be.
+// No record, envelope or index entry contains addresses or credentials, because those may be public.
 func TestSourcesAreNotPublic(t *testing.T) {
 	w := newWorld(t)
 	w.call(201, "POST", "/agents", `{"agent_id":"desk"}`, func(r *http.Request) { r.RemoteAddr = "198.51.100.77:9" })
 	if got := w.sentences("?limit=1")[0]; !strings.Contains(got, "from 198.51.100.77") {
 		t.Errorf("got %q", got)
 	}
-	for _, said := range w.Audit(t, red) {
-		if strings.Contains(said.Payload+said.Principal, "198.51") {
-			t.Errorf("a statement has the address: %+v", said)
+	for _, statement := range w.Audit(t, red) {
+		if strings.Contains(statement.Payload+statement.Principal, "198.51") {
+			t.Errorf("a statement has the address: %+v", statement)
 		}
 	}
 	if g := w.do(w.request("GET", "/events?q=198.51.100.77", "")); strings.Contains(g.text, "ledger_agent_created") {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// own gives an organization limits of its own, as the operator.
+// own overrides limits of an organization, as the operator does.
 func (w *world) own(tenant id.Tenant, limits map[org.Limit]uint64) {
 	w.t.Helper()
 	patch := org.Patch{Limits: map[org.Limit]*uint64{}}
@@ -24,7 +24,7 @@ func (w *world) own(tenant id.Tenant, limits map[org.Limit]uint64) {
 	}
 }
 
-// bounded checks the whole answer to a request that a bound refuses.
+// bounded checks the whole answer to a request that exceeds a limit.
 func (w *world) bounded(what string, r *http.Request, status int, code, message string) {
 	w.t.Helper()
 	g := w.do(r)
@@ -55,7 +55,7 @@ func TestNumbersOfAPlan(t *testing.T) {
 	w.call(201, "POST", "/policies", `{"name":"n"}`, as("blue-owner"))
 }
 
-// Who changes too much is told when to go on. What takes rights away is never refused.
+// A caller who makes changes too fast is told when to retry. Calls that revoke rights are never refused.
 func TestPaceOfAPlan(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 4})
@@ -92,7 +92,7 @@ func TestPaceOfDeactivation(t *testing.T) {
 	w.bounded("deactivation", w.request("POST", "/policies/p/deactivate", ""), 429, "rate_limited", "Too many changes: at most 2 in a minute")
 }
 
-// Witnesses that were chosen stay when the change back comes too fast.
+// Chosen witnesses stay in force if the change back is refused for its pace.
 func TestPaceOfWitnesses(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 1})

@@ -17,18 +17,18 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
-// Sessions finds the session of a token; fault.Unauthorized when there is none, or when it
-// has ended. The session is at most one second old.
+// Sessions finds the session of a token. It returns fault.Unauthorized if there is none or it has ended. The session is
+// at most one second old.
 type Sessions interface {
 	Session(ctx context.Context, token string) (*account.Session, error)
 }
 
-// tokenFinder finds for whom a console token acts (package apitoken).
+// tokenFinder finds the caller of a console token (package apitoken).
 type tokenFinder interface {
 	Authenticate(ctx context.Context, token string) (*account.Session, apitoken.ID, error)
 }
 
-// organizations tells what an organization allows (package org).
+// organizations reports what an organization allows (package org).
 type organizations interface {
 	Active(ctx context.Context, t id.Tenant) (bool, error)
 	SignIn(ctx context.Context, t id.Tenant) (string, error)
@@ -40,35 +40,35 @@ type surfaceOptions struct {
 	Sessions      Sessions
 	Tokens        tokenFinder
 	Organizations organizations
-	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
+	PublicURL     string // pages of its origin may call, even through a proxy that changes Host
 	Control       *admission.Control
 
-	// Address returns the network address of a client, which is kept beside the events of its calls.
-	// Default: that of the other end of the connection.
+	// Address returns the network address of a client, which is stored with the events of its calls. If nil, it is the
+	// address of the peer.
 	Address func(*http.Request) netip.Addr
 
-	// Calls under way, and long polls that wait, in all and of one organization.
+	// Maximum numbers of calls in flight, and of waiting long polls, in all and per organization.
 	MaxInFlight, MaxInFlightOrganization int
 	MaxPolls, MaxPollsOrganization       int
 }
 
-// Bounds of streamed answers, in all and of one organization.
+// Maximum numbers of streamed answers, in all and per organization.
 const (
 	maxStreams             = 16
 	maxStreamsOrganization = 4
 )
 
-// retryAfter is when to retry a poll for which there was no slot.
+// retryAfter is when to retry a poll that got no slot.
 const retryAfter = 5 * time.Second
 
-// surface serves tables of routes. It keeps nothing of a call.
+// surface serves tables of routes. It keeps no state of a call.
 type surface struct {
 	surfaceOptions
 	crossOrigin *http.CrossOriginProtection
-	cookie      string // name of the one with the session's token
+	cookie      string // name of the session cookie
 
 	limit   *admission.Limit
-	polls   *admission.Limit // of requests that wait
+	polls   *admission.Limit // of waiting requests
 	streams *admission.Downloads
 }
 
@@ -94,19 +94,19 @@ func newSurface(o surfaceOptions) (*surface, error) {
 	return s, nil
 }
 
-// peerAddress returns the address at the other end of the connection.
+// peerAddress returns the network address of the peer.
 func peerAddress(r *http.Request) netip.Addr {
 	p, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return p.Addr()
 }
 
-// handler answers the call of a person with the permission for it.
+// handler answers the call of a caller who has the required permission.
 type handler func(r *request) (answer, error)
 
-// routes is the routes of people.
+// routes is a table of the console's routes.
 type routes = edge.Table[handler]
 
-// permit returns the permission of a call of a member: by session, or by token where tokens may have the right.
+// permit returns the permission of a member's call: by session, or by token if tokens may have the permission.
 func permit(p account.Permission) edge.Permission {
 	needed := edge.Permission{Credential: edge.Session, Right: string(p)}
 	if p.ForTokens() {
@@ -120,8 +120,7 @@ func (s *surface) Mount(r *edge.Router, table routes) {
 	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
 }
 
-// WhileActive refuses a call, before its body is looked at, in an organization that
-// the operator has made inactive.
+// WhileActive refuses a call, before its body is read, if the operator has deactivated the organization.
 func (s *surface) WhileActive(h handler) handler {
 	return func(r *request) (answer, error) {
 		if err := s.checkActive(r.Context(), r.Who.Tenant); err != nil {
@@ -131,7 +130,7 @@ func (s *surface) WhileActive(h handler) handler {
 	}
 }
 
-// checkActive refuses a change in an organization that the operator has made inactive.
+// checkActive refuses a change if the operator has deactivated the organization.
 func (s *surface) checkActive(ctx context.Context, t id.Tenant) error {
 	active, err := s.Organizations.Active(ctx, t)
 	if err == nil && !active {
@@ -141,9 +140,9 @@ func (s *surface) checkActive(ctx context.Context, t id.Tenant) error {
 	return err
 }
 
-// serveRoute takes the requests of a route through the load control.
+// serveRoute admits the requests of a route through the load control.
 func (s *surface) serveRoute(route *edge.Route[handler]) edge.Handler {
-	right, handle, usual := account.Permission(route.Permission.Right), route.Handler, s.classOf(route)
+	right, handle, usual := account.Permission(route.Permission.Right), route.Handler, s.classFor(route)
 	polls := &admission.Class{Control: s.Control, Limit: s.polls, Waits: true}
 	if right.NeedsActive() {
 		handle = s.WhileActive(handle)
@@ -159,8 +158,8 @@ func (s *surface) serveRoute(route *edge.Route[handler]) edge.Handler {
 	}
 }
 
-// classOf returns how the requests of a route are admitted.
-func (s *surface) classOf(route *edge.Route[handler]) *admission.Class {
+// classFor returns how the requests of a route are admitted.
+func (s *surface) classFor(route *edge.Route[handler]) *admission.Class {
 	class := &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Yields: true}
 	if route.Method == http.MethodGet {
 		class.Queue = s.Control.Reads

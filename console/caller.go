@@ -10,19 +10,20 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Caller is who makes a call: a member by a session, or a program by a console token. One goroutine uses it at a time.
+// Caller is the origin of a call: a member with a session, or a program with a console token. Only one goroutine may
+// use it at a time.
 type Caller struct {
 	Who     *account.Session
 	ByToken bool
 
-	right account.Permission // the caller may make calls with it
+	right account.Permission // the permission that was checked last
 }
 
 // NewCaller returns the caller of a session.
 func NewCaller(who *account.Session) *Caller { return &Caller{Who: who} }
 
-// check returns an error unless the caller may make calls with a permission. Each exported call begins with it. It is
-// cheap for the permission that was checked last, which is the one of the route in calls over HTTP.
+// check returns an error unless the caller has a permission. Each exported call begins with it. It is cheap for the
+// permission that was checked last, which in calls over HTTP is the route's.
 func (s *surface) check(ctx context.Context, c *Caller, right account.Permission) error {
 	if c.right == right {
 		return nil
@@ -36,8 +37,8 @@ func (s *surface) check(ctx context.Context, c *Caller, right account.Permission
 	return s.checkActive(ctx, c.Who.Tenant)
 }
 
-// admit checks the permission of a session: the role, whether this node owns the organization, how the session was
-// signed in, and a recently proved factor.
+// admit checks the permission of a session: the role, whether this node owns the organization, the sign-in method, and
+// a recently proved factor.
 func (s *surface) admit(ctx context.Context, c *Caller, right account.Permission) error {
 	who := c.Who
 	if who.Tenant == id.Service || !who.Role.May(right) {
@@ -58,19 +59,19 @@ func (s *surface) admit(ctx context.Context, c *Caller, right account.Permission
 	return nil
 }
 
-// CheckOwner returns an error for a page of a caller whose organization another node owns, as edge.CheckOwner does.
+// CheckOwner returns an error for a page if another node owns the caller's organization, like edge.CheckOwner.
 func (s *Server) CheckOwner(ctx context.Context, c *Caller) error {
 	return s.surface.Edge.CheckOwner(ctx, c.Who.Tenant)
 }
 
-// ServeRead calls read within the load control, as one call of the caller's organization that reads.
+// ServeRead calls read under the load control, as one read of the caller's organization.
 func (s *Server) ServeRead(r *http.Request, c *Caller, read func() error) error {
 	class := &admission.Class{Control: s.surface.Control, Limit: s.surface.limit, Queue: s.surface.Control.Reads,
 		Yields: true}
 	return class.Serve(r, pageCall{admission.TenantOf(c.Who.Tenant), read})
 }
 
-// pageCall is what a page reads.
+// pageCall is the read of a page.
 type pageCall struct {
 	tenant admission.Tenant
 	read   func() error

@@ -9,8 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Each exported call checks the permission of its caller before it does anything else. A server without any part would
-// panic otherwise.
+// Each exported call checks the permission of its caller first. Otherwise a zero server would panic.
 func TestCallsCheckTheCaller(t *testing.T) {
 	t.Parallel()
 	server := reflect.ValueOf(&Server{surface: &surface{}})

@@ -62,7 +62,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Options configure New. All but the last three are required.
+// Options configure New. All except the last three are required.
 type Options struct {
 	Edge          *edge.Edge
 	Sessions      Sessions
@@ -83,20 +83,20 @@ type Options struct {
 	Members       *member.Members
 	VoterKeys     *voterkey.Keys
 	Sources       sysevent.Sources
-	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
+	PublicURL     string // pages of its origin may call, even through a proxy that changes Host
 
-	// Control is the load control shared with other surfaces; default: one of its own for
-	// runtime.GOMAXPROCS(0) processors.
+	// Control is the load control shared with other surfaces. If nil, New makes one for runtime.GOMAXPROCS(0)
+	// processors.
 	Control *admission.Control
-	// Address returns the network address of a client; default: that of the other end.
+	// Address returns the network address of a client. If nil, it is the address of the peer.
 	Address func(*http.Request) netip.Addr
-	// Calls under way in all and of one organization. Defaults: 1,024 and 256.
+	// Maximum numbers of calls in flight, in all and per organization. If zero, 1,024 and 256.
 	MaxInFlight, MaxInFlightOrganization int
-	// Long polls that wait in all and of one organization. Defaults: 1,024 and 64.
+	// Maximum numbers of waiting long polls, in all and per organization. If zero, 1,024 and 64.
 	MaxPolls, MaxPollsOrganization int
 }
 
-// Server serves the surface. It keeps nothing of a call.
+// Server serves the surface. It keeps no state of a call.
 type Server struct {
 	Options
 	surface *surface

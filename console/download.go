@@ -11,35 +11,35 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// asStream reports whether a request asks for a stream, and reads the question for it.
-func asStream(r *request) (asked eventlist.Asked, f Format, stream bool, err error) {
+// asStream reports whether a request asks for a stream, and parses the query for it.
+func asStream(r *request) (query eventlist.Asked, f Format, stream bool, err error) {
 	values := r.URL.Query()
 	if f, err = ParseFormat(values); err != nil || f == formatJSON {
-		return asked, f, false, err
+		return query, f, false, err
 	}
 	if values.Has("wait") {
-		return asked, f, false, fault.New(fault.Invalid, "wait is for format=json")
+		return query, f, false, fault.New(fault.Invalid, "wait is for format=json")
 	}
-	asked = eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role, Values: values, After: values.Get("after")}
-	asked.Limit, err = ParseLimit(values)
-	return asked, f, err == nil, err
+	query = eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role, Values: values, After: values.Get("after")}
+	query.Limit, err = ParseLimit(values)
+	return query, f, err == nil, err
 }
 
-// streamOf answers with a list as a stream. name begins the name of the file.
-func streamOf[T any](name string, asked eventlist.Asked, f Format, l List[T]) answer {
-	l.Format, l.After, l.Limit = f, asked.After, asked.Limit
+// streamAnswer answers with a list as a stream. The file name begins with name.
+func streamAnswer[T any](name string, query eventlist.Asked, f Format, l List[T]) answer {
+	l.Format, l.After, l.Limit = f, query.After, query.Limit
 	return answer{Stream: &stream{Media: f.Media(), FileName: name + "." + string(f),
 		Write: func(ctx context.Context, w *streamWriter) error { return l.Write(ctx, w) }}}
 }
 
-// pageOf returns a question for one page of a stream.
-func pageOf(asked eventlist.Asked, after string, limit int) eventlist.Asked {
-	asked.After, asked.Limit = after, limit
-	return asked
+// pageQuery returns the query for one page of a stream.
+func pageQuery(query eventlist.Asked, after string, limit int) eventlist.Asked {
+	query.After, query.Limit = after, limit
+	return query
 }
 
-func (s *Server) streamEvents(asked eventlist.Asked, f Format) answer {
-	return streamOf("events", asked, f, List[wire.Event]{
+func (s *Server) streamEvents(query eventlist.Asked, f Format) answer {
+	return streamAnswer("events", query, f, List[wire.Event]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "agent_id", "tool_name", "action_kind",
 			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal"},
 		Cells: func(e wire.Event) []Cell {
@@ -49,14 +49,14 @@ func (s *Server) streamEvents(asked eventlist.Asked, f Format) answer {
 				TextCell(e.Principal)}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Event, wire.Text, error) {
-			page, err := s.Events.List(ctx, pageOf(asked, after, limit))
+			page, err := s.Events.List(ctx, pageQuery(query, after, limit))
 			return page.Events, page.Next, err
 		},
 	})
 }
 
-func (s *Server) streamTraces(asked eventlist.Asked, f Format) answer {
-	return streamOf("traces", asked, f, List[wire.Trace]{
+func (s *Server) streamTraces(query eventlist.Asked, f Format) answer {
+	return streamAnswer("traces", query, f, List[wire.Trace]{
 		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "at_least",
 			"complete", "allow", "deny", "allow_with_obligation", "agents"},
 		Cells: func(t wire.Trace) []Cell {
@@ -72,20 +72,20 @@ func (s *Server) streamTraces(asked eventlist.Asked, f Format) answer {
 				TextCell(strings.Join(agents, " "))}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Trace, wire.Text, error) {
-			page, err := s.Events.ListTraces(ctx, pageOf(asked, after, limit))
+			page, err := s.Events.ListTraces(ctx, pageQuery(query, after, limit))
 			return page.Traces, page.Next, err
 		},
 	})
 }
 
-func (s *Server) streamAudit(asked eventlist.Asked, f Format) answer {
-	return streamOf("audit", asked, f, List[wire.Act]{
+func (s *Server) streamAudit(query eventlist.Asked, f Format) answer {
+	return streamAnswer("audit", query, f, List[wire.Act]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "kind", "sentence", "actor_type",
 			"actor_id", "actor_name", "actor_email", "actor_token", "credential", "credential_id", "address",
 			"payload", "proof"},
 		Cells: auditCells,
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
-			page, err := s.audit.List(ctx, pageOf(asked, after, limit))
+			page, err := s.audit.List(ctx, pageQuery(query, after, limit))
 			return page.Acts, page.Next, err
 		},
 	})

@@ -31,7 +31,7 @@ func (w *world) download(path, format string, change ...func(*http.Request)) [][
 	return all
 }
 
-// Streams have the rows of the pages, in both formats, and go on behind a row.
+// Streams contain the rows of the pages, in both formats, and continue after a given row.
 func TestDownloads(t *testing.T) { eachEngine(t, checkDownloads) }
 
 func checkDownloads(t *testing.T, w *world) {
@@ -58,7 +58,7 @@ func checkDownloads(t *testing.T, w *world) {
 		}
 		rest := w.download(list+"?format=csv&limit=1&after="+cells[0][0], "csv")
 		if len(rest) != 1 || strings.Join(rest[0], "|") != strings.Join(cells[1], "|") {
-			t.Errorf("%s behind the first row: got %q, want %q", list, rest, cells[1])
+			t.Errorf("%s after the first row: got %q, want %q", list, rest, cells[1])
 		}
 		for query, message := range map[string]string{
 			"?format=xls": "format must be json, csv or ndjson", "?format=csv&limit=0": "limit must be from 1 to 100000 with format",

@@ -59,7 +59,7 @@ func (s *Server) eraseMany(r *request) (answer, error) {
 	return accepted(s.Erasures.Ask(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted))
 }
 
-// accepted answers that an erasure has begun.
+// accepted answers that an erasure has started.
 func accepted(made erasure.Erasure, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
@@ -87,7 +87,7 @@ func describe(e erasure.Erasure) wire.Erasure {
 	}
 }
 
-// describeBound returns a bound as a caller writes it, "" if there is none.
+// describeBound returns a bound as callers write it, or "" if there is none.
 func describeBound(b index.Bound) wire.Text {
 	switch {
 	case !b.Given:
@@ -124,7 +124,7 @@ func (s *Server) answerErasure(r *request) (answer, error) {
 	return okAnswer(s.ShowErasure(r.Context(), r.Caller, r.PathParameter("erasure")))
 }
 
-// ShowErasure returns an erasure with what it does not remove.
+// ShowErasure returns an erasure, including what it does not remove.
 func (s *Server) ShowErasure(ctx context.Context, c *Caller, name string) (wire.Erasure, error) {
 	if err := s.surface.check(ctx, c, account.ReadAudit); err != nil {
 		return wire.Erasure{}, err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// erase erases all that is due.
+// erase completes all erasures that are due.
 func (w *world) erase() {
 	w.t.Helper()
 	for more := true; more; {
@@ -18,7 +18,7 @@ func (w *world) erase() {
 	}
 }
 
-// An owner erases an event, and the console shows what stays of it. Nobody finds its text.
+// An owner erases an event, and the console shows what remains. A search no longer finds its text.
 func TestEraseEvent(t *testing.T) {
 	w := newWorld(t)
 	const name = "evt-secret"
@@ -61,7 +61,7 @@ func TestEraseEvent(t *testing.T) {
 	}
 }
 
-// What is asked for is described as it was asked, a page at a time.
+// Erasures are listed as they were requested, in pages.
 func TestErasuresInPages(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{
@@ -127,7 +127,7 @@ func TestErasureRefuses(t *testing.T) {
 	w.call(200, "PATCH", "/organization", `{"legal_hold":false}`)
 }
 
-// ownEvent returns the id of an event of the service's own.
+// ownEvent returns the ID of an event that the service itself appended.
 func (w *world) ownEvent() string {
 	w.t.Helper()
 	w.call(200, "PATCH", "/organization", `{"name":"Red again"}`)
@@ -135,7 +135,7 @@ func (w *world) ownEvent() string {
 	return all[0].(map[string]any)["event_id"].(string)
 }
 
-// So many erasures wait, and then one more is refused, for events and for agents.
+// At the limit of waiting erasures, one more is refused, for events and for agents.
 func TestTooManyErasures(t *testing.T) {
 	w := newWorld(t)
 	name := string(w.secretEvent())
@@ -145,7 +145,7 @@ func TestTooManyErasures(t *testing.T) {
 		switch {
 		case g.status == 429 && strings.Contains(g.text, "100 erasures are waiting"):
 			refused = n
-		case g.status == 429: // the pace of changes
+		case g.status == 429: // the pace limit of changes
 			w.Pass(time.Minute)
 		}
 		if refused > 0 {
@@ -159,7 +159,7 @@ func TestTooManyErasures(t *testing.T) {
 	w.call(202, "POST", "/erasures", `{"agent_id":"a","reason":"other"}`, as("blue-owner"))
 }
 
-// Retention and hold are the owner's, who proved a factor lately. No program changes them.
+// Only an owner with a recently proved factor can change retention and hold. Tokens cannot.
 func TestRetentionAndHoldAreTheOwners(t *testing.T) {
 	w := newWorld(t)
 	_, secret := w.token("red-admin", "admin")
@@ -186,8 +186,8 @@ func TestRetentionAndHoldAreTheOwners(t *testing.T) {
 	if got = w.call(200, "GET", "/organization", "", as("blue-owner")); got["legal_hold"] != false {
 		t.Errorf("the other organization: got %v", got)
 	}
-	said := w.Audit(t, red)
-	if last := said[len(said)-1]; last.Kind != "ledger_settings_changed" || !strings.Contains(last.Payload, `"names":["legal_hold","retention_days"]`) {
+	statements := w.Audit(t, red)
+	if last := statements[len(statements)-1]; last.Kind != "ledger_settings_changed" || !strings.Contains(last.Payload, `"names":["legal_hold","retention_days"]`) {
 		t.Errorf("got %+v", last)
 	}
 }

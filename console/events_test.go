@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// sendEvent appends an event of an agent, with members beside or in place of the usual ones.
+// sendEvent appends an event of an agent, with additional or overridden members.
 func (w *world) sendEvent(tenant id.Tenant, name string, more map[string]any) log.Receipt {
 	w.t.Helper()
 	key := edkey.NewPrivate()
@@ -64,7 +64,7 @@ func (w *world) secretEvent() id.Event {
 	return "evt-secret"
 }
 
-// eventIDs returns the ids of the events in an answer.
+// eventIDs returns the IDs of the events in an answer.
 func eventIDs(answer map[string]any) (names []string) {
 	for _, e := range answer["events"].([]any) {
 		names = append(names, e.(map[string]any)["event_id"].(string))
@@ -124,7 +124,7 @@ func TestListEvents(t *testing.T) {
 		"trace_id":"trc","actor_principal":"Zoë"}`, first+1))
 }
 
-// A member finds nothing by a text of a payload, which it may not read.
+// A member who may not read payloads finds nothing by their text.
 func TestSearchFindsOnlyWhatTheRoleMayRead(t *testing.T) {
 	w := newWorld(t)
 	w.sendEvent(red, "e1", nil)
@@ -174,7 +174,7 @@ func TestListEventsRefuses(t *testing.T) {
 	w.refuses("to", w.request("GET", "/stats?to=x", ""), 422, "to must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
 }
 
-// Which role sees which envelope.
+// Which roles see which envelopes.
 func TestEnvelopesByRole(t *testing.T) {
 	w := newWorld(t)
 	w.sendEvent(red, "e1", nil)
@@ -200,7 +200,7 @@ func TestEnvelopesByRole(t *testing.T) {
 	}
 }
 
-// An event is found by its id, index and hash, and its bundle can be checked offline.
+// An event is found by its ID, index and hash, and its bundle verifies offline.
 func TestAnswerEvent(t *testing.T) {
 	w := newWorld(t)
 	w.sendEvent(red, "e0", nil)
@@ -239,7 +239,7 @@ func TestAnswerEvent(t *testing.T) {
 	w.refuses("its hash", w.request("GET", "/events/"+r.EventHash.String(), "", as("blue-owner")), 404, "Not found")
 }
 
-// A log that is none of the organization's is not found, also when another organization has it.
+// A log that does not belong to the organization is not found, even if another organization has it.
 func TestUnknownLog(t *testing.T) {
 	w := newWorld(t)
 	w.sendEvent(red, "a1", map[string]any{"trace_id": "A"})
@@ -280,7 +280,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	b := w.call(200, "GET", "/traces/B", "")["events"].([]any)[0].(map[string]any)
-	if b["parent_event_id"] != nil { // it is in another trace
+	if b["parent_event_id"] != nil { // its parent is in another trace
 		t.Errorf("got %v", b)
 	}
 	w.refuses("unknown", w.request("GET", "/traces/none", ""), 404, "Not found")
@@ -305,7 +305,7 @@ func TestStats(t *testing.T) {
 	equal(t, "none", none, fmt.Sprintf(`{"events":0,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[],"indexed_to":%d,"predecessor":null}`, size))
 }
 
-// A poll returns when an event comes in, and without one when its time is over or its client is gone.
+// A poll returns when an event arrives, and empty when it times out or its client disconnects.
 func TestLiveTail(t *testing.T) {
 	w := newWorld(t)
 	last := w.sendEvent(red, "e1", nil).Index
@@ -323,6 +323,6 @@ func TestLiveTail(t *testing.T) {
 	}
 	r := w.request("GET", fmt.Sprintf("/events?order=oldest&after=%d&wait=30", last+1), "")
 	if g := w.do(r.WithContext(endedContext(t))); g.status == http.StatusOK {
-		t.Errorf("of a client that is gone: got %d %s", g.status, g.text)
+		t.Errorf("after the client disconnected: got %d %s", g.status, g.text)
 	}
 }

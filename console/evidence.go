@@ -11,13 +11,13 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Bounds of exports that are in flight, in all and of one organization.
+// Maximum numbers of exports in flight, in all and per organization.
 const (
 	maxExports             = 4
 	maxExportsOrganization = 1
 )
 
-// evidenceCalls are the calls for packs.
+// evidenceCalls are the calls that export evidence packs.
 type evidenceCalls struct {
 	exporter *evidence.Exporter
 	exports  *admission.Downloads
@@ -39,15 +39,15 @@ func (c *evidenceCalls) download(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	asked := evidence.Asked{Tenant: r.Who.Tenant, Principal: string(r.Who.Account), Wanted: wanted}
+	query := evidence.Asked{Tenant: r.Who.Tenant, Principal: string(r.Who.Account), Wanted: wanted}
 	return answer{Stream: &stream{Media: "application/zip", FileName: "evidence.zip",
 		Write: func(ctx context.Context, w *streamWriter) error {
-			release, err := c.exports.Acquire(asked.Tenant, w.From())
+			release, err := c.exports.Acquire(query.Tenant, w.From())
 			if err != nil {
 				return errBusy(err)
 			}
 			defer func() { release(w.TooSlow()) }()
-			return c.exporter.Export(ctx, asked, w)
+			return c.exporter.Export(ctx, query, w)
 		}}}, nil
 }
 

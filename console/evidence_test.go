@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// checkPack checks a pack with the organization's log key.
+// checkPack verifies a pack with the organization's log key.
 func (w *world) checkPack(tenant id.Tenant, text string) pack.Report {
 	w.t.Helper()
 	key := w.State(w.t, tenant).VerifierKey()
@@ -34,7 +34,7 @@ func (w *world) sendOwn(tenant id.Tenant, name string, more map[string]any) id.E
 	return id.Event(name)
 }
 
-// A role that may read payloads gets a pack of its own organization, which says that it was sent.
+// A role that may read payloads gets a pack of its own organization, and the ledger records the export.
 func TestEvidencePack(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)
@@ -53,8 +53,8 @@ func TestEvidencePack(t *testing.T) {
 			t.Errorf("the pack does not have %s", want)
 		}
 	}
-	said := w.Audit(t, red)
-	if last := said[len(said)-1]; last.Kind != pack.ExportKind || !strings.Contains(last.Payload, r.ManifestSHA256.String()) || last.Principal != "acc_red-auditor" {
+	statements := w.Audit(t, red)
+	if last := statements[len(statements)-1]; last.Kind != pack.ExportKind || !strings.Contains(last.Payload, r.ManifestSHA256.String()) || last.Principal != "acc_red-auditor" {
 		t.Errorf("got %+v, want the digest of the manifest", last)
 	}
 	other := w.do(w.request("GET", "/evidence.zip?envelopes=1", "", as("blue-owner")))
@@ -63,10 +63,10 @@ func TestEvidencePack(t *testing.T) {
 	}
 }
 
-// stalled is a client that takes no byte until it is released.
+// stalled is a client that accepts no byte until it is released.
 type stalled struct {
 	*httptest.ResponseRecorder
-	waits    chan struct{} // receives once when the first byte comes
+	waits    chan struct{} // receives once at the first byte
 	released chan struct{}
 	once     sync.Once
 }
@@ -77,7 +77,7 @@ func (s *stalled) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// An organization has one export under way. Another organization is not kept from its own.
+// An organization can run one export at a time. Another organization can still export.
 func TestOneEvidencePackAtATime(t *testing.T) {
 	w := newWorld(t)
 	w.sendOwn(red, "evt-1", nil)

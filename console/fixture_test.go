@@ -58,9 +58,8 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is the surface on the real services below it, with two organizations in
-// which each role has a session: its token is the organization's slug and the
-// role, as in "red-owner".
+// world is the surface on the real services, with two organizations in which each role has a session. Its token
+// consists of the organization's slug and the role, as in "red-owner".
 type world struct {
 	*ledgertest.Service
 	t       testing.TB
@@ -80,7 +79,7 @@ type world struct {
 	erasures  *erasure.Erasures
 	tokens    *apitoken.Tokens
 	roles     roles
-	house     *witnesstest.Witness // the service's
+	house     *witnesstest.Witness // the service's witness
 	witnesses *witness.Witnesses
 }
 
@@ -177,8 +176,8 @@ func (w *world) found(tenant id.Tenant, slug id.Slug) {
 	w.Found(w.t, tenant, append(records, agents...)...)
 }
 
-// sessions knows the tokens of world, one that the store can't look up, one that
-// meets a defect, and two that no store should give.
+// sessions accepts the tokens of world, one that the store cannot look up, one that causes an internal error, and two
+// that no store should return.
 type sessions struct{}
 
 func (sessions) Session(_ context.Context, token string) (*account.Session, error) {
@@ -190,8 +189,8 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 	case "no-organization":
 		return &account.Session{Account: "acc_0", Role: account.Owner}, nil
 	}
-	token, late := strings.CutSuffix(token, "-late") // of a person who was not asked for a factor lately
-	token, way, _ := strings.Cut(token, "+")         // of the sign-in
+	token, late := strings.CutSuffix(token, "-late") // without a recently proved factor
+	token, way, _ := strings.Cut(token, "+")         // the sign-in method
 	slug, role, _ := strings.Cut(token, "-")
 	tenant, ok := map[string]id.Tenant{"red": red, "blue": blue}[slug]
 	if !ok {
@@ -201,7 +200,7 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 		SignIn: account.Method(way)}, nil
 }
 
-// people have a name and an address, but for those of an unknown one.
+// people returns a name and an address for every account except an unknown one.
 type people struct{}
 
 func (people) ByID(_ context.Context, who account.ID) (account.Account, error) {
@@ -212,7 +211,7 @@ func (people) ByID(_ context.Context, who account.ID) (account.Account, error) {
 	return account.Account{ID: who, DisplayName: "Ann of " + text, Email: text + "@example.com"}, nil
 }
 
-// members have the role that their session's token names.
+// members have the role that their session token names.
 type members struct{}
 
 func (members) Membership(_ context.Context, t id.Tenant, who account.ID) (account.Membership, error) {
@@ -224,7 +223,7 @@ func (members) ByID(_ context.Context, who account.ID) (account.Account, error) 
 	return account.Account{ID: who}, nil
 }
 
-// request is one that the owner of red makes, unless changed.
+// request returns a request of red's owner, unless changed.
 func (w *world) request(method, path, body string, change ...func(*http.Request)) *http.Request {
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/v1/console"+path, strings.NewReader(body))
 	as("red-owner")(r)
@@ -234,7 +233,7 @@ func (w *world) request(method, path, body string, change ...func(*http.Request)
 	return r
 }
 
-// as changes whose session a request has; "" for none.
+// as sets the session of a request; "" for none.
 func as(token string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Del("Cookie")
@@ -267,8 +266,7 @@ func (w *world) do(r *http.Request) got {
 	return got{result.StatusCode, result.Header, string(text)}
 }
 
-// call makes a request that has to be answered with a status, and returns the
-// answer's members.
+// call makes a request that must be answered with a status, and returns the members of the answer.
 func (w *world) call(status int, method, path, body string, change ...func(*http.Request)) map[string]any {
 	w.t.Helper()
 	g := w.do(w.request(method, path, body, change...))
@@ -285,7 +283,7 @@ func (w *world) call(status int, method, path, body string, change ...func(*http
 	return members
 }
 
-// refuses checks the whole answer to a request that is refused.
+// refuses checks the whole answer to a refused request.
 func (w *world) refuses(what string, r *http.Request, status int, message string) {
 	w.t.Helper()
 	g := w.do(r)
@@ -298,7 +296,7 @@ func (w *world) refuses(what string, r *http.Request, status int, message string
 	}
 }
 
-// equal compares members with JSON text.
+// equal compares members with a JSON text.
 func equal(t testing.TB, what string, got map[string]any, want string) {
 	t.Helper()
 	text, err := json.Marshal(got)
@@ -318,16 +316,16 @@ func equal(t testing.TB, what string, got map[string]any, want string) {
 	}
 }
 
-// kinds returns what a tenant's ledger says was done, and by whom.
+// kinds returns the kinds and actors of the statements in a tenant's ledger.
 func (w *world) kinds(tenant id.Tenant) (kinds []string) {
 	w.t.Helper()
-	for _, said := range w.Audit(w.t, tenant) {
-		kinds = append(kinds, said.Kind+" by "+said.Principal)
+	for _, statement := range w.Audit(w.t, tenant) {
+		kinds = append(kinds, statement.Kind+" by "+statement.Principal)
 	}
 	return kinds
 }
 
-// endedContext is one of a client that is gone.
+// endedContext returns a context whose client has disconnected.
 func endedContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -2,20 +2,20 @@ package console_test
 
 import "testing"
 
-// A frozen ledger takes no change and is not judged by. What is stored goes on to be
-// shown, and the organization says that something is wrong.
+// A frozen ledger accepts no change, and no event is judged by it. Stored objects remain readable, and the organization
+// reports the fault.
 func TestFrozen(t *testing.T) {
 	const isFrozen = "The organization's ledger is frozen"
 	w := newWorld(t)
-	asked, other := w.ask(red), w.ask(blue)
-	ballot := `{"vote":"approve","action_digest":"` + asked.ActionDigest.String() + `"}`
+	question, other := w.ask(red), w.ask(blue)
+	ballot := `{"vote":"approve","action_digest":"` + question.ActionDigest.String() + `"}`
 	if got, there := w.call(200, "GET", "/organization", "")["fault"]; there {
 		t.Errorf("before: got fault %v", got)
 	}
 	if err := w.Ledgers.Freeze(t.Context(), red, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	approval := "/approvals/" + string(asked.ID)
+	approval := "/approvals/" + string(question.ID)
 	for name, r := range map[string]struct{ method, path, body string }{
 		"simulate input":  {"POST", "/policies/p/simulate", `{"input":{"tool_name":"acme.pay"}}`},
 		"simulate events": {"POST", "/policies/p/simulate", `{"last":10}`},

@@ -14,8 +14,7 @@ import (
 
 const inactive = "The organization is inactive: its console is read-only, but for revoking keys"
 
-// writeRoutes returns the console's routes of openapi.json that are no GET, as
-// "METHOD path below /v1/console".
+// writeRoutes returns the console's routes in openapi.json except GET, as "METHOD path below /v1/console".
 func writeRoutes(t *testing.T) (routes []string) {
 	t.Helper()
 	var document struct {
@@ -55,7 +54,7 @@ func TestConsoleOfAnInactiveOrganizationIsReadOnly(t *testing.T) {
 	w.setActive(false)
 	before := w.kinds(red)
 
-	stays := map[string]struct { // what an inactive organization may do
+	stays := map[string]struct { // calls allowed in an inactive organization
 		path, body string
 		status     int
 	}{
@@ -84,7 +83,7 @@ func TestConsoleOfAnInactiveOrganizationIsReadOnly(t *testing.T) {
 			t.Errorf("%s: the neighbour got %d %s", route, g.status, g.text)
 		}
 		if strings.HasSuffix(route, "/tokens") {
-			continue // every role may
+			continue // allowed to every role
 		}
 		w.refuses(route+", as a member", w.request(method, fill.Replace(path), "{}", as("red-member")), 403, "Your role does not allow this")
 	}

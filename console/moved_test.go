@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// newMovingWorld is a world whose red moves.
+// newMovingWorld returns a world whose organization red moves to another node.
 func newMovingWorld(t *testing.T) (*world, *ledgertest.Move) {
 	t.Helper()
 	m := &ledgertest.Move{Tenant: red}
@@ -35,7 +35,7 @@ func newMovingWorld(t *testing.T) (*world, *ledgertest.Move) {
 
 const standardExport = `{"url":"https://logs.example/v1/logs","format":"ocsf","from":"now"}`
 
-// changes are a request for each route that changes something, whose objects it makes.
+// changes returns a request for each route that changes something. It creates the objects that they need.
 func changes() map[string]func(w *world) (path, body string) {
 	key := func(w *world) string { return "/ingest-keys/" + w.key(red) }
 	agents := func(w *world) string { return "/agents/" + string(w.first[red].Agent) }
@@ -143,17 +143,17 @@ func changes() map[string]func(w *world) (path, body string) {
 	}
 }
 
-// A read of an organization that goes to another node is answered there, whenever it goes.
+// If an organization moves to another node during a read, the other node answers, whenever the move happens.
 func TestEveryReadWhileTheOrganizationMoves(t *testing.T) {
 	w, m := newMovingWorld(t)
-	asked := w.ask(red)
+	question := w.ask(red)
 	run := w.run(red, "exec-0", 1)
 	endpoint := w.call(201, "POST", "/webhooks", standardEndpoint)["endpoint_id"].(string)
 	w.call(200, "PUT", "/stream-export", standardExport)
 	event := string(w.sendOwn(red, "evt-own", nil))
 	erasure := w.call(202, "POST", "/events/"+event+"/erase", `{"reason":"test_data"}`)["erasure_id"].(string)
-	names := strings.NewReplacer("/v1/console", "", "{key}", asked.IngestKeyID, "{agent}", string(w.first[red].Agent), "{policy}", "p",
-		"{approval}", string(asked.ID), "{run}", string(run.ID), "{webhook}", endpoint, "{erasure}", erasure, "{event}", event,
+	names := strings.NewReplacer("/v1/console", "", "{key}", question.IngestKeyID, "{agent}", string(w.first[red].Agent), "{policy}", "p",
+		"{approval}", string(question.ID), "{run}", string(run.ID), "{webhook}", endpoint, "{erasure}", erasure, "{event}", event,
 		"{trace}", "trc")
 	for _, route := range w.routed {
 		if route.Method != "GET" {
@@ -173,20 +173,21 @@ func TestEveryReadWhileTheOrganizationMoves(t *testing.T) {
 	}
 }
 
-// read reads a path. An evidence pack may be cut off when it was begun.
+// read reads a path. An evidence pack may be cut off after it began.
 func (w *world) read(path string) (status int, text string) {
 	defer func() {
 		if why := recover(); why != nil && (path != "/evidence.zip" || why != http.ErrAbortHandler) {
 			panic(why)
 		}
 	}()
-	status = 200 // of one that is cut off
+	status = 200 // of an answer that is cut off
 	g := w.do(w.request("GET", path, ""))
 	return g.status, g.text
 }
 
-// An organization goes to another node at each moment of each call that changes something. The call is passed on, and is
-// done once: the answer is that of an undisturbed call, or says that the outcome is not known after the change landed.
+// An organization moves to another node at each step of each call that changes something. The call is passed on and
+// applied once: the answer is the same as without the move, or reports an unknown outcome after the change was
+// committed.
 func TestEveryChangeWhileTheOrganizationMoves(t *testing.T) {
 	all := changes()
 	for _, route := range writeRoutes(t) {
@@ -199,14 +200,14 @@ func TestEveryChangeWhileTheOrganizationMoves(t *testing.T) {
 	}
 }
 
-// maxLooks bounds the looks for an owner during one call.
+// maxLooks bounds the number of ownership checks during one call.
 const maxLooks = 40
 
 func moveDuring(t *testing.T, route string, prepare func(*world) (path, body string)) {
 	method, _, _ := strings.Cut(route, " ")
 	who, status, changed, passes := "red-owner", 0, []string(nil), 0
 	if strings.HasSuffix(route, "/votes") {
-		who = "red-admin" // the owner has asked
+		who = "red-admin" // the owner made the request
 	}
 	for at := range maxLooks {
 		w, m := newMovingWorld(t)
@@ -230,7 +231,7 @@ func moveDuring(t *testing.T, route string, prepare func(*world) (path, body str
 			t.Errorf("at look %d: states %q, want %q; %d %s", at, did, changed, g.status, g.text)
 		case g.status == status && passed == 1:
 			passes++
-		case g.status == status && passed == 0: // the look was of other work, or of no matter
+		case g.status == status && passed == 0: // the check belonged to other work or made no difference
 		case g.status != http.StatusServiceUnavailable || !strings.Contains(g.text, `"outcome_unknown"`) || passed > 0:
 			t.Errorf("at look %d: got %d %s, passed %d times, want %d", at, g.status, g.text, passed, status)
 		}

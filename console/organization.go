@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// describeSettings describes settings with the fault of their ledger.
+// describeSettings describes settings and the fault of the organization's ledger.
 func (s *Server) describeSettings(ctx context.Context, settings *org.Settings) (wire.Organization, error) {
 	view := describeOrganization(settings)
 	level, err := s.Orgs.Fault(ctx, settings.Tenant)
@@ -40,7 +40,7 @@ func nameSignedVotes(required bool) string {
 	return signedOptional
 }
 
-// parseSignedVotes returns whether signed votes are required; nil for no change.
+// parseSignedVotes returns whether signed votes are required, or nil for no change.
 func parseSignedVotes(value *string) (*bool, error) {
 	if value == nil {
 		return nil, nil
@@ -52,8 +52,8 @@ func parseSignedVotes(value *string) (*bool, error) {
 	return &required, nil
 }
 
-// checkVoteRules refuses a caller who may not change the rules of votes. An owner whose votes are refused after a change
-// of sign-in does not loosen the rule that refuses them.
+// checkVoteRules refuses a caller who may not change the rules of votes. An owner whose votes are refused after a
+// change of sign-in cannot relax the rule that refuses them.
 func (s *Server) checkVoteRules(r *request, hold *int, signed *bool) error {
 	if hold == nil && signed == nil {
 		return nil
@@ -88,8 +88,8 @@ func (s *Server) ShowOrganization(ctx context.Context, c *Caller) (wire.Organiza
 	return s.describeSettings(ctx, settings)
 }
 
-// patchOrganization changes the settings that belong to the organization. Plan, limits
-// and activity belong to the operator.
+// patchOrganization changes the settings that the organization controls. The operator controls plan, limits and
+// activity.
 func (s *Server) patchOrganization(r *request) (answer, error) {
 	var body struct {
 		Disclosure *id.Disclosure       `json:"disclosure"`
@@ -136,7 +136,7 @@ func (s *Server) patchOrganization(r *request) (answer, error) {
 	return okAnswer(s.describeSettings(r.Context(), settings))
 }
 
-// checkOwner refuses a caller who is no owner with a factor that was proved lately.
+// checkOwner refuses a caller who is not an owner with a recently proved factor.
 func checkOwner(r *request) error {
 	switch {
 	case r.ByToken:
@@ -147,10 +147,10 @@ func checkOwner(r *request) error {
 	return r.Who.CheckFactor()
 }
 
-// checkSignIn returns the way to sign in that an owner wants to require, nil for no change. It refuses
-// one by which the owner is not signed in, because the owner could take it away no more.
-func (s *Server) checkSignIn(r *request, wished *wire.RequiredSignIn) (*string, error) {
-	if wished == nil {
+// checkSignIn returns the sign-in method that an owner wants to require, or nil for no change. It refuses a method by
+// which the owner is not signed in, because the owner could not undo the change.
+func (s *Server) checkSignIn(r *request, requested *wire.RequiredSignIn) (*string, error) {
+	if requested == nil {
 		return nil, nil
 	}
 	if !r.Who.Role.May(account.Own) {
@@ -159,7 +159,7 @@ func (s *Server) checkSignIn(r *request, wished *wire.RequiredSignIn) (*string, 
 	if err := r.Who.CheckFactor(); err != nil {
 		return nil, err
 	}
-	required := string(wished.Require)
+	required := string(requested.Require)
 	if err := s.Orgs.CheckSignIn(required); err != nil {
 		return nil, err
 	}

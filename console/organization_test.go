@@ -43,7 +43,7 @@ func TestIngestKeys(t *testing.T) {
 		t.Errorf("got revoked_at %v", got)
 	}
 	if _, err := w.orgs.Authenticate(t.Context(), secret); err == nil {
-		t.Error("the revoked key is still good")
+		t.Error("the revoked key is still valid")
 	}
 	w.refuses("unknown", w.request("DELETE", "/ingest-keys/nothing", ""), 404, "Not found")
 	want := []string{"ledger_ingest_key_created by acc_red-owner", "ledger_ingest_key_changed by acc_red-owner", "ledger_ingest_key_revoked by acc_red-owner"}

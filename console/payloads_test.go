@@ -8,11 +8,11 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// canary is a text of payloads. Answers have it only where a role may read it.
+// canary is a text in payloads. Answers may contain it only for roles that may read payloads.
 const canary = "canary-7f3a"
 
-// TestSearchByRole looks for the text of payloads, which finds their events only where the role may read them.
-// What answers show is in the table of cmd/agentledger.
+// TestSearchByRole searches for the text of payloads, which must find events only for roles that may read payloads. A
+// test of cmd/agentledger checks what answers show.
 func TestSearchByRole(t *testing.T) {
 	w := newWorld(t)
 	w.sendOwn(red, "evt-canary", map[string]any{"trace_id": "trc-canary", "payload": map[string]any{"text": canary}})

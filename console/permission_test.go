@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-// permissions names the permission of each route, below /v1/console.
+// permissions returns the permission of each route, below /v1/console.
 func permissions() map[string]account.Permission {
 	of := map[string]account.Permission{}
 	for permission, routes := range map[account.Permission]string{
@@ -41,8 +41,8 @@ func permissions() map[string]account.Permission {
 	return of
 }
 
-// Every route is asked with every role and with every other credential, and the answers are
-// compared with the table of permissions. A route that is not in the list fails the test.
+// Every route is called with every role and with every other credential, and the answers are compared with the table of
+// permissions. A route that is missing from the table fails the test.
 func TestEveryRouteWithEveryRole(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 10_000})
@@ -61,7 +61,7 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 		w.checkRoute(t, route, permission)
 	}
 	for name := range wanted {
-		t.Errorf("%s is no route", name)
+		t.Errorf("%s is not a route", name)
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *world) checkRoute(t *testing.T, route edge.Listed, permission account.P
 	}
 }
 
-// A session of another organization finds nothing of this one and changes nothing of it.
+// A session of another organization can neither read nor change this one.
 func TestEveryRouteWithASessionOfAnotherOrganization(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)
@@ -128,7 +128,7 @@ func TestEveryRouteWithASessionOfAnotherOrganization(t *testing.T) {
 	}
 }
 
-// Approvals are shown to all roles, and their payloads to those that may read them.
+// All roles see approvals, but only roles that may read payloads see their payloads.
 func TestPayloadsOfApprovalsByRole(t *testing.T) {
 	w := newWorld(t)
 	path := "/approvals/" + string(w.ask(red).ID)
@@ -149,8 +149,8 @@ func TestPayloadsOfApprovalsByRole(t *testing.T) {
 	}
 }
 
-// Only the routes whose permission asks for a factor refuse a session without a late one, and
-// roles without the permission learn nothing of that.
+// Only routes whose permission requires a factor refuse a session without a recently proved one. Roles without the
+// permission get the same answer as always.
 func TestEveryRouteWithoutALateFactor(t *testing.T) {
 	w := newWorld(t)
 	wanted := permissions()

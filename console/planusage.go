@@ -13,7 +13,7 @@ func limitInUse(n, limit uint64) wire.PlanLimit {
 	return wire.PlanLimit{Used: &n, Limit: wire.Number(limit)}
 }
 
-// limitForEach is a bound of each thing of a kind.
+// limitForEach is a limit that applies to each object of a kind.
 func limitForEach(limit uint64) wire.PlanLimit { return wire.PlanLimit{Limit: wire.Number(limit)} }
 
 func (s *Server) answerPlanUsage(r *request) (answer, error) {

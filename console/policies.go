@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// describePolicy describes a version, if there was no error.
+// describePolicy describes a version unless err is set.
 func describePolicy(v policystore.Version, err error) (wire.Policy, error) {
 	if err != nil {
 		return wire.Policy{}, err
@@ -29,7 +29,7 @@ func describePolicy(v policystore.Version, err error) (wire.Policy, error) {
 	return view, err
 }
 
-// policyAnswer answers with a version, if there was no error.
+// policyAnswer answers with a version unless err is set.
 func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
 	view, err := describePolicy(v, err)
 	return jsonAnswer(status, view), err
@@ -67,7 +67,8 @@ func (s *Server) listPolicyVersions(r *request) (answer, error) {
 	return okAnswer(s.ListPolicyVersions(r.Context(), r.Caller, r.PathParameter("policy"), r.URL.Query()))
 }
 
-// ListPolicyVersions returns a page of the versions of a policy, latest first. A page of large documents is short.
+// ListPolicyVersions returns a page of the versions of a policy, latest first. A page of large documents has fewer
+// items.
 func (s *Server) ListPolicyVersions(ctx context.Context, c *Caller, policy string, query url.Values) (wire.PolicyVersions, error) {
 	var body wire.PolicyVersions
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
@@ -102,7 +103,7 @@ func (s *Server) ListPolicyVersions(ctx context.Context, c *Caller, policy strin
 	return body, nil
 }
 
-// parseVersion reads the number of a version that a parameter names.
+// parseVersion parses the version number in a parameter.
 func parseVersion(parameter, value string) (uint64, error) {
 	n, err := strconv.ParseUint(value, 10, 53)
 	if err != nil || n == 0 {
@@ -115,7 +116,7 @@ func (s *Server) answerPolicy(r *request) (answer, error) {
 	return okAnswer(s.ShowPolicy(r.Context(), r.Caller, r.PathParameter("policy"), r.URL.Query()))
 }
 
-// ShowPolicy returns the latest version of a policy, or the one that the parameter version names.
+// ShowPolicy returns the latest version of a policy, or the version in the parameter version.
 func (s *Server) ShowPolicy(ctx context.Context, c *Caller, policy string, query url.Values) (wire.Policy, error) {
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.Policy{}, err
@@ -139,7 +140,7 @@ func (s *Server) createPolicy(r *request) (answer, error) {
 	return policyAnswer(http.StatusCreated, v, err)
 }
 
-// checkPolicy tries a document and writes nothing, so it goes on in an inactive organization.
+// checkPolicy checks a document and stores nothing, so it also works in an inactive organization.
 func (s *Server) checkPolicy(r *request) (answer, error) {
 	document, err := r.ReadBody()
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *Server) draftPolicy(r *request) (answer, error) {
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-// activatePolicy activates the draft, or the version that the body names.
+// activatePolicy activates the draft, or the version in the body.
 func (s *Server) activatePolicy(r *request) (answer, error) {
 	var body struct {
 		Version *uint64 `json:"version"`
@@ -182,7 +183,7 @@ func (s *Server) activatePolicy(r *request) (answer, error) {
 		}
 	}
 	v, err := s.Policies.ActivateVersion(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted)
-	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: it may have been done
+	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: the change may have been committed
 	return policyAnswer(http.StatusOK, v, err)
 }
 
@@ -191,7 +192,7 @@ func (s *Server) deactivatePolicy(r *request) (answer, error) {
 		return answer{}, err
 	}
 	v, err := s.Policies.Deactivate(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"))
-	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: it may have been done
+	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: the change may have been committed
 	return policyAnswer(http.StatusOK, v, err)
 }
 

@@ -11,11 +11,11 @@ import (
 
 const paymentRule = `{"rule_id":"r1","tool":"acme.pay.*","decision":"deny"}`
 
-// enforced is paymentRule with every member written out.
+// enforced is paymentRule with all members.
 const enforced = `{"agents":[],"decision":"deny","limit":null,"mode":"enforce","obligations":[],"on_error":"match",` +
 	`"priority":0,"reason":"","requires":[],"rule_id":"r1","tool":"acme.pay.*","when":null}`
 
-// digest is the policy_digest of the payments policy with these members.
+// digest returns the policy_digest of the payments policy with these members.
 func digest(t *testing.T, version, name, decision string) string {
 	t.Helper()
 	p, err := policy.Parse([]byte(`{"policy_id":"payments","version":` + version + `,"name":"` + name + `","default":"` + decision + `","rules":[` + paymentRule + `]}`))
@@ -94,7 +94,7 @@ func TestPoliciesRefuse(t *testing.T) {
 	}
 }
 
-// What GET answers is what PATCH takes, and an older version becomes active again.
+// PATCH accepts what GET answers, and an older version can be activated again.
 func TestPolicyRoundTrip(t *testing.T) {
 	w := newWorld(t)
 	w.call(201, "POST", "/policies", `{"policy_id":"payments","name":"Payments","rules":[`+paymentRule+`],
@@ -147,7 +147,7 @@ func TestTwoPersonPolicy(t *testing.T) {
 	w.call(200, "POST", "/policies/payments/deactivate", "", as("blue-owner"))
 }
 
-// The versions of a policy are listed from the newest on, in pages, and only to the organization itself.
+// Only the organization itself can list the versions of a policy, latest first, in pages.
 func TestPolicyVersions(t *testing.T) {
 	w := newWorld(t)
 	w.call(201, "POST", "/policies", `{"policy_id":"payments","name":"First","rules":[`+paymentRule+`]}`)

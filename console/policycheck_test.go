@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A document is checked as it would be activated, and is kept nowhere.
+// A document is checked as if it were activated, and is not stored.
 func TestCheckPolicy(t *testing.T) {
 	w := newWorld(t)
 	const test = `{"name":"large","input":{"tool_name":"acme.pay","payload":{"amount":7}},"expect":{"decision":"deny"}}`

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A vote of a member who is suspended, removed or of another role at the quorum does not count. It
-// counts again when the member is back.
+// The vote of a member who is suspended, removed or in another role at the quorum does not count. It counts again when
+// the member is reinstated.
 func TestVotesOfMembersWhoLostTheRole(t *testing.T) {
 	suspended, active, auditor := true, false, account.Auditor
 	for name, c := range map[string]struct {
@@ -47,11 +47,11 @@ func TestVotesOfMembersWhoLostTheRole(t *testing.T) {
 				voters[who] = m
 			}
 			ann := &account.Session{Account: voters["ann"].Account}
-			asked := w.ask(red) // two have to agree
+			question := w.ask(red) // two approvals are required
 			vote := func(who string) approval.Status {
 				t.Helper()
-				after, err := approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{
-					Account: voters[who].Account, Email: who + "@example.com", Vote: approval.Approve, Action: asked.ActionDigest,
+				after, err := approvals.Vote(t.Context(), red, question.ID, approval.Ballot{
+					Account: voters[who].Account, Email: who + "@example.com", Vote: approval.Approve, Action: question.ActionDigest,
 				})
 				if err != nil {
 					t.Fatal(err)

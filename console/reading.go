@@ -25,24 +25,24 @@ func (s *Server) addReadingRoutes(table *routes) {
 		Takes("actor", "kind", "from", "to", "order", "format", "after", "limit")
 }
 
-// ask returns a question of a caller about events, with a page of its answer.
+// ask returns a caller's query of events, including the page.
 func ask(c *Caller, query url.Values) (eventlist.Asked, error) {
 	p, err := edge.ParsePage(query)
 	return eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query, After: p.After, Limit: p.Limit}, err
 }
 
 func (s *Server) listEvents(r *request) (answer, error) {
-	asked, format, stream, err := asStream(r)
+	q, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return s.streamEvents(asked, format), err
+		return s.streamEvents(q, format), err
 	}
-	if asked, err = ask(r.Caller, r.URL.Query()); err == nil {
-		asked.Wait, err = edge.ParseWait(r.Request)
+	if q, err = ask(r.Caller, r.URL.Query()); err == nil {
+		q.Wait, err = edge.ParseWait(r.Request)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return okAnswer(s.Events.List(r.Context(), asked))
+	return okAnswer(s.Events.List(r.Context(), q))
 }
 
 // ListEvents returns a page of the events that the parameters select.
@@ -50,11 +50,11 @@ func (s *Server) ListEvents(ctx context.Context, c *Caller, query url.Values) (w
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.Events{}, err
 	}
-	asked, err := ask(c, query)
+	q, err := ask(c, query)
 	if err != nil {
 		return wire.Events{}, err
 	}
-	return s.Events.List(ctx, asked)
+	return s.Events.List(ctx, q)
 }
 
 func (s *Server) answerEvent(r *request) (answer, error) {
@@ -66,14 +66,14 @@ func (s *Server) ShowEvent(ctx context.Context, c *Caller, name string, query ur
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.EventDetail{}, err
 	}
-	asked := eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query}
-	return s.Events.Find(ctx, asked, name)
+	q := eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query}
+	return s.Events.Find(ctx, q, name)
 }
 
 func (s *Server) listTraces(r *request) (answer, error) {
-	asked, format, stream, err := asStream(r)
+	q, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return s.streamTraces(asked, format), err
+		return s.streamTraces(q, format), err
 	}
 	return okAnswer(s.ListTraces(r.Context(), r.Caller, r.URL.Query()))
 }
@@ -83,11 +83,11 @@ func (s *Server) ListTraces(ctx context.Context, c *Caller, query url.Values) (w
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.Traces{}, err
 	}
-	asked, err := ask(c, query)
+	q, err := ask(c, query)
 	if err != nil {
 		return wire.Traces{}, err
 	}
-	return s.Events.ListTraces(ctx, asked)
+	return s.Events.ListTraces(ctx, q)
 }
 
 func (s *Server) answerTrace(r *request) (answer, error) {
@@ -99,17 +99,17 @@ func (s *Server) ShowTrace(ctx context.Context, c *Caller, trace string, query u
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.Tree{}, err
 	}
-	asked, err := ask(c, query)
+	q, err := ask(c, query)
 	if err != nil {
 		return wire.Tree{}, err
 	}
-	return s.Events.Trace(ctx, asked, id.Trace(trace))
+	return s.Events.Trace(ctx, q, id.Trace(trace))
 }
 
 func (s *Server) listAudit(r *request) (answer, error) {
-	asked, format, stream, err := asStream(r)
+	q, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return s.streamAudit(asked, format), err
+		return s.streamAudit(q, format), err
 	}
 	return okAnswer(s.ListActs(r.Context(), r.Caller, r.URL.Query()))
 }
@@ -119,11 +119,11 @@ func (s *Server) ListActs(ctx context.Context, c *Caller, query url.Values) (wir
 	if err := s.surface.check(ctx, c, account.ReadAudit); err != nil {
 		return wire.Acts{}, err
 	}
-	asked, err := ask(c, query)
+	q, err := ask(c, query)
 	if err != nil {
 		return wire.Acts{}, err
 	}
-	return s.audit.List(ctx, asked)
+	return s.audit.List(ctx, q)
 }
 
 func (s *Server) answerStats(r *request) (answer, error) {

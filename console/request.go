@@ -6,10 +6,10 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// maxBody is the largest body, in bytes, of all calls but those with a policy.
+// maxBody is the maximum body size, in bytes, of all calls except calls with a policy.
 const maxBody = 64 << 10
 
-// request is a call of a person with the right to it.
+// request is a call of a caller who has the required permission.
 type request struct {
 	*http.Request
 	*Caller
@@ -19,7 +19,7 @@ type request struct {
 // ReadBody reads the body within the bounds of the route.
 func (r *request) ReadBody() ([]byte, error) { return edge.ReadBody(r.Request, r.body) }
 
-// DecodeBody reads a body of strict JSON into v.
+// DecodeBody decodes a body of strict JSON into v.
 func (r *request) DecodeBody(v any) error {
 	body, err := r.ReadBody()
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *request) DecodeBody(v any) error {
 	return edge.DecodeStrict(body, v)
 }
 
-// DecodeOptionalBody is DecodeBody for a body that may be left out.
+// DecodeOptionalBody is DecodeBody for a body that may be absent.
 func (r *request) DecodeOptionalBody(v any) error {
 	body, err := r.ReadBody()
 	if err != nil || len(body) == 0 {
@@ -37,20 +37,20 @@ func (r *request) DecodeOptionalBody(v any) error {
 	return edge.DecodeStrict(body, v)
 }
 
-// PathParameter returns a parameter of the path, decoded.
+// PathParameter returns a decoded path parameter.
 func (r *request) PathParameter(name string) string { return edge.PathParameter(r.Request, name) }
 
-// answer is the result of a call: a value that is sent as JSON, nothing, or a stream.
+// answer is the result of a call: a value to send as JSON, no content, or a stream.
 type answer struct {
 	Status int
 	Body   any // nil: no content
 	Stream *stream
 }
 
-// jsonAnswer returns an answer with body as JSON; with no content if body is nil.
+// jsonAnswer returns an answer with body as JSON, or without content if body is nil.
 func jsonAnswer(status int, body any) answer { return answer{Status: status, Body: body} }
 
-// okAnswer answers with 200 and body, unless there is an error.
+// okAnswer answers with 200 and body unless err is set.
 func okAnswer(body any, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
@@ -58,7 +58,7 @@ func okAnswer(body any, err error) (answer, error) {
 	return jsonAnswer(http.StatusOK, body), nil
 }
 
-// noContent answers with 204, unless there is an error.
+// noContent answers with 204 unless err is set.
 func noContent(err error) (answer, error) { return answer{Status: http.StatusNoContent}, err }
 
 func (a answer) write(w http.ResponseWriter) error {

@@ -15,16 +15,16 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// MaxRows is the largest number of rows of one stream, and the number without ?limit=.
+// MaxRows is the maximum number of rows of a stream, and the default of ?limit=.
 const MaxRows = 100_000
 
-// pageRows is how many rows are read at once.
+// pageRows is the number of rows that are read at once.
 const pageRows = 200
 
-// Format is how a list is written.
+// Format is the format of a list.
 type Format string
 
-// The formats. JSON is a page and no stream.
+// The formats. JSON is a page, not a stream.
 const (
 	formatJSON   Format = "json"
 	FormatCSV    Format = "csv"
@@ -39,7 +39,7 @@ func (f Format) Media() string {
 	return "application/x-ndjson"
 }
 
-// ParseFormat reads ?format=, JSON without it.
+// ParseFormat parses ?format=. The default is JSON.
 func ParseFormat(values url.Values) (Format, error) {
 	switch f := Format(values.Get("format")); f {
 	case "":
@@ -50,7 +50,7 @@ func ParseFormat(values url.Values) (Format, error) {
 	return "", fault.New(fault.Invalid, "format must be json, csv or ndjson")
 }
 
-// ParseLimit reads ?limit= for a stream.
+// ParseLimit parses ?limit= for a stream.
 func ParseLimit(values url.Values) (int, error) {
 	if !values.Has("limit") {
 		return MaxRows, nil
@@ -62,15 +62,15 @@ func ParseLimit(values url.Values) (int, error) {
 	return n, nil
 }
 
-// List is a list as a stream. T is a row; NDJSON has its JSON.
+// List is a list that can be streamed. T is a row; NDJSON contains its JSON encoding.
 type List[T any] struct {
 	Format Format
-	Limit  int    // rows at most
-	After  string // of the first page
+	Limit  int    // maximum number of rows
+	After  string // where the first page begins
 
 	Columns []string
 	Cells   func(row T) []Cell // one for each column
-	// Page reads a page of at most limit rows, and the after of the next page, "" at the end.
+	// Page reads a page of at most limit rows, and returns the cursor of the next page, "" at the end.
 	Page func(ctx context.Context, after string, limit int) (rows []T, next wire.Text, err error)
 }
 
@@ -80,12 +80,12 @@ type Writer interface {
 	TakeTurn(ctx context.Context) (give func(), err error)
 }
 
-// Write writes the rows. It reads and encodes each page in a turn of a processor, and writes it after
-// the turn.
+// Write writes the rows. It reads and encodes each page while it holds a turn of a processor, and writes it after the
+// turn.
 func (l *List[T]) Write(ctx context.Context, w Writer) error {
 	after := l.After
-	for begin, left := true, l.Limit; left > 0; begin = false {
-		text, count, next, err := l.encodePage(ctx, w, after, min(left, pageRows), begin)
+	for begin, remaining := true, l.Limit; remaining > 0; begin = false {
+		text, count, next, err := l.encodePage(ctx, w, after, min(remaining, pageRows), begin)
 		if err != nil {
 			return err
 		}
@@ -95,12 +95,12 @@ func (l *List[T]) Write(ctx context.Context, w Writer) error {
 		if next == "" {
 			return nil
 		}
-		after, left = string(next), left-count
+		after, remaining = string(next), remaining-count
 	}
 	return nil
 }
 
-// encodePage returns the text of a page.
+// encodePage returns the encoding of a page.
 func (l *List[T]) encodePage(ctx context.Context, w Writer, after string, limit int, begin bool) (
 	text []byte, count int, next wire.Text, err error,
 ) {
@@ -137,25 +137,25 @@ func (l *List[T]) appendRow(text []byte, row T) ([]byte, error) {
 	return append(append(text, line...), '\n'), err
 }
 
-// Cell is a cell of CSV.
+// Cell is a CSV cell.
 type Cell string
 
 // NumberCell returns the cell of a number.
 func NumberCell[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n), 10)) }
 
-// Characters that make a part of a text a formula.
+// Characters that make a spreadsheet treat part of a text as a formula.
 const (
-	formulaBegins = "=+-@\t\r＝＋－＠" // spreadsheets treat the full-width signs like the others
+	formulaBegins = "=+-@\t\r＝＋－＠" // spreadsheets treat the full-width signs like the ASCII ones
 	separators    = ",;|\t\r\n"
 )
 
 // byteOrderMark begins CSV, so that spreadsheets read it as UTF-8.
 const byteOrderMark = "\ufeff"
 
-// TextCell returns the cell of a text, with an apostrophe before each part that begins as a formula does.
-// A part begins at the start of the text and after each separator, because a spreadsheet may split lines at
-// another character than the comma and then ignores quotes within a cell. Quotes, white space of any kind, including
-// U+3000, and invisible characters before a formula do not hide it.
+// TextCell returns the cell of a text, with an apostrophe before each part that begins like a formula. A part begins at
+// the start of the text and after each separator, because a spreadsheet may split lines at a character other than the
+// comma and then ignore quotes within a cell. Quotes, white space of any kind, including U+3000, and invisible
+// characters before a formula do not hide it.
 func TextCell[S ~string](s S) Cell {
 	text := string(s)
 	if !strings.ContainsAny(text, formulaBegins) {
@@ -176,7 +176,7 @@ func TextCell[S ~string](s S) Cell {
 	return Cell(cell.String())
 }
 
-// appendLine appends a line of CSV with its line end.
+// appendLine appends a CSV line with its line ending.
 func appendLine(text []byte, cells []string) []byte {
 	for i, c := range cells {
 		if i > 0 {

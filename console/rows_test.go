@@ -22,7 +22,7 @@ type row struct {
 	Text string `json:"text"`
 }
 
-// sink keeps what is written, and counts turns that are out.
+// sink records what is written, and counts turns that are held.
 type sink struct {
 	bytes.Buffer
 	t     *testing.T
@@ -41,7 +41,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// list is one of n rows.
+// list returns a list of n rows.
 func list(n int, f console.Format, limit int, text string) *console.List[row] {
 	return &console.List[row]{Format: f, Limit: limit, Columns: []string{"n", "text"},
 		Cells: func(r row) []console.Cell { return []console.Cell{console.NumberCell(r.N), console.TextCell(r.Text)} },
@@ -57,7 +57,7 @@ func list(n int, f console.Format, limit int, text string) *console.List[row] {
 		}}
 }
 
-// A stream in parts, each behind the last row of the one before, is the stream in one.
+// A stream read in parts, each after the last row of the previous part, equals the whole stream.
 func TestStreamsGoOn(t *testing.T) {
 	for _, f := range []console.Format{console.FormatCSV, console.FormatNDJSON} {
 		for _, part := range []int{1, 199, 200, 201, 500, 1000} {
@@ -85,7 +85,7 @@ func TestStreamsGoOn(t *testing.T) {
 	}
 }
 
-// What a reader of RFC 4180 gets is the text, with an apostrophe before what a spreadsheet would compute.
+// An RFC 4180 reader gets the text, with an apostrophe before what a spreadsheet would evaluate.
 func FuzzCells(f *testing.F) {
 	for _, seed := range []string{"", "a", `a"b`, "a,b", "a\r\nb", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "'x", " x ", "é;\x00",
 		"a;=1", "a\t+1", "a|@x", "a,=1", "a\n=1", `a;"=1"`, "a; =1", `"=1"`, "a;b", "a-b", "\t=1"} {
@@ -101,11 +101,11 @@ func FuzzCells(f *testing.F) {
 			t.Errorf("got %q", s.String())
 		}
 		if found := findFormula(s.String()); found != "" {
-			t.Errorf("%q: a spreadsheet computes %q", s.String(), found)
+			t.Errorf("%q: a spreadsheet evaluates %q", s.String(), found)
 		}
 		r := csv.NewReader(strings.NewReader(strings.TrimPrefix(s.String(), "\ufeff")))
 		got, err := r.ReadAll()
-		want = strings.ReplaceAll(want, "\r\n", "\n") // as this reader does within quotes
+		want = strings.ReplaceAll(want, "\r\n", "\n") // like this reader within quotes
 		if err != nil || len(got) != 2 || len(got[1]) != 2 || got[1][0] != "1" || got[1][1] != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
@@ -119,8 +119,8 @@ func FuzzCells(f *testing.F) {
 	})
 }
 
-// findFormula splits a text as spreadsheets do that take one of the separators and know no quotes, and
-// returns a part that begins as a formula, "" for none.
+// findFormula splits a text like a spreadsheet that uses one of the separators and ignores quotes. It returns a part
+// that begins like a formula, or "".
 func findFormula(text string) string {
 	for _, separator := range ",;|\t" {
 		for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == separator || c == '\r' || c == '\n' }) {

@@ -77,7 +77,7 @@ func TestRuns(t *testing.T) {
 	w.refuses("a bad page", w.request("GET", "/runs/"+string(runs[0].ID)+"?after=x", ""), 422, "after must be a whole number from 0 to 2147483647")
 }
 
-// One run, page by page, with what its steps were.
+// A run, page by page, with the results of its steps.
 func TestOneRun(t *testing.T) {
 	w := newWorld(t)
 	run := w.run(red, "exec-1", 3)

@@ -9,8 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// routes is every route of the surface with a body that fits it. Not all that
-// the paths name is there.
+// routes returns every route of the surface with a valid body. Not all objects in the paths exist.
 func (w *world) routes() []struct{ method, path, body string } {
 	bot := string(w.first[red].Agent)
 	return []struct{ method, path, body string }{
@@ -76,7 +75,7 @@ func (w *world) routes() []struct{ method, path, body string } {
 	}
 }
 
-// Who asks is settled on every route, before anything else.
+// Every route identifies the caller before anything else.
 func TestWhoAsks(t *testing.T) {
 	w := newWorld(t)
 	for _, route := range w.routes() {
@@ -90,7 +89,7 @@ func TestWhoAsks(t *testing.T) {
 		w.refuses(name+" with a defect", ask(as("defect")), 500, "Internal error")
 		w.refuses(name+" without organization", ask(as("no-organization")), 403, "Your role does not allow this")
 		w.refuses(name+" with an unknown role", ask(as("red-king")), 403, "Your role does not allow this")
-		if route.method != "GET" && !strings.HasPrefix(route.path, "/tokens") { // before the body is looked at
+		if route.method != "GET" && !strings.HasPrefix(route.path, "/tokens") { // before the body is read
 			w.refuses(name+" as auditor", ask(as("red-auditor"), header("Content-Type", "text/plain")), 403, "Your role does not allow this")
 		}
 	}
@@ -99,7 +98,7 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// A browser that acts for another site changes nothing, whatever cookie it sends.
+// A request that a browser makes on behalf of another site changes nothing, whatever cookie it sends.
 func TestOtherSites(t *testing.T) {
 	const message = "Requests from other sites are not accepted"
 	w := newWorld(t)
@@ -151,10 +150,10 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// slow makes the body one that was not there in time.
+// slow replaces the body with one that did not arrive in time.
 func slow(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)) }
 
-// What is wrong with a body is told in the same way by all calls that have one.
+// All calls with a body report errors in it in the same way.
 func TestBodies(t *testing.T) {
 	w := newWorld(t)
 	for _, route := range w.routes() {
@@ -170,7 +169,7 @@ func TestBodies(t *testing.T) {
 		w.refuses(name+" large", ask(`{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 413, "The body is too large")
 		w.refuses(name+" slow", ask(route.body, slow), 408, "The body took too long to arrive")
 		if strings.HasPrefix(route.path, "/policies") && !strings.HasSuffix(route.path, "ate") {
-			continue // policystore reads those
+			continue // policystore parses those
 		}
 		w.refuses(name+" unknown member", ask(`{"colour":"red"}`), 422, `Member "colour" is not known`)
 		w.refuses(name+" array", ask(`[]`), 422, "The body must be a JSON object")

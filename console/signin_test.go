@@ -11,8 +11,8 @@ const (
 	needsCompany   = "The organization requires signing in with the provider company"
 )
 
-// An owner who is signed in by a provider requires it. Then no route lets another session act, and
-// the other organization is as it was.
+// An owner who is signed in by a provider requires it. Then every route refuses sessions signed in another way, and the
+// other organization is unaffected.
 func TestRequiredSignIn(t *testing.T) {
 	w := newWorld(t)
 	byCompany := as("red-owner+oidc:company")

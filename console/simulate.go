@@ -17,12 +17,10 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// maxSimulation is the largest body, in bytes, of a simulation: a payload may be as
-// large as one of an event.
+// maxSimulation is the maximum body size, in bytes, of a simulation: a payload may be as large as an event's.
 const maxSimulation = 512 << 10
 
-// simulation asks for the decision of a version of a policy on one input, or on the newest
-// events below an index.
+// simulation asks for the decision of a policy version on one input, or on the latest events below an index.
 type simulation struct {
 	Version *uint64        `json:"version"`
 	Last    *int           `json:"last"`
@@ -32,8 +30,8 @@ type simulation struct {
 	Limits  jsontext.Value `json:"limits"`
 }
 
-// simulatePolicy tries a version of a policy, by default the newest. It changes
-// nothing, so it goes on in an inactive organization.
+// simulatePolicy evaluates a policy version, by default the latest. It changes nothing, so it also works in an inactive
+// organization.
 func (s *Server) simulatePolicy(r *request) (answer, error) {
 	body, err := r.ReadBody()
 	if err != nil {
@@ -111,7 +109,7 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 	return jsonAnswer(http.StatusOK, describeTrial(v, &x, &trial)), nil
 }
 
-// simulateEvents decides stored events again by the policy.
+// simulateEvents evaluates the policy on stored events.
 func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
 	of simulate.Range) (answer, error) {
 	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, of)

@@ -20,7 +20,7 @@ const spendingRules = `[
 	{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 100","reason":"Too much"},
 	{"rule_id":"watch","tool":"**","decision":"deny","mode":"shadow"}]`
 
-// One input: what every rule says to it, and the values on the way.
+// For one input: the result of every rule, and intermediate values.
 func TestSimulateInput(t *testing.T) {
 	w := newWorld(t)
 	w.call(201, "POST", "/policies", `{"policy_id":"spending","name":"n","rules":`+spendingRules+`}`)
@@ -47,8 +47,7 @@ func TestSimulateInput(t *testing.T) {
 	}
 }
 
-// The newest events: what would have been decided otherwise. A member's events of
-// another organization don't count.
+// For the latest events: which decisions would differ. Events of other organizations do not count.
 func TestSimulateEvents(t *testing.T) {
 	w := newWorld(t)
 	w.call(201, "POST", "/policies", `{"policy_id":"spending","name":"n","rules":`+spendingRules+`}`)
@@ -111,8 +110,7 @@ func TestSimulateRefuses(t *testing.T) {
 	w.refuses("much", w.request("POST", simulate, `{"input":{"tool_name":"a","payload":{"x":"`+strings.Repeat("x", 600<<10)+`"}}}`), 413, "The body is too large")
 }
 
-// send appends an event of an organization's first agent, declared as given, as if
-// no policy had been active.
+// send appends an event of an organization's first agent with a declared decision, as if no policy had been active.
 func (w *world) send(tenant id.Tenant, tool, payload string, declared id.Decision) {
 	w.t.Helper()
 	who := w.first[tenant]

@@ -13,35 +13,35 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// Bounds of a streamed answer.
+// Limits of a streamed answer.
 const (
-	streamTime = 30 * time.Minute // of the whole answer
-	minRate    = 64 << 10         // bytes a second that its reader must take
-	patience   = 15 * time.Second // by which the reader may fall behind that rate
-	pieceBytes = 32 << 10         // of one write
+	streamTime = 30 * time.Minute // duration of the whole answer
+	minRate    = 64 << 10         // bytes per second that the reader must accept
+	patience   = 15 * time.Second // how far the reader may fall behind that rate
+	pieceBytes = 32 << 10         // size of one write
 )
 
 var errSlowReader = errors.New("stream: the reader takes less than 64 KiB a second")
 
-// stream is an answer with status 200 that is sent while it is made.
+// stream is an answer with status 200 that is sent while it is generated.
 type stream struct {
 	Media    string // Content-Type
-	FileName string // by which browsers keep it; "" for none
+	FileName string // under which browsers save it; "" for none
 
-	// Write writes the answer. An error before the first byte is answered as every error is. After it
-	// the connection ends, so that no reader takes a part for the whole. ctx ends with the client, and
-	// 30 minutes after the begin.
+	// Write writes the answer. An error before the first byte is answered like any other error. After the first byte,
+	// an error closes the connection, so that no reader mistakes a part for the whole. ctx is canceled when the client
+	// disconnects, and 30 minutes after the start.
 	Write func(ctx context.Context, w *streamWriter) error
 }
 
-// streamWriter writes a streamed answer. One goroutine uses it at a time.
+// streamWriter writes a streamed answer. Only one goroutine may use it at a time.
 type streamWriter struct {
 	stream     *stream
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	begun      bool
 	from       netip.Addr
-	patience   time.Duration // how much longer writes may wait; each byte that is taken adds to it
+	patience   time.Duration // remaining time that writes may wait; each accepted byte adds to it
 	tenant     admission.Tenant
 	processors *admission.FairQueue
 	failed     bool // a write failed
@@ -64,11 +64,11 @@ func (e *exchange) stream() error {
 	if err = w.stream.Write(ctx, w); err != nil {
 		return err
 	}
-	w.begin() // of an answer without a byte
+	w.begin() // if the answer has no bytes
 	return nil
 }
 
-// TakeTurn waits for a processor. Call give after at most about 20 ms of work, and before Write,
+// TakeTurn waits for a processor. The caller must call give after at most about 20 ms of work, and before Write,
 // because Write may wait for the reader.
 func (w *streamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
 	if err := w.processors.AcquireQuietly(ctx, w.tenant, 1); err != nil {
@@ -77,13 +77,13 @@ func (w *streamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
 	return func() { w.processors.Release(w.tenant, 1) }, nil
 }
 
-// Write implements io.Writer. It fails once the reader has fallen behind the minimum rate by 15 seconds. Time outside of
+// Write implements io.Writer. It fails if the reader has fallen 15 seconds behind the minimum rate. Time outside of
 // Write does not count.
 func (w *streamWriter) Write(p []byte) (done int, err error) {
 	w.begin()
 	for piece := range slices.Chunk(p, pieceBytes) {
 		began := time.Now()
-		_ = w.controller.SetWriteDeadline(began.Add(w.patience)) // a writer of a test has none
+		_ = w.controller.SetWriteDeadline(began.Add(w.patience)) // a test's writer does not support deadlines
 		n, err := w.w.Write(piece)
 		done += n
 		w.patience += time.Duration(n)*time.Second/minRate - time.Since(began)
@@ -102,8 +102,8 @@ func (w *streamWriter) Write(p []byte) (done int, err error) {
 // From returns the network address of the reader.
 func (w *streamWriter) From() netip.Addr { return w.from }
 
-// TooSlow reports whether a write failed after the reader had fallen behind. A reader that disconnects shortly before it
-// would be cut off counts as too slow, because it may begin again at once.
+// TooSlow reports whether a write failed after the reader had fallen behind. A reader that disconnects shortly before
+// it would be cut off also counts as too slow, because it could immediately start again.
 func (w *streamWriter) TooSlow() bool { return w.failed && w.patience < patience*2/3 }
 
 // begin sends the headers once.

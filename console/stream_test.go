@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
-// streamPeople have sessions "1" and "2", auditors of tenants 1 and 2.
+// streamPeople have the sessions "1" and "2" of auditors of tenants 1 and 2.
 type streamPeople struct{}
 
 func (streamPeople) Session(_ context.Context, token string) (*account.Session, error) {
@@ -37,7 +37,7 @@ func (streamPeople) Authenticate(context.Context, string) (*account.Session, api
 func (streamPeople) Active(context.Context, id.Tenant) (bool, error)   { return true, nil }
 func (streamPeople) SignIn(context.Context, id.Tenant) (string, error) { return "", nil }
 
-// route returns a router of one route that streams what write writes.
+// route returns a router with one route that streams what write writes.
 func route(t *testing.T, timeout time.Duration, write func(context.Context, *streamWriter) error) http.Handler {
 	t.Helper()
 	e := &edge.Edge{Bound: edge.NewBound(timeout)}
@@ -64,7 +64,7 @@ func serve(t *testing.T, timeout time.Duration, write func(context.Context, *str
 	return server
 }
 
-// get asks as the person of a session.
+// get makes a request with a session.
 func get(t *testing.T, server *httptest.Server, session string) (*http.Response, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/stream", nil)
@@ -87,7 +87,7 @@ func TestStream(t *testing.T) {
 		write  func(context.Context, *streamWriter) error
 		status int
 		text   string
-		cut    bool // the connection ends before the answer does
+		cut    bool // the connection ends before the answer is complete
 	}{
 		"rows": {func(ctx context.Context, w *streamWriter) error {
 			give, err := w.TakeTurn(ctx)
@@ -121,7 +121,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// The time-out of usual requests does not hold for streams.
+// The time-out of ordinary requests does not apply to streams.
 func TestStreamMayTakeLonger(t *testing.T) {
 	server := serve(t, time.Minute, func(ctx context.Context, w *streamWriter) error {
 		if at, _ := ctx.Deadline(); time.Until(at) < 10*time.Minute {
@@ -135,7 +135,7 @@ func TestStreamMayTakeLonger(t *testing.T) {
 	}
 }
 
-// An organization has room for four streams, and leaves room for the other one.
+// An organization can run four streams at a time, and the other one can still stream.
 func TestStreamsAreBounded(t *testing.T) {
 	begun, end := make(chan bool, 16), make(chan bool)
 	server := serve(t, time.Minute, func(context.Context, *streamWriter) error {
@@ -166,7 +166,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// slowReader is a client that takes so many bytes a second, 0 for none.
+// slowReader is a client that accepts the given number of bytes per second, 0 for none.
 type slowReader struct {
 	*httptest.ResponseRecorder
 	rate     int
@@ -191,8 +191,8 @@ func (s *slowReader) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// A reader below the minimum rate is cut off, however little it reads, and its organization waits for its next stream.
-// A reader at the rate gets all, however long that takes.
+// A reader below the minimum rate is cut off, however little it reads, and its organization must wait before its next
+// stream. A reader at the minimum rate gets everything, however long that takes.
 func TestStreamOfASlowReader(t *testing.T) {
 	const size = 4 << 20
 	for name, c := range map[string]struct {

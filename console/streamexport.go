@@ -72,7 +72,7 @@ func (s *Server) ShowStreamExport(ctx context.Context, c *Caller) (wire.StreamEx
 }
 
 func (s *Server) showStreamExport(ctx context.Context, c *Caller) (wire.StreamExport, error) {
-	organization, err := s.organizationOf(ctx, c)
+	organization, err := s.organizationID(ctx, c)
 	if err != nil {
 		return wire.StreamExport{}, err
 	}
@@ -83,7 +83,7 @@ func (s *Server) showStreamExport(ctx context.Context, c *Caller) (wire.StreamEx
 	return s.describeStreamExport(e, c.Who.Role), nil
 }
 
-// streamExportBody is the whole export as it is to be.
+// streamExportBody is the complete configuration of the export.
 type streamExportBody struct {
 	URL      string                `json:"url"`
 	Format   streamexport.Format   `json:"format"`
@@ -116,7 +116,7 @@ func (s *Server) putStreamExport(r *request) (answer, error) {
 	return s.answerStreamExport(r)
 }
 
-// parseFrom reads where an export is to go on: "now", the index of an event, or nothing.
+// parseFrom parses where an export is to continue: "now", the index of an event, or nothing.
 func parseFrom(v jsontext.Value) (streamexport.From, error) {
 	switch v.Kind() {
 	case jsontext.KindInvalid, jsontext.KindNull:
@@ -138,7 +138,7 @@ func (s *Server) deleteStreamExport(r *request) (answer, error) {
 	return noContent(s.StreamExports.Delete(r.Context(), r.Who.Tenant, string(r.Who.Account)))
 }
 
-// testStreamExport asks for a test delivery. Its result is in the export.
+// testStreamExport requests a test delivery. The export shows its result.
 func (s *Server) testStreamExport(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err

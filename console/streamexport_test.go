@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// exportNow makes the requests of exports that are due.
+// exportNow makes the export requests that are due.
 func (w *world) exportNow() {
 	w.t.Helper()
 	for range 3 {
@@ -29,9 +29,9 @@ func (w *world) exportNow() {
 
 func TestStreamExport(t *testing.T) {
 	w := newWorld(t)
-	asked := 0
+	requests := 0
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked++
+		requests++
 		if r.Header.Get("X-Key") != "s3cret" {
 			t.Errorf("headers: got %v", r.Header)
 		}
@@ -50,7 +50,7 @@ func TestStreamExport(t *testing.T) {
 		"next_try_at":null,"last_try":null,"test":null,"changed_at":%q,"changed_by":"acc_red-owner"}`,
 		url, made["origin"], size, made["changed_at"], made["changed_at"])
 	equal(t, "made", made, want)
-	for _, role := range []string{"approver", "auditor", "policy_editor", "member"} { // the address may hold a secret
+	for _, role := range []string{"approver", "auditor", "policy_editor", "member"} { // the address may contain a secret
 		equal(t, role, w.call(200, "GET", "/stream-export", "", as("red-"+role)), strings.Replace(want, fmt.Sprintf("%q", url), "null", 1))
 	}
 	w.refuses("the other organization's", w.request("GET", "/stream-export", "", as("blue-owner")), 404, none)
@@ -60,8 +60,8 @@ func TestStreamExport(t *testing.T) {
 	}
 	w.exportNow()
 	done := w.call(200, "GET", "/stream-export", "")
-	if done["state"] != "current" || done["position"] != float64(size) || done["sent"] != float64(size) || asked != 2 {
-		t.Errorf("after %d requests: got %v", asked, done)
+	if done["state"] != "current" || done["position"] != float64(size) || done["sent"] != float64(size) || requests != 2 {
+		t.Errorf("after %d requests: got %v", requests, done)
 	}
 	if try := done["test"].(map[string]any)["try"].(map[string]any); try["status"] != 200.0 || try["trouble"] != nil {
 		t.Errorf("test: got %v", try)

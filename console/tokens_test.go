@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// roles are members' roles with changes; "" is the role of one who is no member any more.
+// roles are changes of members' roles; "" means that the account is no longer a member.
 type roles map[account.ID]account.Role
 
 // TakenOverAt implements apitoken.Members.
@@ -33,7 +33,7 @@ func (r roles) Membership(ctx context.Context, t id.Tenant, who account.ID) (acc
 	return m, err
 }
 
-// bearer is a request with a console token alone.
+// bearer sets a console token as the only credential.
 func bearer(token string) func(*http.Request) {
 	return func(r *http.Request) {
 		as("")(r)
@@ -41,14 +41,14 @@ func bearer(token string) func(*http.Request) {
 	}
 }
 
-// token makes a token of a member.
+// token creates a token of a member.
 func (w *world) token(session, role string) (name, secret string) {
 	w.t.Helper()
 	made := w.call(201, "POST", "/tokens", fmt.Sprintf(`{"name":"ci","role":%q,"expires_at":%q}`, role, w.Clock().Add(time.Hour).Format(time.RFC3339)), as(session))
 	return made["token_id"].(string), made["token"].(string)
 }
 
-// checkRouteWithTokens asks a route with a token of each role.
+// checkRouteWithTokens calls a route with a token of each role.
 func (w *world) checkRouteWithTokens(t *testing.T, name string, p account.Permission, ask func(...func(*http.Request)) *http.Request) {
 	t.Helper()
 	for _, role := range account.Roles() {
@@ -127,7 +127,7 @@ func TestWrongTokens(t *testing.T) {
 	w.refuses("a bad after", w.request("GET", "/tokens?after=x", ""), 422, "after is not a token of yours")
 }
 
-// The role of a token is one that the maker's covers, when it is made and at each use.
+// The role of a token may not exceed the creator's role, both at creation and at each use.
 func TestTokensAndTheirMakers(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 1000})
@@ -190,13 +190,13 @@ func TestNumberOfTokens(t *testing.T) {
 	}
 	w.call(204, "DELETE", "/tokens/"+names[0], "", as("red-admin"))
 	w.token("red-admin", "member")
-	w.Pass(2 * time.Hour) // all are over and make room
+	w.Pass(2 * time.Hour) // all have expired and free their slots
 	w.token("red-admin", "member")
-	if left := w.call(200, "GET", "/tokens", "", as("red-admin"))["tokens"].([]any); len(left) != 1 {
-		t.Errorf("got %d, want 1", len(left))
+	if rest := w.call(200, "GET", "/tokens", "", as("red-admin"))["tokens"].([]any); len(rest) != 1 {
+		t.Errorf("got %d, want 1", len(rest))
 	}
 	claims, err := w.Store.Scan(t.Context(), id.Service, "console_token_claim", "", "", 100)
-	if err != nil || len(claims) != 2 { // the owner's is over and is still counted
+	if err != nil || len(claims) != 2 { // the owner's token has expired and still counts
 		t.Errorf("got %d claims, %v; want 2", len(claims), err)
 	}
 	w.Pass(time.Hour)
@@ -206,7 +206,7 @@ func TestNumberOfTokens(t *testing.T) {
 	w.bounded("too fast", w.request("POST", "/tokens", body), 429, "rate_limited", "Too many changes: at most 1 in a minute")
 }
 
-// What a person makes by a token counts as that person's own for the rules about who decides.
+// For the rules about who decides, what a user does through a token counts as done by the user.
 func TestTokensAndFourEyes(t *testing.T) {
 	w := newWorld(t)
 	w.call(200, "PATCH", "/organization", `{"two_person_policy":true}`)
@@ -222,11 +222,11 @@ func TestTokensAndFourEyes(t *testing.T) {
 	}
 }
 
-// A program sees the approvals and is told that it does not vote.
+// A program sees the approvals, and that it cannot vote.
 func TestTokensAndApprovals(t *testing.T) {
 	w := newWorld(t)
-	asked := w.ask(red)
-	path := "/approvals/" + string(asked.ID)
+	question := w.ask(red)
+	path := "/approvals/" + string(question.ID)
 	_, secret := w.token("red-approver", "approver")
 	if got := w.call(200, "GET", path, "", as("red-approver")); got["may_vote"] != true {
 		t.Errorf("the person: got %v", got)
@@ -234,7 +234,7 @@ func TestTokensAndApprovals(t *testing.T) {
 	if got := w.call(200, "GET", path, "", bearer(secret)); got["may_vote"] != false || got["why_not"] != "token" || got["payload"] == nil {
 		t.Errorf("the program: got %v", got)
 	}
-	ballot := fmt.Sprintf(`{"vote":"approve","action_digest":%q}`, asked.ActionDigest)
+	ballot := fmt.Sprintf(`{"vote":"approve","action_digest":%q}`, question.ActionDigest)
 	w.refuses("a vote", w.request("POST", path+"/votes", ballot, bearer(secret)), 403, "Tokens can't do this: sign in")
 	_, blue := w.token("blue-approver", "approver")
 	w.refuses("the other organization's", w.request("GET", path, "", bearer(blue)), 404, "Not found")

@@ -29,7 +29,7 @@ type allowedCredential struct {
 	ID   signedvote.Bytes `json:"id"`
 }
 
-// signatureTimeout is how long a browser waits for a signature, in milliseconds. The time in the text is good for longer.
+// signatureTimeout is how long a browser waits for a signature, in milliseconds. The signed text is valid for longer.
 const signatureTimeout = 300_000
 
 func newRequestOptions(text []byte, rpID string, credentials ...signedvote.Bytes) *requestOptions {
@@ -42,7 +42,7 @@ func newRequestOptions(text []byte, rpID string, credentials ...signedvote.Bytes
 	return o
 }
 
-// beginVote returns what the caller signs to cast a vote.
+// beginVote returns what the caller must sign to vote.
 func (s *Server) beginVote(r *request) (answer, error) {
 	ballot, err := s.readBallot(r)
 	if err == nil {
@@ -98,7 +98,7 @@ func (s *Server) listVoterKeys(r *request) (answer, error) {
 	return okAnswer(s.ListVoterKeys(r.Context(), r.Caller, r.URL.Query()))
 }
 
-// ListVoterKeys returns a page of the voter keys of the account that the parameter account_id names, or of all.
+// ListVoterKeys returns a page of the voter keys of the account in the parameter account_id, or of all accounts.
 func (s *Server) ListVoterKeys(ctx context.Context, c *Caller, query url.Values) (wire.VoterKeys, error) {
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.VoterKeys{}, err
@@ -136,7 +136,7 @@ func (s *Server) beginVoterKey(r *request) (answer, error) {
 		Time       string          `json:"time"`
 		Text       string          `json:"text"`
 		Possession *requestOptions `json:"possession"`
-		Consent    *requestOptions `json:"consent"` // null: the account has no voter key
+		Consent    *requestOptions `json:"consent"` // null if the account has no voter key
 	}{b.Time, string(b.Text), newRequestOptions(b.Text, b.RPID, body.CredentialID), nil}
 	if len(b.Consents) > 0 {
 		answer.Consent = newRequestOptions(b.Text, b.RPID, b.Consents...)
@@ -166,7 +166,7 @@ func (s *Server) registerVoterKey(r *request) (answer, error) {
 	return jsonAnswer(http.StatusCreated, view), err
 }
 
-// retireVoterKey retires a voter key of the caller, and of another member if the caller is an owner.
+// retireVoterKey retires a voter key of the caller, or, if the caller is an owner, of another member.
 func (s *Server) retireVoterKey(r *request) (answer, error) {
 	var credential signedvote.Bytes
 	if credential.UnmarshalText([]byte(r.PathParameter("credential"))) != nil {

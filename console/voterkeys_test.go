@@ -32,7 +32,7 @@ func (w *world) passkey(session string) *passkeytest.Authenticator {
 	return key
 }
 
-// assertion answers options without raising the counter.
+// assertion answers options without incrementing the counter.
 func (w *world) assertion(key *passkeytest.Authenticator, options any, time any) string {
 	w.t.Helper()
 	key.Counter = ^uint32(0)
@@ -57,7 +57,7 @@ func (w *world) registerVoter(session string) *passkeytest.Authenticator {
 	return key
 }
 
-// Voter keys have pages, each member retires the own ones, and an owner those of all.
+// Voter keys are listed in pages. Members retire their own keys, and an owner those of all members.
 func TestVoterKeys(t *testing.T) {
 	w := newWorld(t)
 	admin, approver := w.registerVoter("red-admin"), w.registerVoter("red-approver")
@@ -105,7 +105,7 @@ func TestVoterKeys(t *testing.T) {
 			t.Errorf("the owner: got %d %s", g.status, g.text)
 		}
 	}
-	if left := w.call(200, "GET", "/voter-keys", "")["voter_keys"].([]any); len(left) != 0 {
-		t.Errorf("left: got %v", left)
+	if rest := w.call(200, "GET", "/voter-keys", "")["voter_keys"].([]any); len(rest) != 0 {
+		t.Errorf("after retirement: got %v", rest)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 )
 
-// Waits are those from the request to the vote that decides, by the events of the range.
+// Waiting times are measured from the request to the deciding vote, for events in the range.
 func TestApprovalWaits(t *testing.T) {
 	w := newWorld(t)
 	first := w.ask(red)

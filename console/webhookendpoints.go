@@ -41,8 +41,8 @@ func describeFormerKeys(keys []webhook.FormerKey) []wire.FormerKey {
 	return shown
 }
 
-// organizationOf returns the id of the caller's organization.
-func (s *Server) organizationOf(ctx context.Context, c *Caller) (id.Organization, error) {
+// organizationID returns the ID of the caller's organization.
+func (s *Server) organizationID(ctx context.Context, c *Caller) (id.Organization, error) {
 	settings, err := s.Orgs.CurrentSettings(ctx, c.Who.Tenant)
 	if err != nil {
 		return id.Organization{}, err
@@ -51,7 +51,7 @@ func (s *Server) organizationOf(ctx context.Context, c *Caller) (id.Organization
 }
 
 func (s *Server) endpointViews(ctx context.Context, c *Caller) ([]wire.Endpoint, error) {
-	organization, err := s.organizationOf(ctx, c)
+	organization, err := s.organizationID(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Server) ShowEndpoint(ctx context.Context, c *Caller, name string) (wire
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.Endpoint{}, err
 	}
-	organization, err := s.organizationOf(ctx, c)
+	organization, err := s.organizationID(ctx, c)
 	if err != nil {
 		return wire.Endpoint{}, err
 	}
@@ -87,7 +87,7 @@ func endpointID(r *request) webhook.EndpointID {
 	return webhook.EndpointID(r.PathParameter("webhook"))
 }
 
-// endpointBody is the body of a new endpoint. A change has active too.
+// endpointBody is the body that creates an endpoint. A change also has active.
 type endpointBody struct {
 	Name   *string         `json:"name"`
 	URL    *string         `json:"url"`
@@ -130,7 +130,7 @@ func (s *Server) patchEndpoint(r *request) (answer, error) {
 	return jsonAnswer(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
 }
 
-// rotateEndpoint gives an endpoint new keys. The former ones sign next to them for overlap_hours.
+// rotateEndpoint generates new keys for an endpoint. The former keys also sign for overlap_hours.
 func (s *Server) rotateEndpoint(r *request) (answer, error) {
 	overlap, err := decodeOverlap(r)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) rotateEndpoint(r *request) (answer, error) {
 	return jsonAnswer(http.StatusOK, describeEndpoint(rotated, r.Who.Role)), nil
 }
 
-// decodeOverlap returns the overlap that the body of a rotation asks for.
+// decodeOverlap returns the overlap in the body of a rotation.
 func decodeOverlap(r *request) (time.Duration, error) {
 	var body struct {
 		Overlap *int `json:"overlap_hours"`
@@ -157,19 +157,19 @@ func decodeOverlap(r *request) (time.Duration, error) {
 	return time.Duration(max(-1, min(*body.Overlap, maxOverlapHours))) * time.Hour, nil
 }
 
-// maxOverlapHours keeps an overlap from overflowing before it is checked.
+// maxOverlapHours prevents an overlap from overflowing before it is checked.
 const maxOverlapHours = 1 << 20
 
 func (s *Server) deleteEndpoint(r *request) (answer, error) {
 	return noContent(s.Webhooks.DeleteEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r)))
 }
 
-// testEndpoint makes a test delivery, which is tried once. Its result is in the list of deliveries.
+// testEndpoint makes a test delivery, which is attempted once. The list of deliveries shows its result.
 func (s *Server) testEndpoint(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	organization, err := s.organizationOf(r.Context(), r.Caller)
+	organization, err := s.organizationID(r.Context(), r.Caller)
 	if err != nil {
 		return answer{}, err
 	}

@@ -31,7 +31,7 @@ func TestEndpoints(t *testing.T) {
 	delete(made, "secret")
 	equal(t, "made", made, want)
 	equal(t, "alone", w.call(200, "GET", "/webhooks/"+name, ""), want)
-	for _, role := range []string{"approver", "auditor", "policy_editor", "member"} { // the address may hold a secret
+	for _, role := range []string{"approver", "auditor", "policy_editor", "member"} { // the address may contain a secret
 		hidden := strings.Replace(want, `"https://hooks.example/secret"`, "null", 1)
 		equal(t, role, w.call(200, "GET", "/webhooks/"+name, "", as("red-"+role)), hidden)
 		equal(t, role, w.call(200, "GET", "/webhooks", "", as("red-"+role)), `{"public_key":null,"signing_key_id":null,"former_keys":[],"endpoints":[`+hidden+`],"dead_letters":[],"next":null}`)
@@ -46,7 +46,7 @@ func TestEndpoints(t *testing.T) {
 	if off["state"] != "disabled" || off["disabled_reason"] != "person" || off["format"] != "slack" || off["url"] != "https://hooks.example/other" || len(off["tools"].([]any)) != 0 {
 		t.Errorf("off: got %v", off)
 	}
-	w.call(200, "PATCH", "/webhooks/"+name, `{"active":false}`) // nothing changes
+	w.call(200, "PATCH", "/webhooks/"+name, `{"active":false}`) // no change
 	w.call(204, "DELETE", "/webhooks/"+name, "")
 	w.refuses("deleted again", w.request("DELETE", "/webhooks/"+name, ""), 404, "Not found")
 	by := " by acc_red-owner"
@@ -55,7 +55,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	for entry := range w.storedText(t) {
 		if strings.Contains(entry, "hooks.example") {
-			t.Errorf("an address lies open in %s", entry)
+			t.Errorf("an address is in plain text in %s", entry)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestWrongEndpoints(t *testing.T) {
 	w.refuses("a bad limit", w.request("GET", "/webhooks/"+name+"/deliveries?limit=0", ""), 422, "limit must be from 1 to 1000")
 }
 
-// A rotation shows the new secret once and keeps the keys of before for a while.
+// A rotation shows the new secret once and keeps the former keys for a while.
 func TestRotateEndpoint(t *testing.T) {
 	w := newWorld(t)
 	made := w.call(201, "POST", "/webhooks", standardEndpoint)
@@ -141,7 +141,7 @@ func TestRotateEndpoint(t *testing.T) {
 	for text := range w.storedText(t) {
 		for _, secret := range []any{made["secret"], rotated["secret"]} {
 			if strings.Contains(text, strings.TrimPrefix(secret.(string), "whsec_")) {
-				t.Errorf("%s holds a secret", text)
+				t.Errorf("%s contains a secret", text)
 			}
 		}
 	}
@@ -186,25 +186,25 @@ func TestPaceOfEndpoints(t *testing.T) {
 	w.call(204, "DELETE", "/webhooks/"+name, "")
 }
 
-// A question is told to the endpoints that want it, with a signature of their own key; a test
-// delivery comes to an endpoint that is switched off too. The log says how it went.
+// The endpoints that subscribe to it are notified of a question, signed with their own keys. A test delivery also goes
+// to a disabled endpoint. The log contains the results.
 func TestToldOfAQuestion(t *testing.T) {
 	w := newWorld(t)
-	type told struct {
+	type notified struct {
 		header http.Header
 		body   string
 	}
-	calls := make(chan told, 10)
+	calls := make(chan notified, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		calls <- told{r.Header, string(body)}
+		calls <- notified{r.Header, string(body)}
 	}))
 	defer receiver.Close()
 	made := w.call(201, "POST", "/webhooks", `{"url":"`+receiver.URL+`","events":["approval.pending"],"tools":["acme.*"]}`)
 	name := made["endpoint_id"].(string)
 	w.call(201, "POST", "/webhooks", `{"url":"`+receiver.URL+`/blue","events":["approval.*"]}`, as("blue-owner"))
 	w.call(201, "POST", "/webhooks", `{"url":"`+receiver.URL+`/other","events":["approval.*"],"tools":["acme.pay"]}`)
-	asked := w.ask(red)
+	question := w.ask(red)
 	deliver := func() {
 		t.Helper()
 		ledgertest.RunUntilDone(t, w.Store, "outbox_due", w.Clock, w.webhooks.Run)
@@ -220,7 +220,7 @@ func TestToldOfAQuestion(t *testing.T) {
 	if c.header.Get("Webhook-Key-Id") != made["signing_key_id"] {
 		t.Errorf("got %v, want the key %v", c.header, made["signing_key_id"])
 	}
-	for _, part := range []string{`"type":"approval.pending"`, string(asked.ID), `"status":"pending"`, `"tool_name":"acme.refund"`} {
+	for _, part := range []string{`"type":"approval.pending"`, string(question.ID), `"status":"pending"`, `"tool_name":"acme.refund"`} {
 		if !strings.Contains(c.body, part) {
 			t.Errorf("got %s, want %s in it", c.body, part)
 		}

@@ -59,7 +59,7 @@ func describeCallbackKey(k webhook.CallbackKey) wire.CallbackKey {
 		FormerKeys: describeFormerKeys(k.Former)}
 }
 
-// rotateCallbackKey gives the organization a new key for callbacks. The former one signs next to it for overlap_hours.
+// rotateCallbackKey generates a new callback key for the organization. The former key also signs for overlap_hours.
 func (s *Server) rotateCallbackKey(r *request) (answer, error) {
 	overlap, err := decodeOverlap(r)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	equal(t, "with a dead letter", w.call(200, "GET", "/webhooks?limit=1", ""), `{"public_key":"whpk_AAAA","signing_key_id":"whk_709e80c88487a241","former_keys":[],"endpoints":[],"next":null,"dead_letters":[{"webhook_id":"msg_1",
 		"url":"https://a.example/","endpoint_id":null,"type":"approval.denied","created_at":"2026-11-20T12:00:00.000Z","given_up_at":"2026-11-20T12:00:00.000Z","tries":10,"trouble":"answered 500"}]}`)
-	for _, role := range []string{"approver", "member"} { // the address may hold a secret
+	for _, role := range []string{"approver", "member"} { // the address may contain a secret
 		equal(t, role, w.call(200, "GET", "/webhooks", "", as("red-"+role)), `{"public_key":"whpk_AAAA","signing_key_id":"whk_709e80c88487a241","former_keys":[],"endpoints":[],"next":null,"dead_letters":[{"webhook_id":"msg_1",
 			"url":null,"endpoint_id":null,"type":"approval.denied","created_at":"2026-11-20T12:00:00.000Z","given_up_at":"2026-11-20T12:00:00.000Z","tries":10,"trouble":"answered 500"}]}`)
 	}
@@ -39,11 +39,11 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// A rotation of the key for callbacks shows the former key while it signs.
+// A rotation of the callback key shows the former key while it still signs.
 func TestRotateCallbackKey(t *testing.T) {
 	const path = "/webhooks/callback-key/rotate"
 	w := newWorld(t)
-	first := w.call(200, "POST", path, "") // before the first callback it generates the key
+	first := w.call(200, "POST", path, "") // generates the key before the first callback
 	if key, _ := first["public_key"].(string); !strings.HasPrefix(key, "whpk_") || len(first["former_keys"].([]any)) != 0 {
 		t.Errorf("got %v", first)
 	}

@@ -63,8 +63,8 @@ func (s *Server) showWitnesses(ctx context.Context, c *Caller) (wire.WitnessRepo
 	return v, nil
 }
 
-// shownPolicy returns the organization's own policy, "" if it has none. It hides the URLs from roles that may not change
-// the policy.
+// shownPolicy returns the organization's own policy, or "" if it has none. It hides the URLs from roles that may not
+// change the policy.
 func shownPolicy(policy string, role account.Role) (wire.Text, error) {
 	if policy == "" || role.May(account.Manage) {
 		return wire.Text(policy), nil
@@ -76,7 +76,7 @@ func shownPolicy(policy string, role account.Role) (wire.Text, error) {
 	return wire.Text(withoutURLs(parsed).Text()), nil
 }
 
-// withoutURLs hides where witnesses are.
+// withoutURLs returns a copy of the policy without the witnesses' URLs.
 func withoutURLs(p *trust.Policy) *trust.Policy {
 	shown := &trust.Policy{Groups: p.Groups, Quorum: p.Quorum}
 	for _, w := range p.Witnesses {
@@ -97,7 +97,7 @@ func describeCosigned(c *witness.Checkpoint) *wire.Cosigned {
 	return v
 }
 
-// putWitnesses gives the organization witnesses and a quorum of its own.
+// putWitnesses sets the organization's own witnesses and quorum.
 func (s *Server) putWitnesses(r *request) (answer, error) {
 	var body struct {
 		Policy string  `json:"policy"`
@@ -123,14 +123,14 @@ func (s *Server) putWitnesses(r *request) (answer, error) {
 	return s.answerWitnesses(r)
 }
 
-// deleteWitnesses goes back to the service's witnesses and quorum.
+// deleteWitnesses restores the service's witnesses and quorum.
 func (s *Server) deleteWitnesses(r *request) (answer, error) {
 	_, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), org.Patch{Witnessing: &org.Witnessing{}})
 	return noContent(err)
 }
 
-// askWitnesses asks the witnesses at once, also those that refused the log. GET shows
-// their answers after a moment. The request has no body.
+// askWitnesses contacts the witnesses immediately, including witnesses that refused the log. GET shows their answers
+// shortly after. The request has no body.
 func (s *Server) askWitnesses(r *request) (answer, error) {
 	if _, err := s.Witnesses.AskNow(r.Context(), r.Who.Tenant, witness.Owner); err != nil {
 		return answer{}, err

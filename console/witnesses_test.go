@@ -71,7 +71,7 @@ func TestWitnesses(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := w.kinds(blue); len(got) > 0 {
-		t.Errorf("somebody else's: %v", got)
+		t.Errorf("another organization's: %v", got)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestWitnessesRefuse(t *testing.T) {
 	w.refuses("member", w.request("PUT", "/witnesses", `{"policy":"quorum none\n","url":"x"}`), 422, `Member "url" is not known`)
 }
 
-// Owners and admins have their own log's witnesses asked at once, also one that refused
-// the log; the other organization's pause goes on.
+// Owners and admins can contact their own log's witnesses immediately, including one that refused the log; the other
+// organization's pause continues.
 func TestAskWitnesses(t *testing.T) {
-	w := newWorld(t) // its witness knows nobody
+	w := newWorld(t) // its witness accepts no log
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.witnesses.Run(ctx) })
