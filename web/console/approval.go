@@ -13,21 +13,21 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// approvalView is the content of the page of an approval.
+// approvalView is the content of an approval's page.
 type approvalView struct {
 	approval
 	SignIns   []signInChange
 	Live      *page.Live
-	Rule      *appliedRule  // as the policy has it; nil when the policy is gone
-	Asked     *page.Payload // nil when it is erased, or not for the reader
-	HidesIt   bool          // the reader's role sees no payloads
+	Rule      *appliedRule  // the rule in the policy; nil if the policy is gone
+	Asked     *page.Payload // nil if it is erased or the reader may not see it
+	HidesIt   bool          // the reader's role may not see payloads
 	MayRevoke bool
-	HasKey    bool   // one of the reader's passkeys signs votes here
-	KeysURL   string // of the page on which one is registered, which leads back
+	HasKey    bool   // one of the reader's passkeys signs votes in this organization
+	KeysURL   string // page that registers one and returns here
 
 	AgentEvents, TraceEvents []wire.Event // the latest ones
-	AgentURL, TraceURL       string       // of the whole lists
-	OwnURL                   string       // of the events about this approval
+	AgentURL, TraceURL       string       // the complete lists
+	OwnURL                   string       // the events about this approval
 }
 
 // appliedRule is a rule of a policy.
@@ -43,7 +43,7 @@ type appliedRule struct {
 	PolicyName string `json:"-"`
 }
 
-// maxHistory is how many events of the agent and of the trace are shown.
+// maxHistory is the number of events shown for the agent and for the trace.
 const maxHistory = "8"
 
 func (p *pages) showApproval(r *page.Request) (any, error) {
@@ -86,7 +86,7 @@ func approvalCall(r *page.Request) string {
 	return approvalCalls + "/" + url.PathEscape(r.PathParameter("approval"))
 }
 
-// readRule returns the rule of the policy's version that asks for the approval, nil when it is gone.
+// readRule returns the rule that required the approval, in its version of the policy, or nil if it is gone.
 func readRule(r *page.Request, p wire.AppliedPolicy) (*appliedRule, error) {
 	var rules []appliedRule
 	query := url.Values{"version": {strconv.FormatUint(p.Version, 10)}}
@@ -109,7 +109,7 @@ func readRule(r *page.Request, p wire.AppliedPolicy) (*appliedRule, error) {
 	return nil, nil
 }
 
-// readHistory reads the newest events of the agent and of the trace.
+// readHistory reads the latest events of the agent and of the trace.
 func (v *approvalView) readHistory(r *page.Request) (err error) {
 	own := url.Values{"q": {v.ID}, "action_kind": {"ledger_approval"}, "from": {v.CreatedAt.String()}}
 	v.OwnURL = r.Address("/console/events") + "?" + own.Encode()
@@ -128,12 +128,12 @@ func readEvents(r *page.Request, name, value string) ([]wire.Event, error) {
 	return list.Events, err
 }
 
-// vote sends an unsigned vote. The name of the button is the vote.
+// vote casts an unsigned vote. The name of the button is the vote.
 func (p *pages) vote(r *page.Request) (page.Outcome, error) {
 	return sendVote(r, map[string]any{"vote": r.Value("do")})
 }
 
-// signVote sends an approving vote with the signature that the page's script put into the form.
+// signVote casts an approving vote with the signature that the page's script put into the form.
 func (p *pages) signVote(r *page.Request) (page.Outcome, error) {
 	signed := jsontext.Value(r.Value("assertion"))
 	if len(signed) == 0 {

@@ -21,10 +21,10 @@ func (p *pages) approvalScreens() []page.Screen {
 
 const approvalCalls = "/v1/console/approvals"
 
-// approval is an approval in a page.
+// approval is an approval on a page.
 type approval struct {
 	wire.Approval
-	Left string // the time until it expires, in words; "" if it has expired
+	Left string // time until it expires, in words; "" if it has expired
 }
 
 // describeApprovals returns approvals with the time until they expire.
@@ -38,7 +38,7 @@ func describeApprovals(list []wire.Approval) []approval {
 	return shown
 }
 
-// SignedVotes returns the votes that the approvers' passkeys signed.
+// SignedVotes returns the votes that are signed by the approvers' passkeys.
 func (a *approval) SignedVotes() (signed []vote) {
 	for _, v := range a.Votes {
 		if v.Signature != nil {
@@ -48,7 +48,7 @@ func (a *approval) SignedVotes() (signed []vote) {
 	return signed
 }
 
-// vote is a signed vote in a page.
+// vote is a signed vote on a page.
 type vote struct{ wire.Vote }
 
 // Registered returns the day on which the passkey that signed the vote was registered.
@@ -59,7 +59,7 @@ func (v vote) Registered() string {
 	return v.Signature.RegisteredAt.Time().Format(time.DateOnly)
 }
 
-// findNewest returns the log index of the newest event, "" for a log without events.
+// findNewest returns the log index of the latest event, or "" if the log is empty.
 func findNewest(r *page.Request) (string, error) {
 	query := r.ListQuery()
 	query.Del("after")
@@ -71,8 +71,8 @@ func findNewest(r *page.Request) (string, error) {
 	return strconv.FormatUint(uint64(reach.IndexedTo-1), 10), nil
 }
 
-// follow returns the rules by which a page follows the events about approvals. It looks for the newest event before the
-// page reads anything else, so that no change is missed. Times that are left are told anew each minute.
+// follow returns the rules by which a page follows the events about approvals. It looks up the latest event before the
+// page reads anything else, so that no change is missed. Remaining times are updated every minute.
 func follow(r *page.Request) (*page.Live, error) {
 	newest, err := findNewest(r)
 	return &page.Live{Follow: r.Address("/v1/console/events?signer=system&action_kind=ledger_approval"), After: newest,

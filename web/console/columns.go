@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// columns is a picture of counts over time. Columns are of equal times, those without events too.
+// columns is a chart of counts over time. All columns cover equal times, including times without events.
 type columns struct {
-	Unit     string // how long a column is, in words
+	Unit     string // the time that a column covers, in words
 	Columns  []column
-	Width    int // of the picture, in its own units; the height is 100
+	Width    int // of the chart, in its own units; the height is 100
 	Max      uint64
 	MaxAt    string // when the highest column begins
-	From, To string // the begin of the first and of the last column
+	From, To string // start times of the first and last columns
 }
 
-// column is the events of one time.
+// column is the events of one period.
 type column struct {
 	At     string
 	Events uint64
@@ -27,14 +27,14 @@ type column struct {
 	Height string
 }
 
-// maxColumns is the most columns of a picture.
+// maxColumns is the maximum number of columns of a chart.
 const maxColumns = 240
 
 // columnWidth is the width of a column with the space after it.
 const columnWidth = 4
 
-// fillRange adds empty hours at the ends of the range that was asked for, so that the picture shows the whole range.
-// Ranges that are longer than a picture of days, and log indices, have the times of their events alone.
+// fillRange adds empty hours at both ends of the requested range, so that the chart shows the whole range. For ranges
+// by log index, or longer than the chart's days, only the times of the events are shown.
 func fillRange(counts []wire.GroupCount, from, to string, now time.Time) []wire.GroupCount {
 	if len(counts) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func fillRange(counts []wire.GroupCount, from, to string, now time.Time) []wire.
 	return append(slices.Clone(counts), wire.GroupCount{Hour: &first}, wire.GroupCount{Hour: &last})
 }
 
-// newColumns draws counts by the hour. It is nil for no events. Counts without an hour are ignored.
+// newColumns draws hourly counts. It returns nil if there are no events. It ignores counts without an hour.
 func newColumns(counts []wire.GroupCount) *columns {
 	hours, first, last := make(map[int64]uint64), int64(0), int64(0)
 	for _, c := range counts {
@@ -94,7 +94,7 @@ func newColumns(counts []wire.GroupCount) *columns {
 	return drawn
 }
 
-// columnHours returns how many hours a column has, so that there are at most maxColumns.
+// columnHours returns the number of hours per column, so that there are at most maxColumns.
 func columnHours(hours int64) int64 {
 	for _, unit := range []int64{1, 24, 24 * 7} {
 		if hours/unit+2 <= maxColumns {

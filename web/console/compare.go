@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// Bounds of a comparison.
+// Limits of a comparison.
 const (
 	maxCompared = 50_000 // lines of a version
 	maxShown    = 4_000  // lines of the difference
@@ -25,20 +25,20 @@ type compareView struct {
 	Names          names
 	Hunks          []hunk
 	Added, Removed int // lines
-	Left           int // lines beyond maxShown
+	Left           int // lines after maxShown
 	TooLong        bool
 }
 
-// hunk is a run of lines in which two versions differ, with lines around it.
+// hunk is a run of lines in which two versions differ, with context lines.
 type hunk struct {
-	Before, After int // the numbers of the first lines
+	Before, After int // numbers of the first lines
 	Lines         []line
 }
 
-// line is a line of a difference. Mark is + for one that was added, - for one that was removed, and a space else.
+// line is a line of a difference. Mark is + if it was added, - if it was removed, or a space.
 type line struct{ Mark, Text string }
 
-// showComparison compares two versions. Without numbers these are the one that is shown and the one before.
+// showComparison compares two versions: by default the version that is shown and its predecessor.
 func (p *pages) showComparison(r *page.Request) (any, error) {
 	after, err := readVersion(r, r.Query("to"))
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *pages) showComparison(r *page.Request) (any, error) {
 	return v, v.compare()
 }
 
-// compare fills in the lines in which the versions differ.
+// compare computes the lines in which the versions differ.
 func (v *compareView) compare() error {
 	before, err := canonicalLines(v.Before.Text)
 	if err != nil {
@@ -102,7 +102,7 @@ func (v *compareView) compare() error {
 	return nil
 }
 
-// newHunk reads the numbers of lines of a header such as @@ -3,7 +3,8 @@.
+// newHunk parses the line numbers of a header such as @@ -3,7 +3,8 @@.
 func newHunk(header string) (h hunk) {
 	number := func(sign string) int {
 		_, rest, _ := strings.Cut(header, " "+sign)
@@ -113,14 +113,14 @@ func newHunk(header string) (h hunk) {
 	return hunk{Before: number("-"), After: number("+")}
 }
 
-// canonicalLines returns the document of a version as canonical JSON with a member in each line, nil when it has too
-// many.
+// canonicalLines returns the document of a version as canonical JSON with one member per line, or nil if it has too
+// many lines.
 func canonicalLines(shown jsontext.Value) ([]byte, error) {
 	document, err := canonicalDocument(shown)
 	if err != nil {
 		return nil, err
 	}
-	lines := bytes.Count(document, []byte{','}) // those of texts too, so this may be too many
+	lines := bytes.Count(document, []byte{','}) // an upper bound: commas in texts count too
 	for _, bracket := range "{[" {
 		lines += 2 * bytes.Count(document, []byte{byte(bracket)})
 	}

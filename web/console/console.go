@@ -34,13 +34,13 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// pages makes the pages.
+// pages serves the pages.
 type pages struct {
 	kit   *page.Kit
 	views *page.Views
 }
 
-// Screens returns the pages. It panics when a template can't be parsed.
+// Screens returns the pages. It panics if a template cannot be parsed.
 func Screens(k *page.Kit) []page.Screen {
 	p := &pages{kit: k, views: k.Parse(templates,
 		[]string{"accountparts", "agentparts", "approvallist", "token", "roles", "policyparts", "shared", "endpointform"},

@@ -27,11 +27,11 @@ func decode(text jsontext.Value, into any) error {
 // members is a JSON object.
 type members map[string]jsontext.Value
 
-// documentMembers returns the members of a document, in the order of a text for people.
+// documentMembers returns the members of a document in display order.
 func documentMembers() []string { return []string{"policy_id", "name", "default", "rules", "tests"} }
 
-// ruleMembers returns the members of a rule in that order, with the text of the value that the service writes out
-// where a rule has none.
+// ruleMembers returns the members of a rule in display order, each with the default value that the service writes out
+// if a rule omits it.
 func ruleMembers() [][2]string {
 	return [][2]string{{"rule_id"}, {"tool"}, {"agents", "[]"}, {"when", "null"}, {"requires"}, {"decision"},
 		{"reason", `""`}, {"obligations", "[]"}, {"limit", "null"}, {"priority", "0"}, {"mode", `"enforce"`},
@@ -48,8 +48,8 @@ func inputMembers() [][2]string {
 		{"action_kind", `"tool_call"`}, {"payload", "{}"}}
 }
 
-// editable returns a version as a text for people to change: without the members that are as they would be without
-// them, and in an order that reads well.
+// editable returns a version as a text for editing: without members that have their default value, and in display
+// order.
 func editable(shown jsontext.Value) (string, error) {
 	var v struct {
 		Rules []members `json:"rules"`
@@ -81,7 +81,7 @@ func editable(shown jsontext.Value) (string, error) {
 	return indent(kept.inOrder(order)), nil
 }
 
-// dropDerived takes the members away that follow from the others of a rule.
+// dropDerived removes the members that follow from the other members of a rule.
 func (m members) dropDerived() {
 	onError := `"match"`
 	if string(m["decision"]) == `"allow"` {
@@ -97,14 +97,14 @@ func (m members) dropDerived() {
 	}
 }
 
-// inOrder writes the members of a list first, without those that have their default, and then all others.
+// inOrder writes the members of the list first, without members that have their default value, and then all others.
 func (m members) inOrder(order [][2]string) jsontext.Value {
 	out := []byte{'{'}
 	write := func(name string) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out, _ = jsontext.AppendQuote(out, name) // the name was read as JSON
+		out, _ = jsontext.AppendQuote(out, name) // the name was parsed from JSON
 		out = append(append(out, ':'), m[name]...)
 	}
 	for _, known := range order {
@@ -135,13 +135,13 @@ func joinValues(values []jsontext.Value) jsontext.Value {
 	return append(out, ']')
 }
 
-// indent returns a value for people, with characters that a reader does not see as escapes.
+// indent formats a value for reading, with invisible characters escaped.
 func indent(v jsontext.Value) string { return string(textcheck.EscapeJSON(page.Indent(v))) }
 
-// maxNesting is how deep values may stand in a text: a payload (64 deep) in the input of a test of a policy.
+// maxNesting is how deep values may be nested in a text: a payload (64 deep) in the input of a policy's test.
 const maxNesting = jcs.MaxDepth + 4
 
-// parseObject reads a JSON object. An error names the line.
+// parseObject parses a JSON object. An error names the line.
 func parseObject(name, text string) (jsontext.Value, error) {
 	value, wrong := readValue(text)
 	switch {
@@ -153,13 +153,13 @@ func parseObject(name, text string) (jsontext.Value, error) {
 	return value, nil
 }
 
-// misread says where a text is no JSON, and why.
+// misread contains where a text is not valid JSON, and why.
 type misread struct {
 	line  int
 	cause string
 }
 
-// readValue reads a text with one value.
+// readValue parses a text that contains one value.
 func readValue(text string) (jsontext.Value, *misread) {
 	if at := tooDeep(text); at >= 0 {
 		return nil, &misread{lineAt(text, at), fmt.Sprintf("values stand more than %d deep within others", maxNesting)}
@@ -179,7 +179,7 @@ func readValue(text string) (jsontext.Value, *misread) {
 	return nil, &misread{lineAt(text, wrong.ByteOffset), strings.TrimPrefix(wrong.Err.Error(), "jsontext: ")}
 }
 
-// tooDeep returns the offset behind the first value that stands too deep, -1 when there is none in front of an error.
+// tooDeep returns the offset after the first value nested too deeply, or -1 if the document ends or is malformed first.
 func tooDeep(text string) int64 {
 	d := jsontext.NewDecoder(strings.NewReader(text))
 	for {
@@ -192,14 +192,15 @@ func tooDeep(text string) int64 {
 	}
 }
 
-// lineAt returns the number of the line in which a byte stands, from 1.
+// lineAt returns the number of the line that contains a byte, counting from 1.
 func lineAt(text string, offset int64) int {
 	offset = min(max(offset, 0), int64(len(text)))
 	return 1 + strings.Count(text[:offset], "\n")
 }
 
-// findPlace returns the line of the member that a message of the interface begins with, such as rules[0].when, 0 when
-// it names none. Where the member is missing it is the line of the value that lacks it. It reads the text once.
+// findPlace returns the line of the member with which a message of the interface begins, such as rules[0].when, or 0 if
+// the message names no member. If the member is missing, it is the line of the value that should contain it. It reads
+// the text once.
 func findPlace(text, message string) (line int) {
 	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true))
 	for _, step := range placeOf(message) {
@@ -211,7 +212,7 @@ func findPlace(text, message string) (line int) {
 			return line
 		}
 		at := int(d.InputOffset())
-		if token.Kind() == '[' { // in front of the value
+		if token.Kind() == '[' { // before the value
 			at += len(text[at:]) - len(strings.TrimLeft(text[at:], " \t\r\n,"))
 		}
 		line = lineAt(text, int64(at))
@@ -219,7 +220,8 @@ func findPlace(text, message string) (line int) {
 	return line
 }
 
-// skipTo reads up to the value of a step in an object or a list whose begin was read. It reports whether there is one.
+// skipTo advances to the value of a step in an object or a list after its opening token. It reports whether there is
+// one.
 func skipTo(d *jsontext.Decoder, kind jsontext.Kind, step string) bool {
 	switch kind {
 	case '{':
@@ -242,7 +244,7 @@ func skipTo(d *jsontext.Decoder, kind jsontext.Kind, step string) bool {
 	return false
 }
 
-// placeOf returns the steps of the member at the begin of a message: rules[0].when, or Member "rules/0/when".
+// placeOf returns the path of the member at the start of a message: rules[0].when, or Member "rules/0/when".
 func placeOf(message string) []string {
 	if rest, found := strings.CutPrefix(message, `Member "`); found {
 		quoted, _, _ := strings.Cut(rest, `"`)
@@ -265,8 +267,8 @@ func placeOf(message string) []string {
 	return path
 }
 
-// draftOf returns the call that makes a text the newest version of its policy: with null for the members that it leaves
-// out, because they would stay as they are.
+// draftOf returns the call that makes a text the latest version of its policy, with null for the members that the text
+// omits, because they would otherwise remain unchanged.
 func draftOf(document jsontext.Value) (members, error) {
 	var m members
 	if err := json.Unmarshal(document, &m); err != nil {

@@ -17,32 +17,33 @@ import (
 
 // editView is the content of the editor.
 type editView struct {
-	version  // the newest
+	version  // the latest
 	Names    names
-	Document string // the text to change
-	Line     int    // where a refused text is wrong, 0 for an unknown line
-	Base     base   // the version that the text was made from
-	Changed  bool   // the newest version is another one than Base was
+	Document string // the text to edit
+	Line     int    // line of the error in a refused text; 0 if unknown
+	Base     base   // the version that the text is based on
+	Changed  bool   // the latest version is no longer Base
 	Checked  *checked
 	CheckURL string
 	MayEvent bool // the reader may read the payloads of events
 }
 
-// base names the version that a text was made from, with the time of its last change: the digest leaves out tests.
+// base identifies the version that a text is based on, with the time of its last change, because the digest does not
+// cover tests.
 type base struct{ Version, Digest, WrittenAt string }
 
 func (v *version) base() base {
 	return base{strconv.FormatUint(v.Version, 10), v.Digest.String(), v.WrittenAt.String()}
 }
 
-// baseOf returns the base that a form names.
+// baseOf returns the base in a form.
 func baseOf(r *page.Request) base {
 	return base{r.Value("base_version"), r.Value("base_digest"), r.Value("base_written_at")}
 }
 
 func (p *pages) showEditor(r *page.Request) (any, error) { return p.readEditor(r) }
 
-// readEditor returns the editor with the newest version, or with the text of the form.
+// readEditor returns the editor with the latest version, or with the text of the form.
 func (p *pages) readEditor(r *page.Request) (*editView, error) {
 	v := &editView{CheckURL: r.Kit.Base + policyCalls + "/check", MayEvent: r.Person.May("read payloads")}
 	var err error
@@ -65,7 +66,7 @@ func (p *pages) readEditor(r *page.Request) (*editView, error) {
 	return v, nil
 }
 
-// saveDraft makes the text the newest version of the policy, if that is still the version that the text was made from.
+// saveDraft makes the text the latest version of the policy, if its base is still the latest version.
 func (p *pages) saveDraft(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {
@@ -93,20 +94,20 @@ func (p *pages) saveDraft(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(policyAddress(r, ""), "draft-saved"), nil
 }
 
-// checked is the answer of the interface to a document that is a policy.
+// checked is the answer of the interface to a valid policy.
 type checked struct {
 	wire.CheckedPolicy
 	Results []result // of all tests
 }
 
-// result is a test with its result.
+// result is a test and its result.
 type result struct {
 	test
 	Number int
-	Why    string // the test does not pass; "": it does
+	Why    string // why the test fails; "" if it passes
 }
 
-// checkDocument asks the interface about a document.
+// checkDocument lets the interface check a document.
 func checkDocument(r *page.Request, document jsontext.Value) (*checked, error) {
 	var found checked
 	if err := r.Change(http.MethodPost, policyCalls+"/check", document, &found.CheckedPolicy); err != nil {
@@ -129,7 +130,7 @@ func checkDocument(r *page.Request, document jsontext.Value) (*checked, error) {
 	return &found, nil
 }
 
-// checkText shows the editor with the answer of the interface to the text.
+// checkText shows the editor with the interface's answer to the text.
 func (p *pages) checkText(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {
@@ -147,7 +148,7 @@ func (p *pages) checkText(r *page.Request) (page.Outcome, error) {
 	return page.ShowAgain(v), nil
 }
 
-// addTest adds a test to the text that wants the decision of a stored event again.
+// addTest adds a test to the text that expects the decision of a stored event.
 func (p *pages) addTest(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {
@@ -171,7 +172,7 @@ func (p *pages) addTest(r *page.Request) (page.Outcome, error) {
 // storedEvent is a stored event with its payload.
 type storedEvent struct {
 	Effective string
-	At        string // by which it was decided
+	At        string // when it was decided
 	Envelope  envelope
 }
 

@@ -10,7 +10,7 @@ import (
 
 const erasureCalls = "/v1/console/erasures"
 
-// reasons returns the codes of reasons, in the order in which people look for them.
+// reasons returns the reason codes, the most likely ones first.
 func reasons() []page.Option {
 	options := []page.Option{{Value: "", Title: "Choose a reason"}}
 	for _, code := range []string{"data_subject_request", "consent_withdrawn", "no_longer_needed", "legal_obligation",
@@ -41,7 +41,7 @@ func (p *pages) listErasures(r *page.Request) (any, error) {
 			{Value: "principal", Title: "a principal, for whom agents act"}}}, nil
 }
 
-// checkSure refuses an erasure that the person did not confirm.
+// checkSure refuses an erasure that the user did not confirm.
 func checkSure(r *page.Request) error {
 	if !r.Checked("sure") {
 		return fault.New(fault.Invalid, "Confirm that the payloads are to be taken away for good")
@@ -65,7 +65,7 @@ func (p *pages) eraseMany(r *page.Request) (page.Outcome, error) {
 	return beginErasure(r, erasureCalls, body)
 }
 
-// erasureView is the content of the page of an erasure.
+// erasureView is the content of an erasure's page.
 type erasureView struct {
 	wire.Erasure
 	Live *page.Live

@@ -13,17 +13,17 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// eventView is the content of the page of an event.
+// eventView is the content of an event's page.
 type eventView struct {
 	wire.Event
-	Record, Envelope *page.Payload  // an envelope is nil where it is erased or not for the reader
-	HidesIt          bool           // the reader's role sees no envelopes
-	Bundle           *verify.Bundle // nil while the ledger can prove nothing
+	Record, Envelope *page.Payload  // the envelope is nil if it is erased or the reader may not see it
+	HidesIt          bool           // the reader's role may not see envelopes
+	Bundle           *verify.Bundle // nil while the ledger has no proof
 	Before, After    *wire.Event    // in the trace
-	Approval, Run    string         // that the event names, "" for none
-	Vote             *wire.Vote     // that the event states, nil for none
-	PublicURL        string         // of the page on which the browser checks
-	DataURL          string         // of all this as JSON
+	Approval, Run    string         // named by the event; "" if none
+	Vote             *wire.Vote     // stated by the event; nil if none
+	PublicURL        string         // page on which the browser verifies the event
+	DataURL          string         // the same data as JSON
 	LogQuery         string
 	MayErase         bool
 	Reasons          []page.Option
@@ -32,7 +32,7 @@ type eventView struct {
 // verdict is a line of a report.
 type verdict struct{ Title, State, Words string }
 
-// Verdicts returns the lines of the report about the proof.
+// Verdicts returns the lines of the verification report.
 func (v *eventView) Verdicts() []verdict {
 	r := v.Bundle.Verification
 	line := func(title string, ok *bool) verdict {
@@ -89,18 +89,18 @@ func eventCall(r *page.Request) string {
 	return eventCalls + "/" + url.PathEscape(r.PathParameter("event"))
 }
 
-// readNames finds the approval and the run that the documents of the event name. Documents that can't be read name
-// none.
+// readNames finds the approval and the run that the documents of the event name. It ignores documents that cannot be
+// parsed.
 func (v *eventView) readNames(record string, envelope *string) {
 	var recorded struct {
 		Policy struct {
 			Approval string `json:"approval_id"`
 		} `json:"policy"`
 	}
-	_ = json.Unmarshal([]byte(record), &recorded) // shown as it is
+	_ = json.Unmarshal([]byte(record), &recorded) // shown unchanged
 	v.Approval = recorded.Policy.Approval
 	if envelope == nil || v.Signer == "agent" {
-		return // names in an agent's payload are the agent's word
+		return // names in an agent's payload are unverified
 	}
 	var said struct {
 		Run     string `json:"run_id"`
@@ -118,7 +118,7 @@ func (v *eventView) readNames(record string, envelope *string) {
 	}
 }
 
-// readVote finds the vote that an event of the service states. When its passkey was registered is known from the approval.
+// readVote finds the vote that an event of the service states. The approval contains when its passkey was registered.
 func (v *eventView) readVote(r *page.Request, envelope *string) error {
 	if envelope == nil || v.Signer != "system" || v.Kind != "ledger_approval" {
 		return nil
@@ -130,7 +130,7 @@ func (v *eventView) readVote(r *page.Request, envelope *string) error {
 			Signed jsontext.Value `json:"signed"`
 		} `json:"payload"`
 	}
-	_ = json.Unmarshal([]byte(*envelope), &stated) // shown as it is
+	_ = json.Unmarshal([]byte(*envelope), &stated) // shown unchanged
 	if stated.Payload.Vote == "" {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (p *pages) eraseEvent(r *page.Request) (page.Outcome, error) {
 	return beginErasure(r, eventCall(r)+"/erase", map[string]string{"reason": r.Value("reason")})
 }
 
-// beginErasure begins an erasure and leads to its page.
+// beginErasure starts an erasure and redirects to its page.
 func beginErasure(r *page.Request, call string, body map[string]string) (page.Outcome, error) {
 	if err := checkSure(r); err != nil {
 		return page.Outcome{}, err

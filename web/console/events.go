@@ -11,7 +11,7 @@ import (
 
 const eventCalls = "/v1/console/events"
 
-// eventFilters returns the names of the parameters of lists of events.
+// eventFilters returns the names of the parameters of event lists.
 func eventFilters() []string {
 	return []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "signer",
 		"from", "to", "log"}
@@ -19,7 +19,7 @@ func eventFilters() []string {
 
 // eventsView is the content of the list of events.
 type eventsView struct {
-	Live        *page.Live // on the first page of the newest events alone
+	Live        *page.Live // only on the first page of the latest events
 	Events      []wire.Event
 	Next        string
 	Indexed     bool
@@ -51,7 +51,7 @@ func (p *pages) listEvents(r *page.Request) (any, error) {
 	return v, nil
 }
 
-// followEvents returns the rules by which a list that reaches up to an index follows its events.
+// followEvents returns the rules by which a list that is indexed up to an event follows new events.
 func followEvents(r *page.Request, query url.Values, indexedTo id.Index) *page.Live {
 	wanted := url.Values{}
 	for name, values := range query {
@@ -66,7 +66,7 @@ func followEvents(r *page.Request, query url.Values, indexedTo id.Index) *page.L
 	return live
 }
 
-// logQuery returns the query of addresses about the log that the address names, "" for the one that is written now.
+// logQuery returns the query that selects the log in the address, or "" for the current log.
 func logQuery(r *page.Request) string {
 	if log := r.Query("log"); log != "" {
 		return "?" + url.Values{"log": {log}}.Encode()

@@ -11,7 +11,7 @@ type evidenceView struct {
 	MayMake  bool
 	Filter   filters // values by which another page fills in the form
 	CheckURL string
-	VKeyURL  string // of the log's key
+	VKeyURL  string // the log's key
 }
 
 func (p *pages) showEvidence(r *page.Request) (any, error) {
@@ -20,8 +20,8 @@ func (p *pages) showEvidence(r *page.Request) (any, error) {
 		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id")}, nil
 }
 
-// makePack leads to the pack. The parameters are tried by a list of events first, because the interface refuses a pack
-// with a text for programs.
+// makePack redirects to the pack. It first tries the parameters on a list of events, because the interface would refuse
+// a pack with a message for programs.
 func (p *pages) makePack(r *page.Request) (page.Outcome, error) {
 	query := url.Values{}
 	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id"} {

@@ -22,10 +22,10 @@ type factorsView struct {
 	Passkeys  []passkey
 	CodesLeft int
 	MayVote   bool
-	Back      string // the page that asked for a voter key, "" for none
+	Back      string // the page that asked for a voter key; "" if none
 }
 
-// passkey is a passkey of the account in a page.
+// passkey is a passkey of the account on a page.
 type passkey struct {
 	wire.Passkey
 	VotesSince wire.Time // when it was registered to sign votes in the organization; 0 if it does not sign votes
@@ -58,20 +58,21 @@ func (p *pages) showFactors(r *page.Request) (any, error) {
 	return v, err
 }
 
-// retireVoter lets a passkey sign no more votes in the organization.
+// retireVoter stops a passkey from signing votes in the organization.
 func (p *pages) retireVoter(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
 	return page.GoTo(r.Address(factorsPath), "saved"), err
 }
 
-// newPasskeyView is the content of the page on which the browser makes a passkey.
+// newPasskeyView is the content of the page on which the browser creates a passkey.
 type newPasskeyView struct {
 	Name    string
-	Options string // of the service's challenge, in JSON
+	Options string // the service's challenge as JSON
 	Action  string
 }
 
-// preparePasskey asks for a challenge, which needs a fresh proof. The browser answers it on the page that is shown.
+// preparePasskey requests a challenge, which requires a recent step-up. The browser answers it on the page that
+// follows.
 func (p *pages) preparePasskey(r *page.Request) (page.Outcome, error) {
 	name := r.Value("passkey_name")
 	if name == "" {
@@ -103,7 +104,7 @@ func (p *pages) removePasskey(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address(factorsPath), "passkey-removed"), err
 }
 
-// makeCodes shows new recovery codes this once.
+// makeCodes shows new recovery codes once.
 func (p *pages) makeCodes(r *page.Request) (page.Outcome, error) {
 	var made wire.RecoveryCodes
 	if err := r.Change(http.MethodPost, "/v1/id/account/recovery-codes", nil, &made); err != nil {

@@ -5,10 +5,10 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// openFault is something that people have to look at. URL is "" where no page helps.
+// openFault is a problem that needs attention. URL is "" if no page helps.
 type openFault struct{ Text, Name, URL string }
 
-// readFaults reads the faults of the ledger, of receivers, and bounds that are nearly reached.
+// readFaults reads the faults of the ledger and of receivers, and limits that are nearly reached.
 func (v *view) readFaults(r *page.Request) error {
 	if !v.Organization.Active {
 		v.Faults = append(v.Faults, openFault{Text: "The operator has made the organization inactive: everything can be " +
@@ -33,7 +33,7 @@ func (v *view) readFaults(r *page.Request) error {
 	return v.readStreamExport(r)
 }
 
-// readEndpoints adds the webhook endpoints that are off or fail.
+// readEndpoints adds the webhook endpoints that are disabled or failing.
 func (v *view) readEndpoints(r *page.Request) error {
 	found, err := visitOf(r).Console.ListWebhooks(r.Context(), visitOf(r).caller, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (v *view) readEndpoints(r *page.Request) error {
 	return nil
 }
 
-// readStreamExport adds a stream export that fails. Most organizations have none.
+// readStreamExport adds a failing stream export. Most organizations have no export.
 func (v *view) readStreamExport(r *page.Request) error {
 	export, err := visitOf(r).Console.ShowStreamExport(r.Context(), visitOf(r).caller)
 	if isMissing(err) {

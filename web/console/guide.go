@@ -11,10 +11,10 @@ import (
 // Script is the module of a page with the guide.
 const Script = "guide.js"
 
-// Modules returns the modules that Script imports at once.
+// Modules returns the modules that Script imports statically.
 func Modules() []string { return []string{Script, "times.js"} }
 
-// Values fill in the programs. An empty one is not known to the page.
+// Values fill in the guide's programs. The page does not know empty values.
 type Values struct {
 	OrganizationID id.Organization
 	Slug           id.Slug
@@ -26,12 +26,12 @@ type Values struct {
 	PrivateKey, Token string // shown once
 }
 
-// View is the part of a page with the guide. Its content has it as Guide.
+// View is the part of a page that contains the guide. The page's content holds it as Guide.
 type View struct {
 	Values
 	URL    string // of the service
-	Events string // the call that tells the first event of an agent
-	Public string // the path before the public calls of the organization
+	Events string // call that reports the first event of an agent
+	Public string // path prefix of the organization's public calls
 	Checks []page.Check
 }
 
@@ -42,13 +42,13 @@ func Describe(k *page.Kit, v Values) *View {
 		Public: k.Base + "/v1/public/orgs/" + url.PathEscape(string(v.Slug)), Checks: page.EventChecks()}
 }
 
-// foundedView is the content of the page of a new organization.
+// foundedView is the content of a new organization's page.
 type foundedView struct {
 	wire.Founded
 	Guide *View
 }
 
-// showFounded shows a new organization with its secrets, this once.
+// showFounded shows a new organization with its secrets once.
 func (p *pages) showFounded(a wire.Founded) page.Outcome {
 	v := foundedView{a, Describe(p.kit, Values{OrganizationID: a.Organization.ID, Slug: a.Organization.Slug,
 		Origin: a.Origin, LogKey: a.LogKey, AgentID: a.Agent.AgentID, KeyID: a.Agent.KeyID,

@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// inboxView is the content of the list: those that wait for the reader, then the others.
+// inboxView is the content of the list: first the approvals that wait for the reader, then the others.
 type inboxView struct {
-	Live     *page.Live // on the first page alone
+	Live     *page.Live // only on the first page
 	Mine     []approval
-	MoreMine string // address of the following ones, "" for none
+	MoreMine string // address of the next ones; "" if none
 	OnlyMine bool
-	Voter    bool // the role votes
+	Voter    bool // the reader's role may vote
 	Others   []approval
 	Next     string // address of the next page
 	Count    *wire.Count
@@ -26,7 +26,7 @@ type inboxView struct {
 	Filtered            bool
 }
 
-// maxMine is how many approvals that wait for the reader stand before the others.
+// maxMine is the maximum number of approvals listed under those that wait for the reader.
 const maxMine = "100"
 
 func (p *pages) showInbox(r *page.Request) (any, error) {
@@ -53,7 +53,7 @@ func (p *pages) showInbox(r *page.Request) (any, error) {
 	return v, nil
 }
 
-// readMine reads the approvals on which the reader may vote: before the first page of all, or as a list of their own.
+// readMine reads the approvals on which the reader may vote: before the first page of all, or as a separate list.
 func (v *inboxView) readMine(r *page.Request, first bool) error {
 	if !v.Voter || v.Status != "" && v.Status != "pending" || !v.OnlyMine && !first {
 		return nil
@@ -90,18 +90,18 @@ func countWords(n int, more bool) string {
 	return fmt.Sprintf("%d approvals wait for you.", n)
 }
 
-// isMine reports whether an approval stands among those that wait for the reader.
+// isMine reports whether an approval is listed among those that wait for the reader.
 func (v *inboxView) isMine(a approval) bool {
 	return slices.ContainsFunc(v.Mine, func(m approval) bool { return m.ID == a.ID })
 }
 
-// Words says where the approval stands.
+// Words describes the status of the approval.
 func (a *approval) Words() string { return statusWords(a.Status) }
 
-// Refusal says why the reader may not vote.
+// Refusal explains why the reader may not vote.
 func (a *approval) Refusal() string { return obstacleWords(string(a.WhyNot)) }
 
-// eventsOf returns the address of the page of an agent's or a trace's events.
+// eventsOf returns the address of the list of an agent's or a trace's events.
 func eventsOf(r *page.Request, name, value string) string {
 	return r.Address("/console/events") + "?" + url.Values{name: {value}}.Encode()
 }

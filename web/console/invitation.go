@@ -8,19 +8,19 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// invitationView is the content of the page of an invitation. Without a preview it asks for the token.
+// invitationView is the content of an invitation's page. Without a preview it asks for the token.
 type invitationView struct {
 	Token      string
 	Invitation *wire.HeldInvitation
-	SignedIn   string // the address of the reader's session, "" for none
-	IsInvited  bool   // the session is of an account of the invited address
+	SignedIn   string // email address of the session's account; "" if none
+	IsInvited  bool   // the session belongs to the invited address
 }
 
-// MayAccept reports whether the session alone is enough to accept. An account that the token takes over needs a new
-// password or passkey, as for a visitor.
+// MayAccept reports whether the session is sufficient to accept. An account that the token takes over needs a new
+// password or passkey, as a visitor does.
 func (v invitationView) MayAccept() bool { return v.IsInvited && v.Invitation.AccountExists }
 
-// showInvitation shows the invitation of a refused form again, and asks strangers for a token.
+// showInvitation shows the invitation again after a refused form, and asks strangers for a token.
 func (p *pages) showInvitation(r *page.Request) (any, error) {
 	v := invitationView{Token: r.Value("token")}
 	if r.Form.Get("do") != "accept" {
@@ -28,7 +28,7 @@ func (p *pages) showInvitation(r *page.Request) (any, error) {
 	}
 	shown, err := p.previewInvitation(r)
 	if err != nil {
-		return v, nil // the token is of no use, and the refusal of the form says so
+		return v, nil // the token is invalid, and the form's error explains why
 	}
 	return shown, nil
 }
@@ -53,7 +53,7 @@ func (p *pages) previewInvitation(r *page.Request) (invitationView, error) {
 	return v, err
 }
 
-// acceptInvitation makes the holder of a token a member: by the session, a password or a passkey.
+// acceptInvitation makes the holder of a token a member, by the session, a password or a passkey.
 func (p *pages) acceptInvitation(r *page.Request) (page.Outcome, error) {
 	passkey, err := r.Passkey("First passkey")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// readInvitations reads all open invitations, of which an organization has no more than a page of the interface holds.
+// readInvitations reads all open invitations. An organization has at most one page of them.
 func readInvitations(r *page.Request) ([]wire.Invitation, error) {
 	found, err := visitOf(r).Identity.ListInvitations(r.Context(), visitOf(r).session, url.Values{"limit": {mostMembers}})
 	return found.Invitations, err
@@ -19,7 +19,7 @@ func (p *pages) invite(r *page.Request) (page.Outcome, error) {
 	return p.send(r, memberCalls(r)+"/invitations", body)
 }
 
-// resendInvitation makes a new link. The one before is of no use any more.
+// resendInvitation creates a new link. The previous link becomes invalid.
 func (p *pages) resendInvitation(r *page.Request) (page.Outcome, error) {
 	return p.send(r, invitationCall(r)+"/resend", nil)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// newKeyView is the content of the page after a new key.
+// newKeyView is the content of the page that follows the creation of a key.
 type newKeyView struct {
 	Key     wire.AgentKey
 	Agent   string // id
@@ -32,17 +32,17 @@ func (p *pages) registerKey(r *page.Request) (page.Outcome, error) {
 		newKeyView{made, name, newEnvironment(r, id.Agent(name), made.KeyID)}), nil
 }
 
-// keyView is the content of the page of a key.
+// keyView is the content of a key's page.
 type keyView struct {
 	wire.AgentKey
 	Agent                string // id
 	MayRetire, MayRevoke bool
 }
 
-// maxKeys is how many keys an agent may ever have. A page of the interface holds as many.
+// maxKeys is the maximum number of keys of an agent, including retired keys. They fit on one page of the interface.
 const maxKeys = "1000"
 
-// showKey shows a key. The interface has no call for one key, so it is looked for in the list.
+// showKey shows a key. It searches the list, because the interface has no call for a single key.
 func (p *pages) showKey(r *page.Request) (any, error) {
 	found, err := visitOf(r).Console.ListAgentKeys(r.Context(), visitOf(r).caller, r.PathParameter("agent"), url.Values{"limit": {maxKeys}})
 	if err != nil {

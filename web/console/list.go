@@ -17,7 +17,7 @@ import (
 //go:embed starts
 var starts embed.FS
 
-// startOptions returns the choice of documents to begin with.
+// startOptions returns the choice of starting documents.
 func startOptions() []page.Option {
 	return []page.Option{
 		{Value: "", Title: "Nothing: everything is allowed until a rule says otherwise"},
@@ -50,7 +50,7 @@ func (p *pages) showList(r *page.Request) (any, error) {
 		MayEdit: r.Person.May("edit policies"), Starts: startOptions()}, err
 }
 
-// createPolicy makes a policy from the document that was chosen.
+// createPolicy creates a policy from the chosen document.
 func (p *pages) createPolicy(r *page.Request) (page.Outcome, error) {
 	document := members{"rules": jsontext.Value("[]")}
 	if start := r.Value("start"); start != "" {

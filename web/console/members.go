@@ -24,12 +24,12 @@ func (p *pages) memberScreens() []page.Screen {
 
 const membersPage = "/console/members"
 
-// memberCalls returns the path of the calls about the organization of the session.
+// memberCalls returns the path of the calls about the session's organization.
 func memberCalls(r *page.Request) string {
 	return "/v1/id/orgs/" + r.Person.Organization.ID.String()
 }
 
-// member is a member in a page.
+// member is a member on a page.
 type member struct{ wire.Member }
 
 func describeMembers(list []wire.Member) []member {
@@ -40,7 +40,7 @@ func describeMembers(list []wire.Member) []member {
 	return shown
 }
 
-// State returns whether the member can act.
+// State reports whether the member can act.
 func (m member) State() string {
 	switch {
 	case m.Offered:
@@ -56,7 +56,7 @@ type membersView struct {
 	Members     []member
 	Next        string // address of the next page
 	Invitations []wire.Invitation
-	Roles       []page.Option // that the person may give
+	Roles       []page.Option // roles that the user may assign
 	MaySee      bool          // invitations
 	MayInvite   bool
 }
@@ -71,7 +71,7 @@ func (p *pages) listMembers(r *page.Request) (any, error) {
 	return v, err
 }
 
-// rolesFor returns the roles that the person may give. Only owners make owners.
+// rolesFor returns the roles that the user may assign. Only owners may make owners.
 func rolesFor(r *page.Request) []page.Option {
 	all := []page.Option{{Value: "member", Title: "member"}, {Value: "auditor", Title: "auditor"},
 		{Value: "approver", Title: "approver"}, {Value: "policy_editor", Title: "policy editor"},
@@ -82,20 +82,20 @@ func rolesFor(r *page.Request) []page.Option {
 	return all
 }
 
-// memberView is the content of the page of a member.
+// memberView is the content of a member's page.
 type memberView struct {
 	member
-	Roles     []page.Option // that the person may give
-	Self      bool          // the member is the person
+	Roles     []page.Option // roles that the user may assign
+	Self      bool          // the member is the user
 	MayChange bool
 	VoterKeys []wire.VoterKey
 	MayRetire bool // voter keys of the member
 }
 
-// mostMembers is how many members an organization may have. A page of the interface holds as many.
+// mostMembers is the maximum number of members of an organization. They fit on one page of the interface.
 const mostMembers = "1000"
 
-// showMember shows a member. The interface has no call for one member, so it is looked for in the list.
+// showMember shows a member. It searches the list, because the interface has no call for a single member.
 func (p *pages) showMember(r *page.Request) (any, error) {
 	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, url.Values{"limit": {mostMembers}})
 	if err != nil {
@@ -114,13 +114,13 @@ func (p *pages) showMember(r *page.Request) (any, error) {
 	return v, err
 }
 
-// retireVoterOfMember lets a passkey of the member sign no more votes in the organization.
+// retireVoterOfMember stops a passkey of the member from signing votes in the organization.
 func (p *pages) retireVoterOfMember(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
 	return page.GoTo(r.Address(membersPage, r.PathParameter("membership")), "saved"), err
 }
 
-// change changes the member of the page.
+// change changes the member on the page.
 func (p *pages) change(r *page.Request, notice string, body map[string]any) (page.Outcome, error) {
 	name := r.PathParameter("membership")
 	err := r.Change(http.MethodPatch, memberCalls(r)+"/members/"+url.PathEscape(name), body, nil)
@@ -143,7 +143,7 @@ func (p *pages) remove(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address(membersPage), "member-removed"), removeMembership(r)
 }
 
-// leave ends the person's own membership, and with it the session.
+// leave ends the user's own membership, and with it the session.
 func (p *pages) leave(r *page.Request) (page.Outcome, error) {
 	if r.PathParameter("membership") != r.Person.User.MembershipID {
 		return page.Outcome{}, fault.New(fault.Invalid, "Only a member's own membership can be left")

@@ -7,10 +7,10 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// names are the names of accounts for people.
+// names are the display names of accounts.
 type names map[string]string
 
-// maxMembers is how many members are read for their names. Others are shown by the ids of their accounts.
+// maxMembers is how many members are read for their names. Others are shown by their account IDs.
 const maxMembers = "1000"
 
 // readNames reads the names of the organization's members.
@@ -28,7 +28,7 @@ func readNames(r *page.Request) (names, error) {
 	return of, nil
 }
 
-// Of returns the name of a principal: an account, or an account with its token behind a slash.
+// Of returns the name of a principal: an account, or an account and its token after a slash.
 func (n names) Of(principal string) string {
 	account, token, found := strings.Cut(principal, "/")
 	name, known := n[account]

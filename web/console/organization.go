@@ -24,13 +24,13 @@ func (p *pages) organizationScreens() []page.Screen {
 	}
 }
 
-// usedLimit is a row of the table of bounds.
+// usedLimit is a row of the table of limits.
 type usedLimit struct {
 	Title string
 	wire.PlanLimit
 }
 
-// limitRows returns the limits in the order of the page.
+// limitRows returns the limits in display order.
 func limitRows(l wire.PlanLimits) []usedLimit {
 	return []usedLimit{
 		{"Events this month", l.EventsPerMonth}, {"Agents", l.Agents}, {"Active keys of an agent", l.ActiveKeysPerAgent},
@@ -39,7 +39,7 @@ func limitRows(l wire.PlanLimits) []usedLimit {
 	}
 }
 
-// organizationView is the content of the page of the settings.
+// organizationView is the content of the settings page.
 type organizationView struct {
 	Organization wire.Organization
 	Usage        wire.PlanUsage
@@ -71,7 +71,7 @@ func (p *pages) showOrganization(r *page.Request) (any, error) {
 	return v, nil
 }
 
-// readLogKeys reads the keys that sign the checkpoints of the log, the newest last.
+// readLogKeys reads the keys that sign the log's checkpoints, latest last.
 func readLogKeys(r *page.Request) ([]wire.LogKey, error) {
 	found, err := visitOf(r).LogKeys(r.Context(), visitOf(r).session.Tenant)
 	keys := make([]wire.LogKey, len(found))
@@ -84,7 +84,7 @@ func readLogKeys(r *page.Request) ([]wire.LogKey, error) {
 	return keys, err
 }
 
-// listSignIns returns the ways to sign in that can be required, with the one that is.
+// listSignIns returns the sign-in methods that can be required, including the required one.
 func listSignIns(r *page.Request, required string) []page.Option {
 	ways := []page.Option{{Value: "", Title: "any"}, {Value: "passkey", Title: "a passkey"}}
 	for _, provider := range r.Providers() {
@@ -114,7 +114,7 @@ func (p *pages) requireTwoPeople(r *page.Request) (page.Outcome, error) {
 }
 
 func (p *pages) requireSignIn(r *page.Request) (page.Outcome, error) {
-	var required any // null: any way
+	var required any // null: any method
 	if way := r.Value("require"); way != "" {
 		required = way
 	}

@@ -18,15 +18,15 @@ type view struct {
 	Organization wire.Organization
 	Usage        wire.PlanUsage
 	Votes        wire.Approvals // on which the reader may vote
-	Waiting      wire.Approvals // others that wait
-	Events       []newEvent     // the newest
+	Waiting      wire.Approvals // others that are pending
+	Events       []newEvent     // the latest
 	Faults       []openFault
-	Guide        *View // nil where an agent has sent events
+	Guide        *View // nil once an agent has sent events
 	LogURL       string
 	Role         string
 }
 
-// So many approvals of a kind and so many events are listed.
+// Numbers of approvals of a kind and of events that are listed.
 const (
 	fewApprovals = "5"
 	fewEvents    = "10"
@@ -51,7 +51,7 @@ func show(r *page.Request) (any, error) {
 	return &v, v.readEvents(r)
 }
 
-// readApprovals reads the approvals that wait, those on which the reader may vote apart.
+// readApprovals reads the pending approvals, separating those on which the reader may vote.
 func (v *view) readApprovals(r *page.Request) (err error) {
 	query := url.Values{"status": {"pending"}, "limit": {fewApprovals}}
 	if v.Waiting, err = visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query); err != nil || !r.Person.May("vote") {
@@ -77,7 +77,7 @@ type newEvent struct {
 	URL string
 }
 
-// readEvents reads the newest events. If no agent has sent one, the page has the guide.
+// readEvents reads the latest events. If no agent has sent one, the page shows the guide.
 func (v *view) readEvents(r *page.Request) error {
 	found, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, url.Values{"limit": {fewEvents}})
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *view) readEvents(r *page.Request) error {
 	return v.readGuide(r)
 }
 
-// readGuide adds the guide with the values that the reader's role may know. Secrets are not among them.
+// readGuide adds the guide with the values that the reader's role may see. They contain no secrets.
 func (v *view) readGuide(r *page.Request) error {
 	values := Values{OrganizationID: v.Organization.ID, Slug: v.Organization.Slug, Origin: v.Organization.Origin}
 	keys, err := readLogKeys(r)
@@ -113,7 +113,7 @@ func (v *view) readGuide(r *page.Request) error {
 	return nil
 }
 
-// readAgent returns the first agent that can sign, and its key. Both are "" when there is none.
+// readAgent returns the first agent that can sign, and its key, or "" for both if there is none.
 func readAgent(r *page.Request) (agent id.Agent, key id.Key, err error) {
 	agents, err := visitOf(r).Console.ListAgents(r.Context(), visitOf(r).caller, url.Values{"limit": {"10"}})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // policyCalls is the path of policies in the interface.
 const policyCalls = "/v1/console/policies"
 
-// maxForm is the largest form in bytes: a document of 1 MiB, of which each byte may be written as %XX.
+// maxForm is the maximum form size in bytes: a document of 1 MiB, whose bytes may each be encoded as %XX.
 const maxForm = 3<<20 + 64<<10
 
 func (p *pages) policyScreens() []page.Screen {
@@ -37,12 +37,12 @@ func (p *pages) policyScreens() []page.Screen {
 	}
 }
 
-// policyCall returns the path of the policy that an address names in the interface, with more behind it.
+// policyCall returns the interface's path of the policy in the address, followed by more.
 func policyCall(r *page.Request, more string) string {
 	return policyCalls + "/" + url.PathEscape(r.PathParameter("policy")) + more
 }
 
-// policyAddress returns the address of the policy's page, with more behind it.
+// policyAddress returns the address of the policy's page, followed by more.
 func policyAddress(r *page.Request, more string) string {
 	return r.Address("/console/policies", r.PathParameter("policy")) + more
 }

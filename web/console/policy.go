@@ -11,18 +11,18 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// policyView is the content of the page of a policy: one of its versions in words, and the list of all.
+// policyView is the content of a policy's page: one version in words, and the list of all versions.
 type policyView struct {
 	version
-	Document   string // of canonical JSON, indented; "" when it is too long
+	Document   string // canonical JSON, indented; "" if it is too long
 	Names      names
-	Newest     uint64            // the newest version
-	Active     wire.ListedPolicy // the policy that decides now; without an id: none
-	Former     uint64            // another version of this policy that was active last, 0: none
+	Newest     uint64            // the latest version
+	Active     wire.ListedPolicy // the active policy; without an ID if there is none
+	Former     uint64            // the other version of this policy that was last active; 0 if none
 	Versions   []head
 	Next       string // address of the next page of versions
-	TwoPersons bool   // another person than its writer activates a version
-	OwnWork    bool   // the reader changed this version last
+	TwoPersons bool   // the writer of a version may not activate it
+	OwnWork    bool   // the reader made the last change of this version
 	MayEdit    bool
 	MayTry     bool
 }
@@ -73,10 +73,10 @@ func (v *policyView) readVersions(r *page.Request) error {
 	return nil
 }
 
-// maxPolicies is how many policies an organization can have.
+// maxPolicies is the maximum number of policies of an organization.
 const maxPolicies = "1000"
 
-// findActive finds the one active version of the organization, which may be of another policy.
+// findActive finds the organization's active version, which may belong to another policy.
 func (v *policyView) findActive(r *page.Request) error {
 	found, err := visitOf(r).Console.ListPolicies(r.Context(), visitOf(r).caller, url.Values{"limit": {maxPolicies}})
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *pages) activateVersion(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(policyAddress(r, "?version="+strconv.FormatUint(number, 10)), "policy-activated"), nil
 }
 
-// explainActivation says more of a refused activation than the interface does, where the page can help.
+// explainActivation adds to the interface's explanation of a refused activation if the page can help.
 func explainActivation(r *page.Request, err error) error {
 	var refused *page.Refusal
 	if !errors.As(err, &refused) || refused.Status != http.StatusConflict {

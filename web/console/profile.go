@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// accountView is the content of the page of the account.
+// accountView is the content of the account page.
 type accountView struct {
 	*page.Person
 	Address string // of the account
@@ -25,8 +25,7 @@ func (p *pages) changeProfile(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address("/account"), "saved"), err
 }
 
-// askEmail lets the service mail a link to a new address. The account has that address once its person follows the
-// link.
+// askEmail makes the service mail a link to a new address. The address changes when the user follows the link.
 func (p *pages) askEmail(r *page.Request) (page.Outcome, error) {
 	err := r.Change(http.MethodPost, "/v1/id/account/email", map[string]string{"email": r.Value("email")}, nil)
 	return page.GoTo(r.Address("/account"), "email-asked"), err
@@ -39,14 +38,14 @@ func (p *pages) changePassword(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address("/account"), "saved"), err
 }
 
-// switchOrganization moves the session to another organization. An offered membership is accepted by that.
+// switchOrganization moves the session to another organization. This accepts an offered membership.
 func (p *pages) switchOrganization(r *page.Request) (page.Outcome, error) {
 	body := map[string]string{"organization_id": r.Value("organization_id")}
 	err := r.Change(http.MethodPost, "/v1/id/orgs/switch", body, nil)
 	return page.GoTo(r.Address("/console"), ""), err
 }
 
-// foundOrganization makes an organization of the person's own, and shows its secrets this once.
+// foundOrganization creates an organization of the user's own, and shows its secrets once.
 func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
 	var made wire.Founded
 	body := map[string]string{"name": r.Value("name"), "slug": r.Value("slug")}
@@ -56,7 +55,7 @@ func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
 	return p.showFounded(made), nil
 }
 
-// leaveOrganization ends the person's membership in the organization of the session, and so the session.
+// leaveOrganization ends the user's membership in the session's organization, and with it the session.
 func (p *pages) leaveOrganization(r *page.Request) (page.Outcome, error) {
 	if !r.Checked("sure") {
 		return page.Outcome{}, fault.New(fault.Invalid, "Check the box to leave the organization")

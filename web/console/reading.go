@@ -52,8 +52,8 @@ func (p *pages) otherScreens() []page.Screen {
 	}
 }
 
-// completeTime completes a time that a person typed, of UTC: a day, or a day with hours and minutes. Any other text is
-// left for the interface, which takes whole times and log indices.
+// completeTime completes a time that a user typed, in UTC: a day, or a day with hours and minutes. It returns other
+// texts unchanged for the interface, which accepts complete times and log indices.
 func completeTime(text string) string {
 	for _, form := range []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05"} {
 		if at, err := time.Parse(form, text); err == nil {
@@ -63,7 +63,7 @@ func completeTime(text string) string {
 	return text
 }
 
-// listQuery returns the parameters of a list, with whole times.
+// listQuery returns the parameters of a list, with completed times.
 func listQuery(r *page.Request, names ...string) url.Values {
 	query := r.ListQuery(names...)
 	for _, name := range []string{"from", "to"} {
@@ -74,7 +74,7 @@ func listQuery(r *page.Request, names ...string) url.Values {
 	return query
 }
 
-// filters are the parameters of a list as the person chose them, by their names.
+// filters are the list parameters that the user chose, by name.
 type filters map[string]string
 
 func readFilters(r *page.Request, names ...string) filters {
@@ -87,10 +87,10 @@ func readFilters(r *page.Request, names ...string) filters {
 	return f
 }
 
-// streams are the addresses of a list as one file. The interface sends them.
+// streams are the addresses of a list as one file. The interface serves them.
 type streams struct{ CSV, NDJSON string }
 
-// streamsOf returns the files of a list of the interface, with the parameters of the list that is shown.
+// streamsOf returns the files of a list of the interface, with the parameters of the displayed list.
 func streamsOf(r *page.Request, call string, query url.Values) streams {
 	all := url.Values{}
 	for name, values := range query {
@@ -105,13 +105,13 @@ func streamsOf(r *page.Request, call string, query url.Values) streams {
 	return streams{address("csv"), address("ndjson")}
 }
 
-// predecessor is the frozen log before the one that is shown.
+// predecessor is the frozen log that preceded the displayed one.
 type predecessor struct {
 	wire.Predecessor
-	URL string // of the same page about that log
+	URL string // the same page for that log
 }
 
-// linkPredecessor adds the address of the page that is shown, about the log before.
+// linkPredecessor adds the address of the current page for the preceding log.
 func linkPredecessor(r *page.Request, p *wire.Predecessor) *predecessor {
 	if p == nil {
 		return nil

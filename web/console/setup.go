@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// setUp makes the first organization, and shows its secrets this once. Its owner is signed in.
+// setUp creates the first organization, and shows its secrets once. Its owner is signed in.
 func (p *pages) setUp(r *page.Request) (page.Outcome, error) {
 	passkey, err := r.Passkey("First passkey")
 	if err != nil {

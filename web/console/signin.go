@@ -8,13 +8,13 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// signInView is the content of the page for signing in.
+// signInView is the content of the sign-in page.
 type signInView struct {
 	Return    string
 	Providers []wire.Provider
 }
 
-// refusals returns the texts of the reasons for which a sign-in at a provider was refused, by their names in addresses.
+// refusals returns messages for the reasons why a sign-in at a provider was refused, by their names in addresses.
 func refusals() map[string]string {
 	return map[string]string{
 		"failed":     "The sign-in failed: begin again.",
@@ -35,7 +35,7 @@ func (p *pages) showSignIn(r *page.Request) (any, error) {
 	return signInView{Return: r.ReturnPath(), Providers: r.Providers()}, nil
 }
 
-// signIn signs a person in by a password. An account with a second factor goes on to that page.
+// signIn signs a user in with a password. If the account has a second factor, the user continues on its page.
 func (p *pages) signIn(r *page.Request) (page.Outcome, error) {
 	var answer wire.SecondFactor
 	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// simulateView is the content of the page on which people try a version.
+// simulateView is the content of the page that tries a version.
 type simulateView struct {
 	version
 	Input    inputFields
@@ -21,10 +21,10 @@ type simulateView struct {
 	MayEvent bool
 }
 
-// inputFields are the fields of an input before a person changes them.
+// inputFields are the fields of an input before the user edits them.
 type inputFields struct{ Tool, Agent, Payload, Now string }
 
-// history has the decisions that a version would have made on stored events.
+// history contains the decisions that a version would have made on stored events.
 type history struct {
 	wire.Simulation
 	Shadows []shadow // of all shadow rules
@@ -70,7 +70,7 @@ func (p *pages) readSimulation(r *page.Request) (*simulateView, error) {
 	return v, nil
 }
 
-// simulateHistory decides stored events again by the version.
+// simulateHistory evaluates the version on stored events.
 func (p *pages) simulateHistory(r *page.Request) (page.Outcome, error) {
 	v, err := p.readSimulation(r)
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *pages) simulateInput(r *page.Request) (page.Outcome, error) {
 	return page.ShowAgain(v), nil
 }
 
-// parseField reads a field with a JSON object, {} for an empty one.
+// parseField parses a field with a JSON object; an empty field means {}.
 func parseField(name, text string) (jsontext.Value, error) {
 	if strings.TrimSpace(text) == "" {
 		return jsontext.Value("{}"), nil

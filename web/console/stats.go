@@ -10,13 +10,13 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// waits are the waits for approvals in a page.
+// waits are the waiting times of approvals on a page.
 type waits struct{ wire.Waits }
 
-// Half returns the wait that half of the approvals did not exceed, in words.
+// Half returns the median waiting time, in words.
 func (w waits) Half() string { return waitWords(w.P50) }
 
-// Most returns the wait that 99 of 100 approvals did not exceed, in words.
+// Most returns the 99th percentile of the waiting times, in words.
 func (w waits) Most() string { return waitWords(w.P99) }
 
 func waitWords(milliseconds *int64) string {
@@ -36,22 +36,22 @@ func waitWords(milliseconds *int64) string {
 // statsView is the content of the page of counts.
 type statsView struct {
 	Events      uint64
-	From, To    string // of the questions, for people
+	From, To    string // of the query, for display
 	Filter      filters
 	Charts      []chart
-	Hours       *columns // nil for no events
+	Hours       *columns // nil if there are no events
 	Waits       waits
 	Ranges      []rangeLink
 	Predecessor *predecessor
 }
 
-// rangeLink leads to the counts of a usual range.
+// rangeLink links to the counts of a common range.
 type rangeLink struct {
 	Title, URL string
 	Current    bool
 }
 
-// usualDays is how far back the page reaches when its address names no range.
+// usualDays is the range of the page if its address contains none.
 const usualDays = 7
 
 func (p *pages) showStats(r *page.Request) (any, error) {
@@ -84,7 +84,7 @@ func (p *pages) showStats(r *page.Request) (any, error) {
 	return v, err
 }
 
-// textOf returns a string, "" for nil.
+// textOf returns a string, or "" if s is nil.
 func textOf[S ~string](s *S) string {
 	if s == nil {
 		return ""
@@ -105,7 +105,7 @@ func daysBefore(now time.Time, days int) string {
 	return now.AddDate(0, 0, -days).Truncate(time.Hour).Format("2006-01-02T15:04:05Z")
 }
 
-// usualRanges returns links to ranges that people ask for most.
+// usualRanges returns links to common ranges.
 func usualRanges(r *page.Request, now time.Time) (links []rangeLink) {
 	add := func(title, from string) {
 		query := url.Values{"from": {from}}
@@ -122,30 +122,30 @@ func usualRanges(r *page.Request, now time.Time) (links []rangeLink) {
 	return links
 }
 
-// dimension is a value by which events are counted.
+// dimension is an attribute by which events are counted.
 type dimension struct {
 	name, title string
 	label       func(wire.GroupCount) string
-	filter      string // of lists of events, "" for none
+	filter      string // parameter of event lists; "" if none
 }
 
 // chart is a list of bars.
 type chart struct {
 	Name, Title string
 	Bars        []bar
-	Others      int    // groups that have no bar
-	OtherEvents uint64 // in them
+	Others      int    // groups without a bar
+	OtherEvents uint64 // events in them
 }
 
 // bar is one group: its events and their share of the largest group.
 type bar struct {
-	Label  string // "" for events that have no such value
+	Label  string // "" for events without a value
 	Events uint64
 	Share  string // in percent
-	URL    string // of the events, "" for none
+	URL    string // list of the events; "" if none
 }
 
-// maxBars is how many groups of a dimension have bars.
+// maxBars is the maximum number of bars of a dimension.
 const maxBars = 15
 
 func newChart(r *page.Request, d dimension, query url.Values, found wire.Stats) chart {

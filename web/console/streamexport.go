@@ -23,7 +23,7 @@ func (p *pages) streamExportScreens() []page.Screen {
 	}
 }
 
-// streamExportView is the content of the page of the export.
+// streamExportView is the content of the export's page.
 type streamExportView struct {
 	Export    wire.StreamExport
 	Exists    bool
@@ -47,8 +47,8 @@ func (p *pages) showStreamExport(r *page.Request) (any, error) {
 	return v, err
 }
 
-// putStreamExport replaces the export. The values of headers are never shown, so a form without any keeps those of
-// before.
+// putStreamExport replaces the export. The values of headers are never shown, so a form without headers keeps the
+// existing ones.
 func (p *pages) putStreamExport(r *page.Request) (page.Outcome, error) {
 	body := map[string]any{"url": r.Value("url"), "format": r.Value("format"), "encoding": r.Value("encoding"),
 		"payloads": r.Checked("payloads"), "active": r.Checked("active")}
@@ -66,7 +66,7 @@ func (p *pages) putStreamExport(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address(streamExportPage), "saved"), err
 }
 
-// addPosition adds where the export goes on: behind the newest event, at an index, or where it is.
+// addPosition adds where the export continues: after the latest event, at an index, or at its current position.
 func addPosition(r *page.Request, body map[string]any) error {
 	switch from := r.Value("from"); from {
 	case "":
@@ -82,7 +82,7 @@ func addPosition(r *page.Request, body map[string]any) error {
 	return nil
 }
 
-// parseHeaders reads lines of the form "Name: value".
+// parseHeaders parses lines of the form "Name: value".
 func parseHeaders(text string) (map[string]string, error) {
 	headers := map[string]string{}
 	for line := range strings.Lines(text) {

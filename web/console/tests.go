@@ -8,7 +8,7 @@ type testsView struct {
 	Checked *checked
 }
 
-// showTests runs the tests of a version, which changes nothing.
+// showTests runs the tests of a version. It changes nothing.
 func (p *pages) showTests(r *page.Request) (any, error) {
 	v := testsView{}
 	var err error

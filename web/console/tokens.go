@@ -34,7 +34,7 @@ func (p *pages) listTokens(r *page.Request) (any, error) {
 	return tokensView{found.Tokens, r.NextPage(found.Next), tokenRoles(r.Person.User.Role)}, err
 }
 
-// tokenRoles returns the roles that a person of a role can give to a token, the one with the fewest permissions first.
+// tokenRoles returns the roles that a user may give to a token, the role with the fewest permissions first.
 func tokenRoles(own string) []page.Option {
 	roles := []page.Option{{Value: "member", Title: "member"}, {Value: "auditor", Title: "auditor"},
 		{Value: "approver", Title: "approver"}, {Value: "policy_editor", Title: "policy editor"},
@@ -51,7 +51,7 @@ func tokenRoles(own string) []page.Option {
 	return may
 }
 
-// madeToken is the content of the page after a new token.
+// madeToken is the content of the page that follows the creation of a token.
 type madeToken struct {
 	wire.CreatedToken
 	PublicURL string

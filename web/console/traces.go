@@ -10,16 +10,16 @@ import (
 
 const traceCalls = "/v1/console/traces"
 
-// trace is a trace in a page.
+// trace is a trace on a page.
 type trace struct{ wire.Trace }
 
-// maxAgents is how many agents of a trace a list names.
+// maxAgents is how many agents of a trace a list shows.
 const maxAgents = 5
 
 // SomeAgents returns the first agents.
 func (t trace) SomeAgents() []id.Agent { return t.Agents[:min(maxAgents, len(t.Agents))] }
 
-// OtherAgents returns how many agents SomeAgents leaves out.
+// OtherAgents returns how many agents SomeAgents omits.
 func (t trace) OtherAgents() int { return len(t.Agents) - len(t.SomeAgents()) }
 
 // tracesView is the content of the list of traces.
@@ -50,11 +50,11 @@ func (p *pages) listTraces(r *page.Request) (any, error) {
 	return v, nil
 }
 
-// traceView is the content of the page of a trace.
+// traceView is the content of a trace's page.
 type traceView struct {
 	ID          string
 	Tree        []*node // the roots
-	Shown       int     // events on this page
+	Shown       int     // number of events on this page
 	FirstAt     id.Instant
 	LastAt      id.Instant
 	Next        string
@@ -64,7 +64,7 @@ type traceView struct {
 	MayErase    bool
 }
 
-// maxSteps is how many events of a trace stand on one page.
+// maxSteps is how many events of a trace one page shows.
 const maxSteps = "300"
 
 func (p *pages) showTrace(r *page.Request) (any, error) {

@@ -17,24 +17,24 @@ type step struct {
 type node struct {
 	step
 	Children []*node // on the page
-	After    string  // the time since the first event of the page, in words
-	Deeper   bool    // the parent stands higher than the list shows, because lists within lists end at maxDepth
-	Loop     bool    // the parents of the event lead back to it
-	Dot      string  // where its time is in the picture, in percent from the left, between margins of 2
-	Bar      string  // how long its descendants went on, in percent
+	After    string  // time since the first event of the page, in words
+	Deeper   bool    // the parent is further up than the list shows, because nesting ends at maxDepth
+	Loop     bool    // the event is its own ancestor
+	Dot      string  // position of its time in the chart, in percent from the left, between margins of 2
+	Bar      string  // how long its descendants took, in percent
 
 	begin, end time.Time
-	parent     *node // by which end is found
-	holder     *node // in whose list it stands
+	parent     *node // used to compute end
+	holder     *node // the node whose list contains it
 	depth      int
 }
 
-// maxDepth is how deep lists stand within lists. Deeper events stand in the deepest list, because browsers and people
-// lose their way in deeper ones, and agents choose the parents.
+// maxDepth is the maximum nesting of lists. Deeper events are in the deepest list, because agents choose the parents,
+// and neither browsers nor readers cope with deeper nesting.
 const maxDepth = 12
 
-// growTree makes the tree of a page of a trace. An event whose parent is not on the page is a root. So is the first
-// event of a loop of parents. The order among siblings is that of the log.
+// growTree builds the tree of a page of a trace. An event whose parent is not on the page is a root. So is the first
+// event of a loop of parents. Siblings are in log order.
 func growTree(steps []step) (roots []*node) {
 	nodes, children := make([]*node, len(steps)), make(map[id.Event][]*node)
 	byName := make(map[id.Event]*node, len(steps))
@@ -56,7 +56,7 @@ func growTree(steps []step) (roots []*node) {
 	for _, n := range tops {
 		g.growFrom(n)
 	}
-	for _, n := range nodes { // those in loops, and their descendants
+	for _, n := range nodes { // loops and their descendants
 		if n.depth < 0 {
 			n.Loop = true
 			tops = append(tops, n)
@@ -73,8 +73,8 @@ type grower struct {
 	placed   []*node // parents before their children
 }
 
-// growFrom places a root and its descendants that have no place yet. It needs no stack of calls, because chains of
-// parents are as long as agents make them.
+// growFrom places a root and its descendants that are not placed yet. It does not recurse, because agents can make
+// chains of parents arbitrarily long.
 func (g *grower) growFrom(root *node) {
 	root.depth = 0
 	for rest := []*node{root}; len(rest) > 0; {
@@ -94,7 +94,7 @@ func (g *grower) growFrom(root *node) {
 	}
 }
 
-// measure puts nodes into the lists of their parents and finds their bars.
+// measure adds nodes to the lists of their parents and computes their bars.
 func (g *grower) measure() {
 	if len(g.placed) == 0 {
 		return

@@ -16,14 +16,14 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// version is a version of a policy in a page.
+// version is a version of a policy on a page.
 type version struct {
 	head
 	PolicyID string
 	Default  string
 	Rules    []rule
 	Tests    []test
-	Text     jsontext.Value // the whole document of the interface
+	Text     jsontext.Value // the complete document of the interface
 }
 
 // head is a version in the list of a policy's versions.
@@ -37,7 +37,7 @@ func describeVersions(list []wire.PolicyVersion) []head {
 	return shown
 }
 
-// rule is a rule of a policy with its members written out.
+// rule is a rule of a policy with all its members.
 type rule struct {
 	RuleID      string       `json:"rule_id"`
 	Tool        string       `json:"tool"`
@@ -78,7 +78,7 @@ type test struct {
 	} `json:"expect"`
 }
 
-// readVersion reads the version that a parameter of the address names, the newest for "".
+// readVersion reads the version in a parameter of the address, or the latest for "".
 func readVersion(r *page.Request, number string) (v version, err error) {
 	query := url.Values{}
 	if number != "" {
@@ -98,7 +98,7 @@ func readVersion(r *page.Request, number string) (v version, err error) {
 	return v, errors.Join(decode(found.Rules, &v.Rules), decode(found.Tests, &v.Tests))
 }
 
-// AddressOf returns the part of an address that names the version.
+// AddressOf returns the part of an address that selects the version.
 func (h head) AddressOf() string { return "?version=" + strconv.FormatUint(h.Version, 10) }
 
 // Following returns the number of the version after this one.
@@ -107,19 +107,19 @@ func (h head) Following() uint64 { return h.Version + 1 }
 // IsDraft reports whether the version may still change.
 func (h head) IsDraft() bool { return h.State == "draft" }
 
-// IsActive reports whether the version decides now.
+// IsActive reports whether the version is active.
 func (h head) IsActive() bool { return h.State == "active" }
 
-// IsShadow reports whether the rule is watched and decides nothing.
+// IsShadow reports whether the rule is evaluated without effect on decisions.
 func (r rule) IsShadow() bool { return r.Mode == "shadow" }
 
-// AnyTool reports whether the rule is for every tool.
+// AnyTool reports whether the rule applies to every tool.
 func (r rule) AnyTool() bool { return r.Tool == "**" }
 
-// Matches reports whether the rule matches where its condition can't be evaluated.
+// Matches reports whether the rule matches if its condition cannot be evaluated.
 func (r rule) Matches() bool { return r.OnError == "match" }
 
-// Within returns the time in which people have to agree.
+// Within returns the time in which approvers must agree.
 func (o obligation) Within() string { return durationWords(int64(o.TTLSeconds)) }
 
 // Within returns the window of the limit.
@@ -141,12 +141,12 @@ func durationWords(seconds int64) string {
 	return textcheck.Count(int(seconds), "second")
 }
 
-// refuseConflict returns a refusal of a form that was sent for something that has changed since.
+// refuseConflict returns the refusal of a form whose object has changed in the meantime.
 func refuseConflict(message string) error {
 	return &page.Refusal{Status: http.StatusConflict, Message: message}
 }
 
-// parseNumber reads a whole number from 1 of a field.
+// parseNumber parses a positive integer in a field.
 func parseNumber(name, text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 53)
 	if err != nil || n == 0 {

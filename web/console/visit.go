@@ -19,17 +19,17 @@ import (
 // Options configure Mount. All are required.
 type Options struct {
 	Edge     *edge.Edge
-	Calls    http.Handler // the JSON interface, by which forms make changes
+	Calls    http.Handler // the JSON interface, through which forms make changes
 	Kit      *page.Kit
 	Control  *admission.Control
 	Console  *api.Server
 	Identity *identity.Server
-	// LogKeys returns the keys of an organization's latest log, the latest last. To is at least tlog.MaxSize of a key
+	// LogKeys returns the keys of an organization's current log, latest last. To is at least tlog.MaxSize for a key
 	// that signs.
 	LogKeys func(ctx context.Context, t id.Tenant) ([]verify.LogKey, error)
 }
 
-// Mount adds the pages to r, and a page for addresses that r does not have.
+// Mount adds the pages to r, and a page for unknown addresses.
 func Mount(r *edge.Router, o Options) {
 	page.New(page.Options{Edge: o.Edge, Calls: o.Calls, Kit: o.Kit, Control: o.Control, Access: page.Access{
 		Admit: o.admit, Read: readPage, Links: memberLinks(),
@@ -37,7 +37,7 @@ func Mount(r *edge.Router, o Options) {
 	}}).Mount(r, Screens(o.Kit))
 }
 
-// visit is the session by which a page is read, with the calls of the interface. The session is read once for a page.
+// visit is the session of a page request, with the calls of the interface. The session is read once per page.
 type visit struct {
 	*Options
 	caller  *api.Caller      // nil for a stranger
@@ -47,8 +47,8 @@ type visit struct {
 // visitOf returns the visit of a request.
 func visitOf(r *page.Request) *visit { return r.Visit.(*visit) }
 
-// admit finds the session of a request. A page for strangers needs no session. A page of an organization that another
-// node owns is served there.
+// admit finds the session of a request. A page for strangers needs no session. If another node owns the organization,
+// that node serves the page.
 func (o *Options) admit(r *page.Request) error {
 	v := &visit{Options: o}
 	r.Visit, r.Person, r.Reader = v, nil, ""
@@ -71,8 +71,8 @@ func (o *Options) admit(r *page.Request) error {
 	return nil
 }
 
-// readPage calls show as one call of the reader's organization. If the organization has moved to another node, that node
-// serves the page, for a form with the form: its change was refused or not made yet.
+// readPage calls show as one call of the reader's organization. If the organization has moved to another node, that
+// node serves the page, and also the form if there is one: its change was refused or not made yet.
 func readPage(r *page.Request, show func() error) error {
 	v := visitOf(r)
 	if v.caller == nil || !r.IsConsole() {
@@ -85,7 +85,7 @@ func readPage(r *page.Request, show func() error) error {
 	return err
 }
 
-// isMissing reports whether an error means that there is no such object.
+// isMissing reports whether an error means that the object does not exist.
 func isMissing(err error) bool { return fault.Is(err, fault.NotFound) }
 
 // memberLinks returns the links to the pages of an organization.

@@ -16,7 +16,7 @@ func readVoterKeys(r *page.Request, account string) ([]wire.VoterKey, error) {
 	})
 }
 
-// allVoterKeys returns the voter keys of an account on all pages of a list.
+// allVoterKeys returns the voter keys of an account from all pages of a list.
 func allVoterKeys(account string, list func(query url.Values) (wire.VoterKeys, error)) (all []wire.VoterKey, err error) {
 	query := url.Values{"account_id": {account}}
 	for {

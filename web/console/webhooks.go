@@ -44,12 +44,12 @@ func (p *pages) listWebhooks(r *page.Request) (any, error) {
 	return v, err
 }
 
-// endpointForm has the choices of the form of an endpoint.
+// endpointForm contains the choices of an endpoint's form.
 type endpointForm struct {
 	wire.Endpoint
-	Do       string // the value of the button of the form
+	Do       string // value of the form's button
 	Families []noticeChoice
-	Others   string // types that are no family, with spaces between them
+	Others   string // types outside of the families, separated by spaces
 	Formats  []page.Option
 }
 
@@ -59,7 +59,7 @@ type noticeChoice struct {
 	Checked      bool
 }
 
-// newEndpointForm returns the form for an endpoint. A refused form of a name shows its own choices again.
+// newEndpointForm returns the form for an endpoint. A refused form with that name shows its own choices again.
 func newEndpointForm(r *page.Request, name string, e wire.Endpoint) endpointForm {
 	wanted := e.Events
 	if r.Form.Get("do") == name {
@@ -87,10 +87,10 @@ func newEndpointForm(r *page.Request, name string, e wire.Endpoint) endpointForm
 	return f
 }
 
-// ToolLines returns the patterns of tools, one a line.
+// ToolLines returns the tool patterns, one per line.
 func (f endpointForm) ToolLines() string { return strings.Join(f.Tools, "\n") }
 
-// AgentList returns the ids of agents with spaces between them.
+// AgentList returns the agent IDs, separated by spaces.
 func (f endpointForm) AgentList() string {
 	var list []string
 	for _, a := range f.Agents {
@@ -116,7 +116,7 @@ func (p *pages) createWebhook(r *page.Request) (page.Outcome, error) {
 	return page.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
 }
 
-// rotateWebhook gives the endpoint a new secret and a new key. The former ones also sign for a day.
+// rotateWebhook generates a new secret and a new key for the endpoint. The former ones also sign for a day.
 func (p *pages) rotateWebhook(r *page.Request) (page.Outcome, error) {
 	var rotated wire.Endpoint
 	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
@@ -125,7 +125,7 @@ func (p *pages) rotateWebhook(r *page.Request) (page.Outcome, error) {
 	return page.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
 }
 
-// rotateCallbackKey gives the organization a new key for callbacks. The former one also signs for a day.
+// rotateCallbackKey generates a new callback key for the organization. The former one also signs for a day.
 func (p *pages) rotateCallbackKey(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address(webhooksPage), "callback-key-rotated"),
 		r.Change(http.MethodPost, webhookCalls+"/callback-key/rotate", nil, nil)
@@ -136,14 +136,14 @@ func (p *pages) replayDelivery(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(r.Address(webhooksPage), "delivery-replayed"), r.Change(http.MethodPost, path, nil, nil)
 }
 
-// webhookView is the content of the page of an endpoint.
+// webhookView is the content of an endpoint's page.
 type webhookView struct {
 	Form      endpointForm
 	Attempts  []wire.Attempt
 	MayManage bool
 }
 
-// showWebhook shows an endpoint with its tries, of which the interface keeps 50.
+// showWebhook shows an endpoint with its attempts, of which the interface keeps 50.
 func (p *pages) showWebhook(r *page.Request) (any, error) {
 	e, err := visitOf(r).Console.ShowEndpoint(r.Context(), visitOf(r).caller, r.PathParameter("webhook"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// statusWords says where an approval stands.
+// statusWords describes the status of an approval.
 func statusWords(status string) string {
 	switch status {
 	case "pending":
@@ -40,7 +40,7 @@ func statuses() []page.Option {
 	return options
 }
 
-// obstacleWords says why a person may not vote.
+// obstacleWords explains why a user may not vote.
 func obstacleWords(whyNot string) string {
 	switch whyNot {
 	case "decided":
@@ -63,7 +63,7 @@ func obstacleWords(whyNot string) string {
 	return "It is " + statusWords(whyNot) + "."
 }
 
-// signInChange is a change of how a member signs in that the member did not prove.
+// signInChange is a change of a member's sign-in that the member did not prove.
 type signInChange struct{ wire.SignInChange }
 
 func describeSignIns(list []wire.SignInChange) []signInChange {
@@ -94,7 +94,7 @@ func (c signInChange) Words() string {
 	return by + " was connected"
 }
 
-// leftWords returns how long it is until a time, "" if it has passed.
+// leftWords returns the time until an instant, or "" if it has passed.
 func leftWords(until id.Instant, now time.Time) string {
 	end := until.Time()
 	if !now.Before(end) {
