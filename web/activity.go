@@ -8,43 +8,43 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// lookedAt is how many of the newest events the activity of a log counts.
+// lookedAt is the number of latest events that the activity of a log counts.
 const lookedAt = 500
 
 // activity is the number of events in each hour or day.
 type activity struct {
 	Unit   string // hour or day
 	Events int
-	Most   int // in one unit
+	Most   int // maximum of one unit
 	From   string
 	Bars   []bar
-	Width  int // of the picture
+	Width  int // of the chart
 }
 
-// bar is the events of one hour or day, and its place in the picture.
+// bar is the events of one hour or day, with its position in the chart.
 type bar struct {
-	Begin        string // as in RFC 3339, UTC
+	Begin        string // RFC 3339 in UTC
 	Count        int
 	X, Y, Height int
 }
 
-// The picture of the activity, in its own units.
+// Dimensions of the activity chart, in its own units.
 const (
 	barStep   = 10 // from one bar to the next
 	barHeight = 60 // of the largest bar
-	maxHours  = 48 // of a picture of hours
-	maxDays   = 60 // of a picture of days: older ones are left out
+	maxHours  = 48 // of a chart of hours
+	maxDays   = 60 // of a chart of days; older ones are omitted
 )
 
-// received are the times of receipt of the newest events of a tree, 0 for one that does not show its record.
+// received are the times of receipt of the latest events of a tree, 0 for events whose records are not disclosed.
 type received struct {
 	origin id.Origin
 	size   id.Index // of the tree
 	times  []id.Instant
 }
 
-// readReceived returns the times of the newest events of a head. It reads only those that the kept home of the same log
-// does not have.
+// readReceived returns the times of receipt of a head's latest events. It reads only those that are not in the cached
+// home page of the same log.
 func (s *Server) readReceived(r *request, head verify.Head, kept *keptLog) (received, error) {
 	now := received{origin: head.Origin, size: head.TreeSize}
 	begin := now.size - min(now.size, lookedAt)
@@ -62,8 +62,8 @@ func (s *Server) readReceived(r *request, head verify.Head, kept *keptLog) (rece
 	return now, err
 }
 
-// newActivity counts events by the times of their receipt, which rise. It returns nil for none. Times up to two days
-// apart are counted by hours, others by days.
+// newActivity counts events by their times of receipt, which must not decrease. It returns nil if there are none. It
+// counts by the hour if the times span up to two days, and otherwise by the day.
 func newActivity(times []id.Instant) *activity {
 	received := make([]id.Instant, 0, len(times))
 	for _, at := range times {
@@ -100,7 +100,7 @@ func newActivity(times []id.Instant) *activity {
 	return a
 }
 
-// draw gives the bars their heights. A bar with events is never flat.
+// draw computes the heights of the bars. A bar with events has a positive height.
 func (a *activity) draw() {
 	for i := range a.Bars {
 		b := &a.Bars[i]

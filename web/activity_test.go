@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The bars are those that a count of each unit by itself gives, and stay within the picture.
+// The bars equal an independent count of each unit, and stay within the chart.
 func TestActivityCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, gap := range []time.Duration{time.Second, 7 * time.Minute, 5 * time.Hour, 40 * time.Hour, 400 * time.Hour} {
@@ -17,7 +17,7 @@ func TestActivityCounts(t *testing.T) {
 		for i := range lookedAt {
 			at = at.Add(time.Duration(r.Int64N(int64(gap))))
 			if i%5 == 3 {
-				times = append(times, 0) // shows no record
+				times = append(times, 0) // discloses no record
 				continue
 			}
 			times = append(times, id.InstantOf(at))

@@ -15,7 +15,7 @@ import (
 )
 
 // cosignedBy returns a change of answers about red's log that adds witnesses a, b and c with a quorum of two. The first
-// ones cosigned the head, each as long ago as its age.
+// witnesses cosigned the head, one per age, that long ago.
 func cosignedBy(t *testing.T, w *world, ages *[]time.Duration) func(string, []byte) []byte {
 	t.Helper()
 	policy := "log " + w.State(t, ledgertest.Red).VerifierKey().String() + "\n"
@@ -50,7 +50,7 @@ func cosignedBy(t *testing.T, w *world, ages *[]time.Duration) func(string, []by
 	}
 }
 
-// The page of a log tells how old its head is by the clocks of a quorum, and names cosignatures from the future.
+// The page of a log shows how old its head is by the clocks of a quorum, and flags cosignatures from the future.
 func TestAgeOfHeadInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// agentView is the content of the page of an agent.
+// agentView is the content of an agent's page.
 type agentView struct {
 	Agent    id.Agent
 	Slug     id.Slug
@@ -18,10 +18,10 @@ type agentView struct {
 	Keys     []agentKeyView
 }
 
-// agentKeyView is one key of an agent. Ended is "" while it is active.
+// agentKeyView is a key of an agent. Ended is "" while it is active.
 type agentKeyView struct{ ID, Multikey, State, Ended string }
 
-// showAgent serves the page of an agent of the log's organization. An agent of another one is fault.NotFound.
+// showAgent serves the page of an agent. It returns fault.NotFound for agents of other organizations.
 func (s *Server) showAgent(r *request) (page.Answer, error) {
 	name := r.pathParameter("agent")
 	if r.slug == "" || !event.ValidAgent(name) {

@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/web"
 )
 
-// axe-core finds nothing wrong with any page, light and dark, with all parts unfolded, and no page
-// is wider than a phone. `make test-pages` installs axe-core.
+// axe-core reports no violation on any page, light and dark, with all sections expanded, and no page is wider than a
+// phone. `make test-pages` installs axe-core.
 func TestAccessibility(t *testing.T) {
 	axe := chromium.Axe(t, ".")
 	w := newWorld(t)
@@ -41,8 +41,8 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// The same for what the page of a log shows when its head is old, was rolled back, or has a key that the browser does not
-// know, and when the service shows another witness policy.
+// The same for warnings on a log's page: an old head, a rollback, a key that the browser does not know, and a changed
+// witness policy.
 func TestAccessibilityOfWarnings(t *testing.T) {
 	axe := chromium.Axe(t, ".")
 	w := newWorld(t)
@@ -79,7 +79,7 @@ func TestAccessibilityOfWarnings(t *testing.T) {
 	check("unknown-key", "fail: Not proved: ")
 }
 
-// The pictures of README.md show an honest log, as the window of a reader shows it.
+// The pictures of README.md show an honest log, in the same window as a reader's.
 func TestReadmePictures(t *testing.T) {
 	w := newWorld(t)
 	for i, name := range []string{"day-01", "day-02", "day-03", "day-04", "day-05"} {

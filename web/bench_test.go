@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// BenchmarkLogHome is the home of a log that stands still beside the JSON head, over HTTP and in the process.
+// BenchmarkLogHome compares the home page of an idle log with the JSON head, over HTTP and in the process.
 func BenchmarkLogHome(b *testing.B) {
 	w := newWorld(b)
 	for _, name := range []string{"one", "two", "three"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// waitForMarks resolves when the page has made its checks, to the state and words of each.
+// waitForMarks resolves to the state and words of each check after the page has finished its checks.
 const waitForMarks = `
 	const page = document.getElementById("checked");
 	while (page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
@@ -25,7 +25,7 @@ const waitForMarks = `
 	marks.outcome = outcome.dataset.state + ": " + outcome.textContent;
 	return marks;`
 
-// visit opens a page of an event and returns its marks.
+// visit opens an event's page and returns its marks.
 func visit(t *testing.T, b *chromium.Browser, url string) (marks map[string]string) {
 	t.Helper()
 	b.Open(url)
@@ -35,7 +35,7 @@ func visit(t *testing.T, b *chromium.Browser, url string) (marks map[string]stri
 	return marks
 }
 
-// wantMarks compares marks with the beginnings of those that are wanted.
+// wantMarks compares marks with expected prefixes.
 func wantMarks(t *testing.T, what string, got, want map[string]string) {
 	t.Helper()
 	for name, begin := range want {
@@ -45,12 +45,12 @@ func wantMarks(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// wantQuiet fails for requests to other hosts, and for messages of the console.
+// wantQuiet fails if there were requests to other hosts or console messages.
 func wantQuiet(t *testing.T, b *chromium.Browser, own string) {
 	t.Helper()
 	requests := b.Requests()
 	foreign := slices.DeleteFunc(slices.Clone(requests), func(u string) bool {
-		// The first, empty tab has pages and pictures of the browser's own, which need no network.
+		// The initial empty tab loads pages and pictures of the browser itself, which need no network.
 		return strings.HasPrefix(u, own+"/") || strings.HasPrefix(u, "chrome://") || strings.HasPrefix(u, "data:")
 	})
 	if len(foreign) > 0 || len(requests) == 0 {
@@ -61,7 +61,7 @@ func wantQuiet(t *testing.T, b *chromium.Browser, own string) {
 	}
 }
 
-// tamper changes answers to requests for JSON and texts.
+// tamper changes the answers to requests for JSON and texts.
 type tamper struct {
 	next   http.Handler
 	change func(path string, body []byte) []byte // nil changes nothing
@@ -91,7 +91,7 @@ func replaceText(part, old, with string) func(string, []byte) []byte {
 	}
 }
 
-// The marks are right in a real browser: of a log that is right, and of one that lies.
+// The marks are correct in a real browser, both for an honest log and for a lying one.
 func TestMarksInChromium(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"erased", "one", "two", "three"} {
@@ -138,7 +138,7 @@ func TestMarksInChromium(t *testing.T) {
 	service.change = replaceText("/verify/", `"event_id":"two"`, `"event_id":"one"`)
 	wantMarks(t, "another event", visit(t, b, page+"two"), map[string]string{"outcome": "fail: "})
 
-	// A service that begins the log anew, with another key and with another tree.
+	// a service that restarts the log with another key and another tree
 	other := newWorld(t)
 	other.append(ledgertest.Red, id.DiscloseFull, "two", nil)
 	service.change, service.next = nil, other.handler
@@ -146,8 +146,7 @@ func TestMarksInChromium(t *testing.T) {
 		"consistency": "none: not compared", "outcome": "fail: Not proved: signed by the key "})
 }
 
-// A tree that does not extend the one that this browser saw is a fork, although the log's key
-// signed both.
+// A tree that does not extend the tree that this browser saw is a fork, even if the log's key signed both.
 func TestForkInChromium(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"one", "two", "three"} {
@@ -182,7 +181,7 @@ func TestForkInChromium(t *testing.T) {
 	wantMarks(t, "another root", visit(t, b, page+"four"), map[string]string{"consistency": "fail: fork: ", "outcome": "fail: Not proved: fork: "})
 }
 
-// Pinning a key of the reader's own: the right one proves, a wrong one does not.
+// A reader pins a key: the right key verifies the log, a wrong one does not.
 func TestPinnedKeyInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
@@ -211,7 +210,7 @@ func TestPinnedKeyInChromium(t *testing.T) {
 	}
 }
 
-// The home of a log checks its head: a right one, a larger one, a forged one and one of another key.
+// A log's home page checks its head: a valid one, a larger one, a forged one and one with another key.
 func TestHeadInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
@@ -234,8 +233,8 @@ func TestHeadInChromium(t *testing.T) {
 	wantMarks(t, "another key", visit(t, b, page), map[string]string{"checkpoint": "fail: ", "outcome": "fail: Not proved: "})
 }
 
-// A home that is open shows new events without being loaded again, and checks the new tree. It says so when a service
-// lies about the new one. A page that is paused asks for nothing.
+// An open home page shows new events without a reload, and checks the new tree. It reports a service that lies about
+// the new tree. A paused page makes no requests.
 func TestLiveLogInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// corpusWorker judges the vectors of a file.
+// corpusWorker judges the vectors of a file in a worker.
 const corpusWorker = `import { judge } from "/clients/typescript/test/judge.js";
 const sort = (v) => Array.isArray(v) ? v.map(sort) : typeof v !== "object" || v === null ? v :
 	Object.fromEntries(Object.keys(v).sort().map((k) => [k, sort(v[k])]));
@@ -59,8 +59,7 @@ func serveCorpus(t *testing.T) *httptest.Server {
 	return server
 }
 
-// The browser's verifier gives every published vector its verdict, with the values that it says, in the page and in a
-// worker.
+// The browser's verifier gives every published vector its expected verdict and values, in the page and in a worker.
 func TestCorpusInChromium(t *testing.T) {
 	server := serveCorpus(t)
 	files, err := filepath.Glob("../testdata/vectors/*.json")
@@ -101,7 +100,8 @@ func TestCorpusInChromium(t *testing.T) {
 	t.Logf("%d vectors, in the page and in a worker", judged/2)
 }
 
-// A browser that remembers as many keys of a log as it may refuses the next rotation, and the error names the bound.
+// A browser that remembers the maximum number of keys of a log refuses the next rotation, and the error names the
+// limit.
 func TestTooManyKeysInChromium(t *testing.T) {
 	w := newWorld(t)
 	text, err := os.ReadFile("../testdata/vectors/key-statement.json")
@@ -156,7 +156,7 @@ func TestTooManyKeysInChromium(t *testing.T) {
 	}
 }
 
-// readPack returns the first vector of evidence packs with a verdict or a name, and its key.
+// readPack returns the first evidence pack vector with a verdict or a name, and its key.
 func readPack(t *testing.T, wanted string) (pack []byte, key string) {
 	t.Helper()
 	text, err := os.ReadFile("../testdata/packs/evidence-pack.json")
@@ -188,7 +188,7 @@ func readPack(t *testing.T, wanted string) (pack []byte, key string) {
 	return nil, ""
 }
 
-// keepOffline saves the page that checks as a reader does, and returns its address in the file system.
+// keepOffline saves the check page as a reader does, and returns its file URL.
 func keepOffline(t *testing.T, w *world) string {
 	t.Helper()
 	body := w.page("/check/offline.html", http.StatusOK)
@@ -206,7 +206,7 @@ func keepOffline(t *testing.T, w *world) string {
 	return "file://" + path
 }
 
-// A reader's file is checked without a request that carries it, by the page and by the page as one file.
+// A reader's file is checked without being uploaded, on the served page and on the saved page.
 func TestFilesInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
@@ -233,7 +233,7 @@ func TestFilesInChromium(t *testing.T) {
 	}
 }
 
-// checkFolders lets the open page check the files of a folder, chosen and dropped.
+// checkFolders checks the files of a folder on the open page, chosen and dropped.
 func checkFolders(t *testing.T, b *chromium.Browser) {
 	t.Helper()
 	l := packtest.NewSampleLog(t)
@@ -298,7 +298,7 @@ func checkFolders(t *testing.T, b *chromium.Browser) {
 	}
 }
 
-// checkFiles lets the open page check files: honest ones, forged ones and others.
+// checkFiles checks files on the open page: honest ones, forged ones and others.
 func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
 	t.Helper()
 	honest, packKey := readPack(t, "accept")

@@ -9,14 +9,14 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// cosigned is the newest cosignature of a witness.
+// cosigned is the latest cosignature of a witness.
 type cosigned struct {
 	At   id.Instant
 	Size id.Index
 }
 
-// findCosignatures returns the newest valid cosignature of each witness of a policy on signed checkpoints of one log,
-// by the witness's key. A note of an unknown key is left out.
+// findCosignatures returns the latest valid cosignature of each witness of a policy on signed checkpoints of one log,
+// by the witness's key. It ignores notes signed by unknown keys.
 func findCosignatures(policy *trust.Policy, keys []verify.LogKey, notes ...string) (map[string]cosigned, error) {
 	newest := make(map[string]cosigned)
 	for _, text := range notes {
@@ -40,7 +40,7 @@ func findCosignatures(policy *trust.Policy, keys []verify.LogKey, notes ...strin
 	return newest, nil
 }
 
-// sizeOf returns the size of the tree of a checkpoint that one of the keys signed.
+// sizeOf returns the tree size of a checkpoint that one of the keys signed.
 func sizeOf(note tlog.Note, keys []verify.LogKey) (size id.Index, known bool) {
 	for _, k := range keys {
 		if tree, err := note.OpenCheckpoint(k.Key); err == nil {

@@ -10,34 +10,34 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// eventView is the content of the page of an event.
+// eventView is the content of an event's page.
 type eventView struct {
 	Event    id.Event
 	Origin   id.Origin
 	Index    id.Index
-	URL      string   // of the event, for all its forms
-	Query    string   // of that URL: the origin, where one was asked for
+	URL      string   // of the event, in every representation
+	Query    string   // query of that URL: the requested origin, if any
 	Prefix   string   // of the log's transparency calls
-	LogURL   string   // of the log's home
-	Agent    id.Agent // from the record, "" where it is not shown or the service signed
+	LogURL   string   // of the log's home page
+	Agent    id.Agent // from the record; "" if it is not disclosed or the service signed
 	AgentURL string   // of the agent's page
 	ErasedAt string
 	Claim    string  // of the operator, about the key
 	Facts    []field // from the record and the envelope
-	Payload  string  // indented; "" when it is not shown
+	Payload  string  // indented; "" if it is not disclosed
 	Envelope string  // the exact text
 	Record   string
 	Checks   []page.Check
 }
 
-// field is one line of a list of facts. Kind says how its value is shown.
+// field is one line of a list of facts. Kind determines how its value is rendered.
 type field struct{ Label, Value, Kind string }
 
 // Kinds of fields.
 const (
 	kindText = ""
 	kindTime = "time"
-	kindCode = "code" // ids and hashes
+	kindCode = "code" // IDs and hashes
 )
 
 // showEvent serves the page of an event.
@@ -57,8 +57,8 @@ func (s *Server) showEvent(r *request) (page.Answer, error) {
 	return page.Answer{Media: page.MediaHTML, Cache: page.Never, Vary: "Accept", Body: body}, err
 }
 
-// describeEvent returns the statements of a bundle about its event. A record or envelope that
-// can't be read is shown as text alone, because the checks say why.
+// describeEvent returns the statements of a bundle about its event. A record or envelope that cannot be parsed is shown
+// as text only, because the checks report the reason.
 func describeEvent(b *verify.Bundle) eventView {
 	v := eventView{Event: b.EventID, Origin: b.Origin, Index: b.LogIndex, Checks: page.EventChecks()}
 	if b.ErasedAt != nil {
@@ -87,7 +87,7 @@ func describeEvent(b *verify.Bundle) eventView {
 	return v
 }
 
-// recordFacts are the facts that the service recorded.
+// recordFacts returns the facts that the service recorded.
 func recordFacts(r *event.Record) []field {
 	facts := []field{
 		{"Received", r.ReceivedAt.String(), kindTime},
@@ -122,7 +122,7 @@ func signerWords(r *event.Record) string {
 	return "the agent"
 }
 
-// envelopeFacts are the facts that the agent signed.
+// envelopeFacts returns the facts that the agent signed.
 func envelopeFacts(e *event.Envelope) []field {
 	facts := []field{
 		{"Emitted", e.EmittedAt.UTC().Format("2006-01-02T15:04:05.000Z"), kindTime},

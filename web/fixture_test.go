@@ -60,10 +60,10 @@ func (slugs) Slug(context.Context, id.Tenant) (id.Slug, error) {
 	return "", fault.New(fault.NotFound, "Not found")
 }
 
-// keys are the public sides of agents: nobody has claimed anything.
+// keys are the public keys of agents without any claims.
 type keys struct{ publicapi.Agents }
 
-// Owner says that helpers are of the organization that their names have.
+// Owner derives the organization of a helper from its name.
 func (keys) Owner(_ context.Context, agent id.Agent) (id.Tenant, error) {
 	t, ok := map[id.Agent]id.Tenant{"helper-red": ledgertest.Red, "helper-blue": ledgertest.Blue}[agent]
 	if !ok {
@@ -108,7 +108,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// serve starts the surfaces. Pages read from documents, nil is the public interface.
+// serve starts the surfaces. Pages read from documents; if nil, from the public interface.
 func (w *world) serve(documents web.Log, more ...func(*web.Options)) {
 	e := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router, organizations := e.Router(), slugs{"red": ledgertest.Red, "blue": ledgertest.Blue}
@@ -128,14 +128,14 @@ func (w *world) serve(documents web.Log, more ...func(*web.Options)) {
 	w.bare, w.handler = router, traffic.Watch(w.TB, router)
 }
 
-// askUnwatched asks without comparing the answer with the interface's description, for benchmarks.
+// askUnwatched makes a request without comparing the answer with the interface's description, for benchmarks.
 func (w *world) askUnwatched(method, target string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	w.bare.ServeHTTP(answer, httptest.NewRequestWithContext(w.Context(), method, target, nil))
 	return answer
 }
 
-// broken can read nothing.
+// broken fails every read.
 type broken struct {
 	publicapi.Reader
 	err error
@@ -145,7 +145,7 @@ func (b broken) EventBundle(context.Context, id.Tenant, id.Slug, string, id.Orig
 	return nil, b.err
 }
 
-// append stores an event with members of the envelope in place of the usual ones.
+// append stores an event with overridden members of the envelope.
 func (w *world) append(tenant id.Tenant, disclosure id.Disclosure, name string, more map[string]any) {
 	w.Helper()
 	unsigned := map[string]any{
@@ -176,7 +176,7 @@ func (w *world) append(tenant id.Tenant, disclosure id.Disclosure, name string, 
 	}
 }
 
-// erase takes the envelopes below an index from a log.
+// erase removes the envelopes below an index from a log.
 func (w *world) erase(tenant id.Tenant, end id.Index) {
 	w.Helper()
 	eraser := erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}
@@ -200,7 +200,7 @@ func (w *world) ask(method, target string, headers ...string) *httptest.Response
 	return answer
 }
 
-// page asks as a browser does, with GET and HEAD, and checks what every page has.
+// page makes GET and HEAD requests as a browser does, and checks what every page must have.
 func (w *world) page(target string, status int, headers ...string) *httptest.ResponseRecorder {
 	w.Helper()
 	headers = append(headers, "Accept: "+browsers)
@@ -219,7 +219,7 @@ func (w *world) page(target string, status int, headers ...string) *httptest.Res
 	return answer
 }
 
-// withoutPages returns the same world with the public interface alone.
+// withoutPages returns the same world with only the public interface.
 func (w *world) withoutPages() *world {
 	e := &edge.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := e.Router()

@@ -12,14 +12,14 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// homeView is the content of the service's home.
+// homeView is the content of the service's home page.
 type homeView struct {
 	PublicURL string
-	Trouble   string // why the service can't be used, "" for no reason
+	Trouble   string // why the service is unhealthy; "" if it is healthy
 	Logs      *logsView
 }
 
-// showHome serves the home of the service. A list that can't be read at the moment is left out.
+// showHome serves the home page of the service. It omits the list of logs if it cannot be read.
 func (s *Server) showHome(r *request) (page.Answer, error) {
 	v := homeView{PublicURL: s.kit.Public}
 	if s.options.Health != nil {
@@ -32,7 +32,7 @@ func (s *Server) showHome(r *request) (page.Answer, error) {
 	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}, err
 }
 
-// showCheck serves the page that checks a file of the reader.
+// showCheck serves the page that checks a reader's file.
 func (s *Server) showCheck(*request) (page.Answer, error) {
 	file, err := s.offline()
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Server) eventURL(slug id.Slug, event string) string {
 	return s.kit.Base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/verify/" + url.PathEscape(event)
 }
 
-// findEvent serves find: it leads to the event of a log that has an id or, with digits alone, an index, or an event
-// hash. A text that is the id of an event is that id. Without an event it leads to the home of the log.
+// findEvent serves find: it redirects to the event of a log with a given ID, index (if the text has only digits) or
+// event hash. An event ID takes precedence. If the text is empty, it redirects to the log's home page.
 func (s *Server) findEvent(r *request) (page.Answer, error) {
 	name := r.formValue("event")
 	if r.slug != "" && name == "" {
@@ -67,7 +67,7 @@ func (s *Server) findEvent(r *request) (page.Answer, error) {
 	return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: s.eventURL(r.slug, name)}, nil
 }
 
-// findByPlace returns the id of the event that has an index or an event hash.
+// findByPlace returns the ID of the event with an index or an event hash.
 func (s *Server) findByPlace(r *request, name string) (string, error) {
 	at, isIndex := parseIndex(name)
 	if hash, err := id.ParseHash(strings.ToLower(name)); err == nil && !isIndex && s.options.Hashes != nil {
@@ -83,7 +83,7 @@ func (s *Server) findByPlace(r *request, name string) (string, error) {
 	return string(found), err
 }
 
-// parseIndex reads a log index: decimal digits without leading zeros.
+// parseIndex parses a log index: decimal digits without leading zeros.
 func parseIndex(text string) (id.Index, bool) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	return id.Index(n), err == nil && id.Index(n) < tlog.MaxSize && strconv.FormatUint(n, 10) == text

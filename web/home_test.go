@@ -34,7 +34,7 @@ func (l *list) ListLogs(_ context.Context, after string, limit int) (logs []web.
 	return logs, "", l.err
 }
 
-// The list of logs is where the operator shows it, in pages, with its texts as texts.
+// The list of logs is shown if the operator enables it, in pages, with its texts escaped.
 func TestListOfLogs(t *testing.T) {
 	w := newWorld(t)
 	if body := w.page("/", http.StatusOK).Body.String(); strings.Contains(body, "Logs of this service") {
@@ -92,7 +92,7 @@ func TestHealthOnHome(t *testing.T) {
 	}
 }
 
-// hashes are those of events of one organization.
+// hashes are the event hashes of one organization.
 type hashes map[id.Tenant]map[id.Hash]id.Index
 
 func (h hashes) IndexOf(_ context.Context, t id.Tenant, hash id.Hash) (id.Index, error) {
@@ -116,13 +116,13 @@ func TestFindByHash(t *testing.T) {
 	}
 	w.page("/find?log=red&event="+hash.String()[1:], http.StatusNotFound)
 	w.page("/find?log=red&event="+id.Hash{2}.String(), http.StatusNotFound)
-	w.append(ledgertest.Red, id.DiscloseFull, hash.String(), nil) // an id before a hash
+	w.append(ledgertest.Red, id.DiscloseFull, hash.String(), nil) // an ID takes precedence over a hash
 	if got := w.page("/find?log=red&event="+hash.String(), http.StatusSeeOther).Header().Get("Location"); got != redEvent+hash.String() {
 		t.Errorf("got %s", got)
 	}
 }
 
-// want returns the body of a page and fails unless it has some texts.
+// want returns the body of a page and fails unless it contains the texts.
 func (w *world) want(target string, texts ...string) string {
 	w.Helper()
 	body := w.page(target, http.StatusOK).Body.String()

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// hostile are texts that become markup, script or other text where a page does not escape them.
+// hostile returns texts that become markup, script or other text if a page does not escape them.
 func hostile() []string {
 	return []string{
 		`<script>window.pwned=1</script>`, `</script><script>window.pwned=1</script>`, `<img src=x onerror=window.pwned=1>`,
@@ -25,7 +25,7 @@ func hostile() []string {
 	}
 }
 
-// visible returns a text as pages show it: unseen characters by their numbers.
+// visible returns a text as pages show it: with the code points of invisible characters.
 func visible(text string) string {
 	var shown strings.Builder
 	for _, r := range text {

@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// A browser has no cryptography on pages over plain http of another machine. Each page that checks something states that,
-// and shows no error of a script.
+// Browsers provide no cryptography on pages over plain http from another machine. Each page that verifies something
+// states that, and shows no script error.
 func TestPagesWithoutTLS(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)

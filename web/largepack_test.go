@@ -36,7 +36,7 @@ func largePack(t *testing.T) (compressed []byte, key string) {
 	return b.Bytes(), l.Key().String()
 }
 
-// The page reads a large pack by slices, also as one file without a network: no read is larger than a MiB.
+// The page reads a large pack in slices, also as one file without a network: no read exceeds 1 MiB.
 func TestLargePackInChromium(t *testing.T) {
 	w := newWorld(t)
 	server := httptest.NewServer(w.handler)
@@ -70,7 +70,7 @@ func TestLargePackInChromium(t *testing.T) {
 			nil, base64.StdEncoding.EncodeToString(content), key); err != nil {
 			t.Fatal(err)
 		}
-		for got.State == "" || got.State == "waiting" { // a script has a time limit, the check has none
+		for got.State == "" || got.State == "waiting" { // a script has a time limit, but the check has none
 			if err := b.Run(`await new Promise((next) => setTimeout(next, 100)); return told();`, &got); err != nil {
 				t.Fatal(err)
 			}

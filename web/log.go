@@ -14,47 +14,48 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// logView is the content of the home of a log.
+// logView is the content of a log's home page.
 type logView struct {
 	Slug      id.Slug
 	Prefix    string // of the log's transparency calls
-	Tiles     string // the prefix of the log's tiles
+	Tiles     string // prefix of the log's tiles
 	PublicURL string
 	Head      verify.Head
-	Received  string // when the newest event was received, "" for none
+	Received  string // when the latest event was received; "" if there is none
 	Recent    []recentView
-	Key       string // that signs the newest tree
+	Key       string // signs the latest tree
 	Keys      []keyView
 	Witnesses []witnessView
 	Quorum    string
-	Cosigned  string // the newest checkpoint with its quorum, where it is not the head's
+	Cosigned  string // the latest checkpoint with its quorum, if it is not the head's
 	Activity  *activity
 	Checks    []page.Check
 	Live      *page.Live
 }
 
-// recentView is one of the newest events.
+// recentView is one of the latest events.
 type recentView struct {
 	Index id.Index
 	ID    id.Event
 	URL   string
 }
 
-// renewLog is how often the script of a home reads it again, in seconds. The answer is a 304 until the log grows.
+// renewLog is the interval, in seconds, at which the script of a home page reloads it. The answer is 304 until the log
+// grows.
 const renewLog = 2
 
-// maxRecent is how many events the home of a log lists.
+// maxRecent is how many events a log's home page lists.
 const maxRecent = 10
 
-// keyView is a key of a log and the sizes of the trees that it signed.
+// keyView is a key of a log and the range of tree sizes that it signed.
 type keyView struct{ Key, Sizes string }
 
 type witnessView struct {
 	Name, Key string
-	Newest    *cosigned // nil: none is known
+	Newest    *cosigned // nil if none is known
 }
 
-// showLog serves the home of a log.
+// showLog serves the home page of a log.
 func (s *Server) showLog(r *request) (page.Answer, error) {
 	if r.slug == "" {
 		return page.Answer{}, errNotFound()
@@ -94,18 +95,18 @@ func (s *Server) showLog(r *request) (page.Answer, error) {
 	return made, nil
 }
 
-// keptLog is the home of a log and the values from which it was made. The newest events follow from them, because the
-// head names the newest tree.
+// keptLog is a log's home page and the values it was rendered from. The latest events need no entry, because the head
+// determines them.
 type keptLog struct {
 	input    string
 	page     page.Answer
 	received received
 }
 
-// maxLogs is how many homes are kept, of about 24 KiB each.
+// maxLogs is the maximum number of cached home pages, about 24 KiB each.
 const maxLogs = 1024
 
-// describeLog returns all of the home but the newest events.
+// describeLog returns the content of the home page without the latest events.
 func (s *Server) describeLog(r *request) (logView, error) {
 	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.kit.Public}
 	var err error
@@ -143,7 +144,7 @@ func (s *Server) describeLog(r *request) (logView, error) {
 	return v, nil
 }
 
-// describeCosignatures adds the newest cosignature of each witness.
+// describeCosignatures adds the latest cosignature of each witness.
 func (s *Server) describeCosignatures(r *request, v *logView) error {
 	if len(v.Witnesses) == 0 {
 		return nil
@@ -165,7 +166,7 @@ func (s *Server) describeCosignatures(r *request, v *logView) error {
 	return err
 }
 
-// describeNewest adds the newest events. A head of a damaged log may have none.
+// describeNewest adds the latest events. The head of a damaged log may have none.
 func (s *Server) describeNewest(r *request, v *logView) error {
 	if v.Head.LatestPublishedAt == nil || v.Head.LatestLogIndex == nil {
 		return nil
@@ -192,17 +193,17 @@ func describeSizes(k verify.LogKey) string {
 	return from + " to below " + strconv.FormatUint(uint64(k.To), 10)
 }
 
-// transparencyURL returns the path before the transparency calls of a log.
+// transparencyURL returns the path prefix of a log's transparency calls.
 func (s *Server) transparencyURL(slug id.Slug) string {
 	return s.kit.Base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/transparency"
 }
 
-// logURL returns the path of the home of a log.
+// logURL returns the path of a log's home page.
 func (s *Server) logURL(slug id.Slug) string {
 	return s.kit.Base + "/log/" + url.PathEscape(string(slug))
 }
 
-// listLogChecks returns the checks of a head in the order of the page.
+// listLogChecks returns the checks of a head in display order.
 func listLogChecks() []page.Check {
 	return []page.Check{
 		{Name: "checkpoint", Title: "Checkpoint",

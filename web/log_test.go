@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// counted is the public interface, which counts the events whose times it reads.
+// counted is the public interface, counting the events whose times it reads.
 type counted struct {
 	publicapi.Reader
 	read *int
@@ -28,7 +28,8 @@ func (c counted) Received(ctx context.Context, t id.Tenant, events id.Range) ([]
 	return c.Reader.Received(ctx, t, events)
 }
 
-// The activity has the newest events that show a record, each is read once, and a home that was made anew has the same.
+// The activity covers the latest events whose records are disclosed. Each is read once, and a rebuilt home page is the
+// same.
 func TestActivityOfLog(t *testing.T) {
 	w := newWorld(t)
 	read := 0
@@ -56,7 +57,7 @@ func TestActivityOfLog(t *testing.T) {
 			t.Errorf("the home lacks %s: %s", want, body)
 		}
 	}
-	if want := 7 + 500 + 1; read != want { // those between are not among the newest
+	if want := 7 + 500 + 1; read != want { // the events between are not among the latest
 		t.Errorf("%d events were read, want %d", read, want)
 	}
 	w.serve(nil)
@@ -68,7 +69,8 @@ func TestActivityOfLog(t *testing.T) {
 	}
 }
 
-// witnessed is a log with three witnesses: the first cosigned its head, the second an older checkpoint, the third nothing.
+// witnessed is a log with three witnesses: the first cosigned its head, the second an older checkpoint, the third
+// nothing.
 type witnessed struct {
 	publicapi.Reader
 	policy *trust.Policy
@@ -101,7 +103,7 @@ func cosign(note []byte, by tlog.WitnessSigner, at id.Instant) []byte {
 	return parsed.Bytes()
 }
 
-// The home names the newest cosignature of each witness, also one of an older tree.
+// The home page shows the latest cosignature of each witness, even for an older tree.
 func TestCosignaturesOnHome(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
@@ -129,7 +131,7 @@ func TestCosignaturesOnHome(t *testing.T) {
 	if got := strings.Count(body, "no cosignature is known"); got != 1 {
 		t.Errorf("%d witnesses have no cosignature", got)
 	}
-	log.older = cosign(older, signers[2], 1_700_000_120_000) // the home follows the newest checkpoint with its quorum
+	log.older = cosign(older, signers[2], 1_700_000_120_000) // the home page follows the latest checkpoint with a quorum
 	w.want("/log/red", fmt.Sprintf(size, 1, id.Instant(1_700_000_120_000)))
 	if body := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(body, "cosigned the size 1 ") {
 		t.Error("the other log has cosignatures of this one")

@@ -13,16 +13,16 @@ const (
 	logsOnPage = 100
 )
 
-// logsView is a part of the list of logs.
+// logsView is a page of the list of logs.
 type logsView struct {
 	Base      string
-	Directory string // short name of the log that lists all others, "" for none
+	Directory string // slug of the log that lists all others; "" if none
 	Logs      []ListedLog
-	Sized     bool   // the list has sizes
-	Next      string // address of the next page, "" at the end
+	Sized     bool   // the list contains sizes
+	Next      string // address of the next page; "" at the end
 }
 
-// listLogs serves the list of logs. It is 404 unless the operator lists them.
+// listLogs serves the list of logs. It answers 404 unless the operator enables the list.
 func (s *Server) listLogs(r *request) (page.Answer, error) {
 	v, err := s.readLogs(r, r.formValue("after"), logsOnPage)
 	if err != nil {

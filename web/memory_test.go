@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// rotate gives red's log another key. The key before it no longer signs.
+// rotate gives red's log another key. The previous key no longer signs.
 func (w *world) rotate(t *testing.T) tlog.VerifierKey {
 	t.Helper()
 	orgs, err := org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Clock: w.Clock})
@@ -55,7 +55,7 @@ func remembered(t *testing.T, b *chromium.Browser) (stored struct {
 	return stored
 }
 
-// A browser accepts a key that the log states under a key that the browser knows, over several rotations, and names the
+// A browser accepts a key that the log states under a key that the browser knows, over several rotations, and shows the
 // key that signed.
 func TestRotatedKeyInChromium(t *testing.T) {
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestRotatedKeyInChromium(t *testing.T) {
 	}
 }
 
-// A browser that an earlier version of the page has visited keeps its key.
+// A browser that visited an earlier version of the page keeps its key.
 func TestOldMemoryInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
@@ -106,8 +106,7 @@ func TestOldMemoryInChromium(t *testing.T) {
 	wantMarks(t, "another key", visit(t, b, home), map[string]string{"outcome": "fail: Not proved: "})
 }
 
-// A head that is smaller than the tree that was seen is wrong. A bundle may rest on an older checkpoint of the same
-// history.
+// A head smaller than the tree that was seen is wrong. A bundle may use an older checkpoint of the same history.
 func TestRollbackInChromium(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"one", "two"} {
@@ -150,7 +149,7 @@ func TestRollbackInChromium(t *testing.T) {
 	wantMarks(t, "a moment apart", visit(t, b, home), map[string]string{"consistency": "ok: extends", "outcome": "ok: Proved"})
 }
 
-// The witness policy of the first visit decides until the reader accepts another one.
+// The witness policy of the first visit applies until the reader accepts another one.
 func TestRememberedPolicyInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
@@ -190,6 +189,6 @@ func TestRememberedPolicyInChromium(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantMarks(t, "accepted policy", marks, few)
-	service.change = nil // the service takes its witnesses away
+	service.change = nil // the service removes its witnesses
 	wantMarks(t, "no witnesses", visit(t, b, home), few)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// A browser without JavaScript shows all that the service knows, and says what only a program can compute.
+// A browser without JavaScript shows all that the service knows, and names what only a program can compute.
 func TestPagesWithoutScripts(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", map[string]any{"agent_id": "helper-red"})
@@ -25,7 +25,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 		"/log/red":                        {"Newest events", "one", "The checks need JavaScript", "aps monitor --url"},
 		redEvent + "one":                  {"What was recorded", "acme.orders.read", "\"secret\": \"one\"", "The checks need JavaScript", "Not checked yet."},
 		"/log/red/agent/helper-red":       {"key_new", "active", "revoked since"},
-		"/find?log=red&event=0":           {"What was recorded", "acme.orders.read"}, // the form, as it is sent
+		"/find?log=red&event=0":           {"What was recorded", "acme.orders.read"}, // the form as it is sent
 		"/find?log=red&event=none":        {"To the home of the service"},
 		"/v1/public/orgs/blue/verify/two": {"What was recorded", "\"secret\": \"two\""},
 	} {

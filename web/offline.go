@@ -14,13 +14,13 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// offline is the page that checks documents as one file, which a reader keeps and opens without a network.
+// offline is the check page as a single file, which a reader saves and opens without a network.
 type offline struct {
 	body   []byte
 	sha256 string // in hex
 }
 
-// offlineView is the content of the file: it has its styles and scripts inside.
+// offlineView is the content of the file, with inlined styles and scripts.
 type offlineView struct {
 	Policy   string
 	Style    template.CSS
@@ -29,12 +29,12 @@ type offlineView struct {
 	Verifier string
 }
 
-// moduleImport finds the relative imports of the files, which all have one form.
+// moduleImport matches the relative imports of the files, which all have the same form.
 var moduleImport = regexp.MustCompile(`(from |import\()"(\.\.?/[^"]+)"`)
 
-// offlineModules returns an import map with the modules of the check page as data URLs, also with those that it imports
-// only when it needs them. A module in a data URL can't
-// name another one by a relative path, so each import gets the name that the map has.
+// offlineModules returns an import map with the modules of the check page as data URLs, including dynamic imports. A
+// module in a data URL cannot import another one by a relative path, so each import is rewritten to its name in the
+// map.
 func offlineModules(files *page.Assets) (string, error) {
 	imports := make(map[string]string)
 	names := []string{checkScript}
@@ -60,10 +60,10 @@ func moduleName(name string) string { return "agentledger/" + name }
 func inlineScript(kind, text string) (template.HTML, string) {
 	sum := sha256.Sum256([]byte(text))
 	allowed := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return template.HTML(`<script type="` + kind + `">` + text + `</script>`), allowed // texts of the program
+	return template.HTML(`<script type="` + kind + `">` + text + `</script>`), allowed // the texts are part of the program
 }
 
-// renderOffline makes the file. It takes some milliseconds, so a service does it for the first reader who asks.
+// renderOffline renders the file. It takes some milliseconds, so a service does it on the first request.
 func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 	modules, err := offlineModules(files)
 	if err != nil {
@@ -80,8 +80,8 @@ func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 	return &offline{body, page.HexSum(body)}, err
 }
 
-// serveOffline serves the file for keeping. It is not shown at its address, where these pages' policy refuses scripts
-// inside a page.
+// serveOffline serves the file as a download. It cannot be shown at its address, because the pages' policy forbids
+// inline scripts.
 func (s *Server) serveOffline(*request) (page.Answer, error) {
 	file, err := s.offline()
 	if err != nil {
@@ -91,10 +91,10 @@ func (s *Server) serveOffline(*request) (page.Answer, error) {
 		File: "agentledger-check.html"}, nil
 }
 
-// OfflinePage returns that file as every service of this version serves it, and the list of the verifier's files in the
-// form of sha256sum. The page shows the SHA-256 of the list.
+// OfflinePage returns the file as every service of this version serves it, and the list of the verifier's files in the
+// format of sha256sum. The page shows the SHA-256 of the list.
 func OfflinePage() (body, verifierSums []byte, err error) {
-	kit := page.NewKit("https://log.example") // the file names no address
+	kit := page.NewKit("https://log.example") // the file contains no address
 	kept, err := renderOffline(parseViews(kit), kit.Assets)
 	if err != nil {
 		return nil, nil, err

@@ -11,9 +11,9 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// peoplePage is a page of people: its screen, an address, and texts that it shows.
+// peoplePage is a page for users: its screen, an address, and texts that it shows.
 type peoplePage struct {
-	pattern string // of the screen, "" where the path is the same
+	pattern string // of the screen; "" if it equals the path
 	path    string
 	shows   []string
 }
@@ -29,7 +29,7 @@ var entryPages = []peoplePage{
 	{path: "/invitation", shows: []string{"Invitation"}},
 }
 
-// day gives an organization a day of work. Its first approval is used, and its second one waits.
+// day gives an organization a day of work. Its first approval is used, and its second one is pending.
 func day(s *servicetest.Service) (first, second servicetest.Asked, run, endpoint string) {
 	ann := s.SignIn(s.Red.Owner)
 	s.Red.Join("max", "approver")
@@ -117,8 +117,8 @@ func ownerPages(s *servicetest.Service) []peoplePage {
 	}
 }
 
-// Every page of people shows its content without JavaScript, has one heading of the first level, and leads to no page
-// that is missing. A screen that is in no list fails the test.
+// Every page for users shows its content without JavaScript, has one first-level heading, and links to no missing page.
+// A screen that is not listed here fails the test.
 func TestPeoplePagesWithoutScripts(t *testing.T) {
 	s := servicetest.New(t)
 	stranger := s.Stranger()

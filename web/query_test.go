@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Every route refuses query parameters that it does not take, empty ones and repeated ones, before anything else.
+// Every route refuses unknown, empty and repeated query parameters before anything else.
 func TestWrongQueries(t *testing.T) {
 	w := newWorld(t)
 	traffic.CheckQueries(t, w.bare.(*edge.Router).List(), w.handler)

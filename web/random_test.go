@@ -20,14 +20,14 @@ import (
 // verdictNames are the members of a report that both verifiers have.
 var verdictNames = []string{"inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok"}
 
-// bent is a bundle with a change, and what the verifier in Go says: nil for a bundle that can't be read.
+// bent is a modified bundle, and the verdict of the Go verifier: nil if the bundle cannot be parsed.
 type bent struct {
 	Text    string
 	Key     string
 	Verdict map[string]any `json:"-"`
 }
 
-// goVerdict checks a bundle as aps verify does.
+// goVerdict checks a bundle like aps verify.
 func goVerdict(t *testing.T, text string, key tlog.VerifierKey) map[string]any {
 	t.Helper()
 	b, err := verify.ParseBundle([]byte(text))
@@ -49,7 +49,7 @@ func goVerdict(t *testing.T, text string, key tlog.VerifierKey) map[string]any {
 	return verdict
 }
 
-// bend changes one place of a JSON value: a character, a number, a member or an item.
+// bend changes one part of a JSON value: a character, a number, a member or an item.
 func bend(r *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -99,12 +99,12 @@ func bendText(r *rand.Rand, s string) string {
 	case 1:
 		return s[:at] + string(letters[r.IntN(len(letters)-2)]) + s[at:]
 	case 2:
-		return s // the bundle as it is
+		return s // the unchanged bundle
 	}
 	return s[:at] + string(letters[r.IntN(len(letters)-2)]) + s[at+1:]
 }
 
-// The browser says of random changes of bundles what the verifier in Go says.
+// For random changes of bundles, the browser's verdict equals that of the Go verifier.
 func TestRandomBundlesInChromium(t *testing.T) {
 	w := newWorld(t)
 	var texts []string
@@ -122,14 +122,14 @@ func TestRandomBundlesInChromium(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	var all []bent
-	kinds := map[bool]int{} // by whether the bundle can be read
+	kinds := map[bool]int{} // by whether the bundle can be parsed
 	for i := range 600 {
 		from := r.IntN(len(texts))
 		var value any
 		if err := json.Unmarshal([]byte(texts[from]), &value); err != nil {
 			t.Fatal(err)
 		}
-		for range i % 3 { // a third is as it was
+		for range i % 3 { // a third is unchanged
 			value = bend(r, value)
 		}
 		text, err := json.Marshal(value)

@@ -10,17 +10,17 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// request is a request and the organization that it names.
+// request is a request and the organization in its path.
 type request struct {
 	*http.Request
-	slug   id.Slug   // "" when none is named
-	tenant id.Tenant // id.Service when none is named
+	slug   id.Slug   // "" if the path contains none
+	tenant id.Tenant // id.Service if the path contains none
 }
 
-// pathParameter returns a parameter of the path, decoded.
+// pathParameter returns a decoded path parameter.
 func (r *request) pathParameter(name string) string { return edge.PathParameter(r.Request, name) }
 
-// formValue returns a parameter of the query, "" when it is absent.
+// formValue returns a query parameter, or "" if it is absent.
 func (r *request) formValue(name string) string { return r.URL.Query().Get(name) }
 
 // call is one request of the surface and its answer.
@@ -54,8 +54,8 @@ func (c *call) Handle() (err error) {
 	return err
 }
 
-// Send implements admission.Sender. It flushes, because a slow reader takes most of the time
-// of a page, which has its slot until then.
+// Send implements admission.Sender. It flushes, because most of a page's time is spent on slow readers, and the page
+// holds its slot until then.
 func (c *call) Send() error {
 	c.answer.WriteTo(c.w, c.Request)
 	_ = http.NewResponseController(c.w).Flush()

@@ -30,13 +30,13 @@ const (
 	agentScript = "agent.js"
 )
 
-// parseViews reads the templates of every page.
+// parseViews parses the templates of every page.
 func parseViews(k *page.Kit) *page.Views {
 	return k.Parse(templates, []string{"form", "loglist"},
 		[]string{homePage, logsPage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage})
 }
 
-// render makes a page. Modules are those that its script imports.
+// render renders a page, with the modules that its script imports.
 func (s *Server) render(name, title, script string, content any) ([]byte, error) {
 	f := page.Frame{Name: name, Title: title, Script: script, Page: content}
 	if script != "" {
@@ -45,7 +45,7 @@ func (s *Server) render(name, title, script string, content any) ([]byte, error)
 	return s.views.Render(f)
 }
 
-// showRefusal makes the page of a refused request. It repeats nothing of the request.
+// showRefusal renders the page of a refused request. It repeats nothing of the request.
 func (s *Server) showRefusal(status int, message string) (page.Answer, error) {
 	body, err := s.render(refusalPage, http.StatusText(status), "", message)
 	return page.Answer{Status: status, Media: page.MediaHTML, Cache: page.Never, Body: body}, err

@@ -33,67 +33,66 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// Organizations finds the handle of an organization; fault.NotFound when there is none of
-// that name. Names of any form may be asked for.
+// Organizations finds the tenant of an organization. It returns fault.NotFound if there is no organization with that
+// name. Names may have any form.
 type Organizations interface {
 	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
 }
 
-// Logs lists the logs of the service, as far as the operator lists them for all to see.
+// Logs lists the logs of the service, as far as the operator publishes the list.
 type Logs interface {
-	// Directory returns the short name of the log that lists all others, "" for none.
+	// Directory returns the slug of the log that lists all others, or "" if there is none.
 	Directory() id.Slug
-	// ListLogs returns up to limit logs behind a position of the list, "" for its begin, and the next position, "" at
-	// the end. Without a list it is fault.NotFound.
+	// ListLogs returns up to limit logs after a position of the list, "" for its start, and the next position, "" at
+	// the end. It returns fault.NotFound if there is no list.
 	ListLogs(ctx context.Context, after string, limit int) (logs []ListedLog, next string, err error)
 }
 
 // ListedLog is a log in the list of logs.
 type ListedLog struct {
-	Path string   // behind /o/: the id of the organization, and from the second log on its number
-	Key  string   // vkey, "" where the list has none
-	Size id.Index // that was listed, 0 where the list has none
+	Path string   // below /o/: the ID of the organization and, from its second log on, the log's number
+	Key  string   // vkey; "" if the list contains none
+	Size id.Index // listed size; 0 if the list contains none
 }
 
 // Hashes finds events by their hashes.
 type Hashes interface {
-	// IndexOf returns the index of the event with an event hash in the newest log; fault.NotFound when there is none.
+	// IndexOf returns the index of the event with an event hash in the current log. It returns fault.NotFound if there
+	// is none.
 	IndexOf(ctx context.Context, t id.Tenant, hash id.Hash) (id.Index, error)
 }
 
-// Events reads the public documents of events. Unknown events and origins are
-// fault.NotFound.
+// Events reads the public documents of events. It returns fault.NotFound for unknown events and origins.
 type Events interface {
-	// EventBundle returns the bundle of an event in the log of an origin; without one, in the
-	// newest log of the organization that holds it.
+	// EventBundle returns the bundle of an event in the log of an origin. If origin is empty, it uses the
+	// organization's latest log that contains the event.
 	EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string, origin id.Origin) (*verify.Bundle, error)
-	// EventAt returns the id of the event at an index of the newest log.
+	// EventAt returns the ID of the event at an index of the current log.
 	EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error)
-	// Received returns the times of receipt of a range of events of the newest log, cut to its size: one for each
-	// event, 0 for one that does not show its record.
+	// Received returns the times of receipt of a range of events of the current log, clipped to its size: one for each
+	// event, 0 if its record is not disclosed.
 	Received(ctx context.Context, t id.Tenant, events id.Range) ([]id.Instant, error)
 }
 
-// Heads reads the public documents of an organization's newest log.
+// Heads reads the public documents of an organization's current log.
 type Heads interface {
 	LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.Head, error)
-	// LogCosigned returns the newest checkpoint that has its quorum as a signed note, nil for none.
+	// LogCosigned returns the latest checkpoint with a quorum as a signed note, or nil if there is none.
 	LogCosigned(ctx context.Context, t id.Tenant) ([]byte, error)
-	// LogKeys returns the keys of the log, newest last. To is at least tlog.MaxSize of a key
-	// that signs.
+	// LogKeys returns the keys of the log, latest last. To is at least tlog.MaxSize for a key that signs.
 	LogKeys(ctx context.Context, t id.Tenant) ([]verify.LogKey, error)
-	// LogPolicy returns the trust policy in force, without the lines of logs.
+	// LogPolicy returns the trust policy in force, without the log lines.
 	LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, error)
 }
 
 // Agents reads the public keys of agents.
 type Agents interface {
-	// AgentKeys returns the keys of an agent of the organization, the newest last. An agent of another organization
-	// is fault.NotFound.
+	// AgentKeys returns the keys of an agent of the organization, latest last. It returns fault.NotFound for agents of
+	// other organizations.
 	AgentKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error)
 }
 
-// Log reads the public documents of logs, as strangers get them.
+// Log reads the public documents of logs, as the public interface returns them.
 type Log interface {
 	Events
 	Heads
@@ -105,16 +104,16 @@ type Options struct {
 	Edge          *edge.Edge
 	Organizations Organizations
 	Log           Log
-	// PublicURL is where browsers find the service: scheme, host and maybe a port and a
-	// path, without a slash at the end.
+	// PublicURL is the URL at which browsers reach the service: scheme, host and optionally a port and a path, without
+	// a trailing slash.
 	PublicURL string
 
-	Logs   Logs                                   // default: no log is listed
-	Hashes Hashes                                 // default: events are not found by their hashes
-	Health func(context.Context) (trouble string) // why the service can't be used, "" for no reason; default: none
+	Logs   Logs                                   // if nil, no log is listed
+	Hashes Hashes                                 // if nil, events are not found by hash
+	Health func(context.Context) (trouble string) // why the service is unhealthy, or ""; if nil, the service is healthy
 
-	MaxInFlight int                // pages that are made at a time; default 512
-	Control     *admission.Control // load control shared with other surfaces; default: one of its own
+	MaxInFlight int                // pages rendered at a time; if zero, 512
+	Control     *admission.Control // load control shared with other surfaces; if nil, New makes one
 }
 
 // Server serves the pages.
@@ -152,8 +151,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Routes adds the routes of the pages to r. Each answers GET and HEAD. The pages of events
-// have no route here: the public interface serves them by EventPage at the URLs of events.
+// Routes adds the routes of the pages to r. Each answers GET and HEAD. Event pages have no route here: the public
+// interface serves them through EventPage at the URLs of events.
 func (s *Server) Routes(r *edge.Router) {
 	var table edge.Table[getter]
 	show := func(pattern string, get getter, query ...string) {
@@ -175,7 +174,7 @@ func (s *Server) serveAsset(r *request) (page.Answer, error) {
 	return s.kit.Assets.Answer(r.Request, chi.URLParam(r.Request, "tree"), chi.URLParam(r.Request, "*"))
 }
 
-// getter makes the answer to a request.
+// getter answers a request.
 type getter func(*request) (page.Answer, error)
 
 func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
@@ -185,14 +184,13 @@ func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
 // Kit returns the part that all pages of the service share.
 func (s *Server) Kit() *page.Kit { return s.kit }
 
-// EventPage answers a request to the URL of an event with its page. The route has the
-// parameters slug and event.
+// EventPage answers a request for the URL of an event with its page. The route must have the parameters slug and event.
 func (s *Server) EventPage(w http.ResponseWriter, r *http.Request) error {
 	return s.handle(s.showEvent, "origin", "verify", "directory")(w, r)
 }
 
-// handle returns the handler of a page with some query parameters. It answers refusals with a page too. An error of
-// the service is left to the edge, which logs its cause and answers in JSON with the request id.
+// handle returns the handler of a page with some query parameters. It answers refusals with a page too. Internal errors
+// are left to the edge, which logs the cause and answers in JSON with the request ID.
 func (s *Server) handle(get getter, query ...string) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		err := edge.CheckPageQuery(r, query...)

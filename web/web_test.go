@@ -42,7 +42,7 @@ func TestEventAnswersByAccept(t *testing.T) {
 	}
 }
 
-// The bytes of JSON are those of a service without pages, with every header of a browser but Accept.
+// The JSON is the same as without pages, whatever headers a browser sends, except Accept.
 func TestJSONIsAsWithoutPages(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseRecord, "one", nil)
@@ -59,7 +59,7 @@ func TestJSONIsAsWithoutPages(t *testing.T) {
 	}
 }
 
-// What an organization does not disclose is not on the page.
+// The page does not contain what the organization does not disclose.
 func TestEventPageShowsWhatIsDisclosed(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "erased", nil)
@@ -111,7 +111,7 @@ func TestFind(t *testing.T) {
 	w.append(ledgertest.Blue, id.DiscloseFull, "a:b", nil)
 	for _, c := range []struct{ query, want string }{
 		{"log=red&event=one", redEvent + "one"}, {"log=red&event=1", redEvent + "0"},
-		{"log=red&event=0", redEvent + "0"}, // an id before an index
+		{"log=red&event=0", redEvent + "0"}, // an ID takes precedence over an index
 		{"log=red", "/log/red"}, {"log=blue&event=", "/log/blue"},
 		{"log=blue&event=0", "/v1/public/orgs/blue/verify/a:b"},
 	} {
@@ -121,7 +121,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The cause of a fault is not shown, and its answer is that of the interface.
+// The cause of a fault is not shown, and the answer is the same as the interface's.
 func TestUnreadableStore(t *testing.T) {
 	w := newWorld(t)
 	for err, status := range map[error]int{
@@ -151,7 +151,7 @@ func TestHomesAreRevalidated(t *testing.T) {
 	}
 }
 
-// The home of a log has the values of that log, and of no other.
+// A log's home page has the values of that log, and of no other.
 func TestHomeOfLog(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "first-of-red", nil)
@@ -190,7 +190,7 @@ func TestPageOfAgent(t *testing.T) {
 	}
 }
 
-// The home is kept, and never older than the head.
+// The home page is cached, and never older than the head.
 func TestHomeOfLogFollows(t *testing.T) {
 	w := newWorld(t)
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
@@ -210,7 +210,7 @@ func TestHomeOfLogFollows(t *testing.T) {
 	}
 }
 
-// folder returns the folder of the assets that the home names.
+// folder returns the assets folder that the home page uses.
 func folder(w *world) string {
 	w.Helper()
 	found := regexp.MustCompile(`/assets/([0-9a-f]{16})/pages.css`).FindStringSubmatch(w.page("/", http.StatusOK).Body.String())
@@ -220,8 +220,8 @@ func folder(w *world) string {
 	return found[1]
 }
 
-// The verifier that pages load is the client's source, byte for byte, and the page shows the
-// SHA-256 of the list of its files.
+// The verifier that pages load is the client's source, byte for byte, and the page shows the SHA-256 of the list of its
+// files.
 func TestVerifierIsTheClients(t *testing.T) {
 	w := newWorld(t)
 	const source = "../clients/typescript/src"
@@ -247,7 +247,7 @@ func TestVerifierIsTheClients(t *testing.T) {
 	}
 }
 
-// A release has the file that each service serves, and the list whose hash the page shows.
+// A release contains the file that each service serves, and the list whose hash the page shows.
 func TestOfflinePage(t *testing.T) {
 	w := newWorld(t)
 	body, sums, err := web.OfflinePage()

@@ -13,11 +13,11 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// maxWeight is how many bytes a browser loads for the page of an event at most.
+// maxWeight is the maximum number of bytes that a browser loads for an event's page.
 const maxWeight = 64 << 10
 
-// The page of an event, its assets and the documents that it reads are light, and the page
-// names every module that its script loads.
+// An event's page, its assets and the documents that it reads are small, and the page lists every module that its
+// script loads.
 func TestWeightOfEventPage(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"one", "two", "three"} {
@@ -28,13 +28,13 @@ func TestWeightOfEventPage(t *testing.T) {
 	b := chromium.New(t)
 	visit(t, b, server.URL+redEvent+"one")
 	b.Requests()
-	var firstCheck struct{ Start, Load float64 } // milliseconds
+	var firstCheck struct{ Start, Load float64 } // in milliseconds
 	if err := b.Run(`
 		const [mark] = performance.getEntriesByName("first-check"), [page] = performance.getEntriesByType("navigation");
 		return {start: mark.startTime, load: page.loadEventEnd};`, &firstCheck); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, b, server.URL+redEvent+"two") // asks for a consistency proof too
+	visit(t, b, server.URL+redEvent+"two") // also requests a consistency proof
 	page, weight := w.page(redEvent+"two", http.StatusOK).Body.String(), 0
 	requests := slices.DeleteFunc(b.Requests(), func(u string) bool { return !strings.HasPrefix(u, server.URL+"/") })
 	slices.Sort(requests)
