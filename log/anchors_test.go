@@ -21,7 +21,7 @@ import (
 
 func (w *world) journal() string { return filepath.Join(w.anchors, "anchors.journal") }
 
-// refuses checks that the ledger takes no events, with this code, and is still read.
+// refuses checks that the ledger rejects events with this code and can still be read.
 func (w *world) refuses(tenant id.Tenant, code string) {
 	w.t.Helper()
 	_, err := w.append(tenant, "refused")
@@ -42,7 +42,7 @@ func TestOlderCopyIsFrozenForEver(t *testing.T) {
 	w.mustAppend(red, "c")
 	w.reopen(backup)
 	w.refuses(red, "frozen")
-	w.mustAppend(blue, "b") // its anchor is met: one ledger's fault is not another's
+	w.mustAppend(blue, "b") // its anchor is satisfied: a fault concerns only one ledger
 	w.reopen(backup)
 	w.refuses(red, "frozen")
 }
@@ -128,7 +128,7 @@ func TestAnchorsWithoutData(t *testing.T) {
 	}
 }
 
-// An anchor that lags lies anywhere in the ledger, also inside a full tile.
+// An anchor that lags can be anywhere in the ledger, even inside a full tile.
 func TestFsckMeetsAnAnchorThatLags(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	for i := range 100 {
@@ -156,8 +156,8 @@ func TestFsckMeetsAnAnchorThatLags(t *testing.T) {
 	}
 }
 
-// A note that a crash cut off is removed. Any other damage leaves the notes before and after it: a ledger takes events
-// if it has a note after the damage, or if the damage is known to be another ledger's.
+// A note that a crash truncated is removed. Any other damage keeps the notes before and after it: a ledger accepts
+// events if it has a note after the damage, or if the damaged note is known to belong to another ledger.
 func TestAnchorJournal(t *testing.T) {
 	first := func(b []byte) int { return bytes.Index(b[1:], []byte("anchor ")) + 1 } // end of the first note
 	last := func(b []byte) int { return bytes.LastIndex(b, []byte("anchor ")) }
@@ -170,8 +170,8 @@ func TestAnchorJournal(t *testing.T) {
 	tests := []struct {
 		name   string
 		mutate func([]byte) []byte
-		red    bool // takes events; its note is the last one
-		blue   bool // takes events; its only note is an earlier one
+		red    bool // accepts events; its note is the last one
+		blue   bool // accepts events; its only note is an earlier one
 	}{
 		{"whole", func(b []byte) []byte { return b }, true, true},
 		{"last note cut off", func(b []byte) []byte { return b[:len(b)-7] }, true, true},
@@ -217,7 +217,7 @@ func TestAnchorJournal(t *testing.T) {
 			if err := os.WriteFile(w.journal(), tt.mutate(b), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // a restart does not make the doubt go away
+			for range 2 { // a restart does not end the doubt
 				w.open(log.Options{})
 				for tenant, takes := range map[id.Tenant]bool{red: tt.red, blue: tt.blue} {
 					if s := w.state(tenant); (s.Fault().Level == log.Healthy) != takes || s.Fault().Level == log.Frozen {
@@ -252,7 +252,7 @@ func TestAnchorJournal(t *testing.T) {
 	}
 }
 
-// A store that was rolled back to before the damaged note is not taken for the newest one, also if the ledger is empty
+// A store that was rolled back to before the damaged note is not accepted as current, even if the ledger is empty
 // there.
 func TestRollbackBehindDamage(t *testing.T) {
 	for name, events := range map[string][]string{"empty": nil, "with events": {"a"}} {
@@ -290,8 +290,8 @@ func TestRollbackBehindDamage(t *testing.T) {
 	}
 }
 
-// What a file system took and may never have written is not shown: the next start may
-// find it gone, and what was shown of it would be a fork.
+// A write that the file system accepted may never reach the disk, so it is not shown: the next start may not find it,
+// and the shown state would be a fork.
 func TestAnchoredShowsNothingBeyondTheAnchor(t *testing.T) {
 	for name, early := range map[string]int{"nothing anchored": 0, "some": 3, "a tile and more": 300} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestAnchoredShowsNothingBeyondTheAnchor(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			w.open(log.Options{}) // it was there after all
+			w.open(log.Options{}) // the append was applied after all
 			if got := w.state(red); int(got.Size()) != early+2 || got.Trusted() != nil {
 				t.Errorf("afterwards: got size %d, %v; want %d", got.Size(), got.Trusted(), early+2)
 			}
@@ -352,8 +352,8 @@ func copyAnchors(t *testing.T, dir string) string {
 
 func always() bool { return true }
 
-// With AnchorFirst whatever is acknowledged has its anchor by then: a process that dies
-// at that moment, and a store that comes back older, leave no fork.
+// With AnchorFirst, every acknowledged event already has its anchor: a process that dies at that moment and a store
+// that is rolled back leave no fork.
 func TestAnchorBeforeTheAnswer(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
@@ -369,7 +369,7 @@ func TestAnchorBeforeTheAnswer(t *testing.T) {
 		}
 	}
 	shown := w.checkpoint(red)
-	after := w.on(t, []byte(w.read())) // the first process never wrote at its end
+	after := w.on(t, []byte(w.read())) // the first process did not write when it ended
 	after.store = older
 	after.open(log.Options{AnchorFirst: always})
 	after.refuses(red, "frozen")
@@ -379,7 +379,7 @@ func TestAnchorBeforeTheAnswer(t *testing.T) {
 	after.mustAppend(blue, "b")
 }
 
-// Many callers of both organizations at once, and a store that loses answers.
+// Many concurrent callers of both organizations, and a store that loses answers.
 func TestAnchorBeforeManyAnswers(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
@@ -406,8 +406,8 @@ func TestAnchorBeforeManyAnswers(t *testing.T) {
 	w.audit(nil)
 }
 
-// Without anchors nothing is acknowledged and nothing newer is shown; with them it goes
-// on, and what was stored all the time is there once.
+// Without anchors, nothing is acknowledged and no later state is shown. With them the ledger continues, and events
+// stored in the meantime are there once.
 func TestAnchorsThatCannotBeWrittenBeforeTheAnswer(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)

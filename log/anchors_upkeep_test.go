@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// eventually waits for something that the background does.
+// eventually waits for a result of background work.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
@@ -38,7 +38,7 @@ func (w *world) read() string {
 
 func (w *world) notes() int { return strings.Count(w.read(), "anchor ") }
 
-// lengthen writes the journal of closed ledgers anew, so many times as long.
+// lengthen rewrites the journal of closed ledgers with the given multiple of its length.
 func (w *world) lengthen(times int) {
 	w.t.Helper()
 	if err := os.WriteFile(w.journal(), bytes.Repeat([]byte(w.read()), times), 0o600); err != nil {
@@ -46,7 +46,7 @@ func (w *world) lengthen(times int) {
 	}
 }
 
-// A journal that has become long is compacted while events come in.
+// A long journal is compacted while events arrive.
 func TestAnchorJournalIsCompactedWhileServing(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
@@ -70,7 +70,7 @@ func TestAnchorJournalIsCompactedWhileServing(t *testing.T) {
 	w.mustAppend(blue, "after")
 }
 
-// What is appended while notes are copied is in the new journal, and waits for no copy.
+// Notes appended during the copy are in the new journal, and do not wait for the copy.
 func TestAnchorsWhileCompacted(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a", "b")
@@ -102,7 +102,7 @@ func TestAnchorsWhileCompacted(t *testing.T) {
 	w.refuses(blue, "frozen")
 }
 
-// At each moment of compactions the journal at the path has what was flushed before.
+// At each moment of a compaction, the journal at the path contains everything flushed before.
 func TestAnchorsAtEachMomentOfACompaction(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	compact := make(chan error)
@@ -137,8 +137,7 @@ func TestAnchorsAtEachMomentOfACompaction(t *testing.T) {
 	}
 }
 
-// A compaction that can't be finished leaves the journal as it was, and a start does
-// without one.
+// A compaction that fails leaves the journal unchanged, and a start works without one.
 func TestAnchorsThatCannotBeCompacted(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
@@ -168,8 +167,8 @@ func TestAnchorsThatCannotBeCompacted(t *testing.T) {
 	w.mustAppend(red, "b")
 }
 
-// Where the folder or the journal is removed or replaced while the ledgers are open,
-// it is told and written anew, with the anchors of idle ledgers too.
+// If the folder or the journal is removed or replaced while the ledgers are open, this is reported and the journal is
+// rewritten, including the anchors of idle ledgers.
 func TestAnchorsThatAreRemovedWhileServing(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -223,7 +222,7 @@ func TestAnchorsThatAreRemovedWhileServing(t *testing.T) {
 	}
 }
 
-// Anchors that are removed right before the end are there for the next start.
+// Anchors that are removed just before the process ends are there at the next start.
 func TestAnchorsThatAreRemovedBeforeTheEnd(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
@@ -237,7 +236,7 @@ func TestAnchorsThatAreRemovedBeforeTheEnd(t *testing.T) {
 	w.mustAppend(red, "b")
 }
 
-// Whoever only compares with anchors writes nothing, not even what a crash left.
+// A process that only compares with anchors writes nothing, and does not repair what a crash left.
 func TestAnchorsReadOnly(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")
@@ -270,7 +269,7 @@ func TestAnchorsReadOnly(t *testing.T) {
 	}
 }
 
-// Ledgers that are opened with anchors which are only read show what there is.
+// Ledgers that are opened with read-only anchors show the stored state.
 func TestLedgersWithAnchorsReadOnly(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(red, "a")

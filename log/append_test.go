@@ -121,7 +121,7 @@ func TestReplayed(t *testing.T) {
 		{"unknown event and key", red, "other", "idem-other", other.Digest, false, 0},
 		{"known only to the other organization", blue, "known", "idem-known", known.Digest, false, 0},
 	}
-	var asked []log.Query // all of the first organization's at once
+	var asked []log.Query // all events of the first organization at once
 	for _, tt := range tests {
 		if tt.tenant == red {
 			asked = append(asked, log.Query{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
@@ -199,7 +199,7 @@ func TestReceivedAtNeverFalls(t *testing.T) {
 	}
 }
 
-// configure appends an event that raises the config version.
+// configure appends an event that increments the config version.
 func configure(w *world, tenant id.Tenant, name string, changes ...storage.Change) error {
 	e := w.envelope(tenant, name)
 	_, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
@@ -211,7 +211,7 @@ func configure(w *world, tenant id.Tenant, name string, changes ...storage.Chang
 func TestNoEventLandsUnderAnOlderConfiguration(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
-	release := model.Hold() // the change is sequenced and not durable yet
+	release := model.Hold() // the change is sequenced but not durable
 	changed := make(chan error, 1)
 	go func() { changed <- configure(w, red, "change") }()
 	var prepared atomic.Int32
@@ -335,7 +335,7 @@ func TestQueueBounds(t *testing.T) {
 	w.audit(nil)
 }
 
-// Organizations that have filled the queue shut nobody out of whom nothing waits.
+// Organizations that fill the queue do not exclude an organization with nothing waiting.
 func TestFullQueueTakesWhoHasNothingInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := storagetest.NewModel()
@@ -379,7 +379,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	release := model.Hold()
 	done := make(chan error, 1)
 	go func() { done <- second(w.append(red, "second")) }()
-	for { // until the append is applied, which the store's own reads show
+	for { // until the append is applied, according to the store
 		head, err := model.Head(t.Context(), red)
 		if err != nil {
 			t.Fatal(err)
@@ -422,7 +422,8 @@ func TestLedgersAreDroppedAndReadBack(t *testing.T) {
 	w.audit(acknowledged)
 }
 
-// A state may outlive its ledger's stay in memory. A caller that holds it appends to the ledger that was loaded since.
+// A state may outlive its ledger's time in memory. A caller that holds it appends to the ledger that was loaded
+// again.
 func TestStateOutlivesItsLedger(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.ledgers.Close()
@@ -522,8 +523,8 @@ func TestCounterNames(t *testing.T) {
 	}
 }
 
-// An idempotency key is its ingest key's. One that was stored before that was so is the
-// ingest key's that its event came with, and nobody else's.
+// An idempotency key belongs to its ingest key. One that was stored before that rule belongs to the ingest key of its
+// event.
 func TestIdempotencyKeysAreOfIngestKeys(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	put := func(name, ingestKey, key string, formerly bool) id.Hash {

@@ -19,9 +19,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// Durable, integrated appends in process on the embedded engine, 1 KiB
-// envelopes, by the number of senders that wait at once and of organizations
-// that they write to.
+// Durable, integrated appends in process on the embedded engine, with envelopes of 1 KiB, by the number of concurrent
+// senders and of organizations.
 func BenchmarkAppend(b *testing.B) {
 	for _, organizations := range []int{1, 200, 1000} {
 		for _, senders := range []int{1, 16, 64, 256, 1024} {
@@ -38,7 +37,7 @@ func benchmarkAppend(b *testing.B, organizations, senders int) {
 	payload := strings.Repeat("x", 700)
 	var next atomic.Int64
 	var bytes atomic.Int64
-	b.SetParallelism(max(1, senders/2)) // GOMAXPROCS is 2 on the machines that count
+	b.SetParallelism(max(1, senders/2)) // GOMAXPROCS is 2 on the reference machines
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
@@ -99,7 +98,7 @@ func openBench(b *testing.B, organizations int) *log.Ledgers {
 	return ledgers
 }
 
-// A proof of a random leaf at the head, decoded tiles cached.
+// A proof of a random leaf at the head, with decoded tiles cached.
 func BenchmarkInclusion(b *testing.B) {
 	ledgers := openBench(b, 1)
 	const size = 20_000

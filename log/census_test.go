@@ -20,13 +20,13 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// slugs are those that the tests' organizations have.
+// slugs are the slugs of the tests' organizations.
 func slugs(t id.Tenant, _ []byte) (id.Slug, error) {
 	return map[id.Tenant]id.Slug{red: "red", blue: "blue", 30: "green"}[t], nil
 }
 
-// Of an organization that was founded after the store's backup nothing is in the
-// store. The anchors name it, and its slug stays taken.
+// An organization that was founded after the store's backup is missing in the store. The anchors name it, and its
+// slug stays taken.
 func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	const green id.Tenant = 30
 	model := storagetest.NewModel()
@@ -81,8 +81,8 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	}
 }
 
-// While notes of slugs may be lost, no organization is founded. The slugs of the organizations in the store are written
-// again, which ends the doubt unless the store lacks a ledger whose slug is lost.
+// While notes of slugs may be lost, no organization can be founded. The slugs of the organizations in the store are
+// written again, which ends the doubt unless the store lacks a ledger whose slug is lost.
 func TestDamagedNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(b []byte) []byte // nil: the journal is removed
@@ -122,7 +122,7 @@ func TestDamagedNames(t *testing.T) {
 			}
 			other := ledgertest.Genesis(31)
 			other.Slug = "other"
-			for range 2 { // a restart does not make the doubt go away
+			for range 2 { // a restart does not end the doubt
 				var told bytes.Buffer
 				w.open(log.Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
 				if _, err := w.ledgers.Create(t.Context(), 31, other); !fault.Is(err, fault.Unavailable) || strings.Contains(fault.Of(err).Message, "names.journal") ||
@@ -150,7 +150,7 @@ func TestDamagedNames(t *testing.T) {
 	}
 }
 
-// findings are those of fsck, with anchors that are only read.
+// findings returns the findings of fsck with read-only anchors.
 func (w *world) findings() (findings []audit.Finding) {
 	w.t.Helper()
 	anchors, err := anchor.OpenReadOnly(w.anchors)
@@ -164,8 +164,7 @@ func (w *world) findings() (findings []audit.Finding) {
 	return findings
 }
 
-// A founding that came to nothing keeps nobody from the slug, and names come back with
-// the folder.
+// A failed founding does not keep the slug taken, and names are restored with the folder.
 func TestSlugOfAFoundingThatFailed(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)

@@ -26,8 +26,7 @@ import (
 
 const step = 400 * 24 * time.Hour
 
-// correct brings a ledger back to the clock's time, with the event that lie makes of
-// the true payload.
+// correct brings a ledger back to the clock's time, with the event that lie derives from the true payload.
 func (w *world) correct(tenant id.Tenant, lie func(map[string]any)) (c *log.ClockChange, r log.Receipt, err error) {
 	w.t.Helper()
 	receipts, err := w.ledgers.Append(w.t.Context(), tenant, func(ctx context.Context, s *log.State) (sub log.Submission, err error) {
@@ -46,7 +45,7 @@ func (w *world) correct(tenant id.Tenant, lie func(map[string]any)) (c *log.Cloc
 	return c, receipts[0], nil
 }
 
-// statement is an event of the server's own that corrects a clock.
+// statement is a server event that corrects a clock.
 func statement(t *testing.T, s *log.State, name string, payload map[string]any) log.Draft {
 	t.Helper()
 	return statementOf(t, s, log.ClockKind, name, payload)
@@ -73,8 +72,7 @@ func statementOf(t *testing.T, s *log.State, kind, name string, payload map[stri
 	})
 }
 
-// tryCap sends events under a monthly cap until one is refused and returns how many
-// were taken.
+// tryCap sends events under a monthly cap until one is rejected, and returns the number of accepted ones.
 func (w *world) tryCap(tenant id.Tenant, prefix string, most uint64) (taken int) {
 	w.t.Helper()
 	for ; ; taken++ {
@@ -102,11 +100,11 @@ func (w *world) try(tenant id.Tenant, name string, amount int64, b budget) bool 
 	return e.Effective == id.Allow
 }
 
-// calm is a limit that nothing was added to in the step.
+// calm is a limit to which the step added nothing.
 var calm = budget{counter: id.Hash{8}, window: 24 * time.Hour, most: 10}
 
-// limits checks what is left of 10 after the correction: 7 where the step added 3, and
-// 6 where 4 were added before it. It sends 4 events.
+// limits checks the remainder of 10 after the correction: 7 if the step added 3, and 6 if 4 were added before it. It
+// sends 4 events.
 func (w *world) limits(b budget) {
 	w.t.Helper()
 	if w.try(red, "too-much", 8, b) || !w.try(red, "just", 7, b) {
@@ -117,9 +115,9 @@ func (w *world) limits(b budget) {
 	}
 }
 
-// stepped is a world of which red took events while the clock was a step ahead: 70 of
-// them beside the 5 of the right month, and 3 of a limit's 10. What the limit held
-// before is out of its window as the step saw it, and forgotten.
+// stepped returns a world in which red accepted events while the clock was a step ahead: 70 in addition to the 5 of
+// the right month, and 3 of a limit's 10. The earlier content of the limit was outside of its window as the step saw
+// it, and was dropped.
 func stepped(t *testing.T) (w *world, b budget) {
 	w = newWorld(t, storagetest.NewModel())
 	b = budget{counter: id.Hash{7}, window: 24 * time.Hour, most: 10}
@@ -191,7 +189,7 @@ func TestCorrectClock(t *testing.T) {
 	}
 }
 
-// received_at falls at the statement that says so, and nowhere else.
+// received_at decreases only at the correcting statement.
 func TestFallWithoutStatement(t *testing.T) {
 	lies := map[string]func(map[string]any){
 		"another newest time": func(p map[string]any) { p["newest_received_at"] = "2026-11-20T12:00:00.000Z" },
@@ -219,7 +217,7 @@ func TestFallWithoutStatement(t *testing.T) {
 	}
 }
 
-// A successor of a ledger that was ahead counts what its month has.
+// A successor of a ledger that was ahead counts the events of its month.
 func TestSuccessorOfALedgerAhead(t *testing.T) {
 	w, _ := stepped(t)
 	w.freeze(red)
@@ -233,7 +231,7 @@ func TestSuccessorOfALedgerAhead(t *testing.T) {
 	}
 }
 
-// A correction of which nobody knows whether it was applied is made once.
+// A correction with an unknown outcome is made once.
 func TestCorrectClockOnce(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -275,8 +273,7 @@ func TestCorrectClockOnce(t *testing.T) {
 	}
 }
 
-// A ledger that was corrected is the same in another store, also when its import was
-// stopped at any event.
+// A corrected ledger is the same in another store, even if its import was interrupted at any event.
 func TestImportOfACorrectedLedger(t *testing.T) {
 	w, b := stepped(t)
 	if _, _, err := w.correct(red, nil); err != nil {
@@ -342,7 +339,7 @@ func TestImportOfACorrectedLedger(t *testing.T) {
 	}
 }
 
-// An event that lands after a correction was prepared is counted: the correction is prepared again.
+// An event committed after a correction was prepared is counted: the correction is prepared again.
 func TestCorrectionBehindAnotherEvent(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.Pass(time.Hour)
@@ -371,8 +368,8 @@ func TestCorrectionBehindAnotherEvent(t *testing.T) {
 	w.audit(nil)
 }
 
-// A ledger whose newest event was received at a time that has not come takes no
-// events, and says so, until that time is near. Another one goes on.
+// If the latest event of a ledger is in the future, the ledger rejects events with that reason until that time is
+// near. Another ledger is not affected.
 func TestAheadOfClock(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	w := newWorld(t, storagetest.NewModel())
@@ -406,7 +403,7 @@ func TestAheadOfClock(t *testing.T) {
 	w.audit(nil)
 }
 
-// While the clock is held nothing is appended and no ledger is made.
+// While the clock is held, nothing is appended and no ledger is created.
 func TestHeldClock(t *testing.T) {
 	var held atomic.Bool
 	w := newWorld(t, storagetest.NewModel())

@@ -25,15 +25,13 @@ import (
 
 var crashRounds = flag.Int("crash-rounds", 2, "rounds of the crash tests; from 100 on they cut at every kind of operation and include large ledgers")
 
-// drill reports whether the crash tests are to be thorough.
+// drill reports whether the crash tests must be thorough.
 func drill() bool { return *crashRounds >= 100 }
 
-// The whole commit path on Pebble loses its power before and after every sync
-// of the store, while several callers write to two organizations and erase envelopes, and while
-// the configuration changes, around the end of a tile. What is left of the disk is
-// opened: all that was acknowledged before the cut is there, envelopes whose erasure was
-// acknowledged are gone, none is gone without its statement (fsck), the heads extend
-// what was shown, and the ledgers go on.
+// The whole commit path on Pebble loses power before and after every sync of the store, while several callers write
+// to two organizations, erase envelopes and change the configuration around the end of a tile. The remaining disk is
+// opened: everything acknowledged before the cut is there, envelopes whose erasure was acknowledged are gone, none is
+// gone without its statement (fsck), the heads extend what was shown, and the ledgers continue.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for round := range *crashRounds {
@@ -80,7 +78,7 @@ func openPebble(t *testing.T, fs vfs.FS, broken func(error)) *pebblestore.Engine
 	return e
 }
 
-// fill appends n events in few submissions. Those of large ledgers are not signed.
+// fill appends n events in few submissions. Events of large ledgers are not signed.
 func (w *world) fill(tenant id.Tenant, n int) {
 	w.t.Helper()
 	const most = 4000
@@ -106,14 +104,14 @@ func (w *world) fill(tenant id.Tenant, n int) {
 // camera takes images of a disk as a loss of power at that moment could leave it.
 type camera struct {
 	mem     *enginetest.CrashDisk
-	anchors string // the journal, on the file system of the machine
+	anchors string // the journal, on the machine's file system
 	random  *rand.Rand
-	every   int // takes one image of so many: those of large ledgers fill the memory
+	every   int // takes one of this many images: images of large ledgers fill the memory
 
 	mu         sync.Mutex
 	on         bool
 	afterSync  bool
-	first      []byte // the journal when the camera was switched on
+	first      []byte // the journal when the camera was started
 	shots      []shot
 	acked      []acked
 	shown      []shown
@@ -147,8 +145,7 @@ func (c *camera) fs() vfs.FS {
 	}))
 }
 
-// operation is called before each operation: it takes one image before each
-// sync, and one before whatever comes next.
+// operation is called before each operation. It takes one image before each sync, and one before the next operation.
 func (c *camera) operation(op errorfs.Op) {
 	if !changes(op.Kind) {
 		return
@@ -166,7 +163,7 @@ func syncs(k errorfs.OpKind) bool {
 	return k == errorfs.OpFileSync || k == errorfs.OpFileSyncData || k == errorfs.OpFileSyncTo
 }
 
-// changes reports whether an operation can make a difference for a disk.
+// changes reports whether an operation can change a disk.
 func changes(k errorfs.OpKind) bool {
 	switch k {
 	case errorfs.OpCreate, errorfs.OpLink, errorfs.OpRemove, errorfs.OpRename, errorfs.OpReuseForWrite, errorfs.OpMkdirAll,
@@ -176,8 +173,8 @@ func changes(k errorfs.OpKind) bool {
 	return syncs(k)
 }
 
-// take takes the image last: what was acknowledged, shown and anchored before
-// must be in it. The caller holds mu.
+// take takes the image last: everything acknowledged, shown and anchored before must be in it. The caller must hold
+// mu.
 func (c *camera) take(operation string) {
 	s := shot{operation: operation, acked: len(c.acked), shown: len(c.shown)}
 	s.anchors, _ = os.ReadFile(c.anchors) // it is there since the ledgers are
@@ -203,8 +200,7 @@ func (c *camera) end() []shot {
 	return c.shots
 }
 
-// restart stops the ledgers and the store and starts them again, under the eyes
-// of the camera.
+// restart stops and restarts the ledgers and the store while the camera watches.
 func (c *camera) restart(w *world) {
 	w.ledgers.Close()
 	if err := w.store.(*pebblestore.Engine).Close(); err != nil {
@@ -221,7 +217,7 @@ func (c *camera) acknowledged(a acked, checkpoint tlog.Checkpoint) {
 	c.shown = append(c.shown, shown{a.tenant, checkpoint})
 }
 
-// traffic is several callers, changes of configuration and anchors at once.
+// traffic runs several callers, changes of configuration and anchors concurrently.
 func (w *world) traffic(c *camera, prefix string) {
 	var group sync.WaitGroup
 	for sender := range 4 {
@@ -229,7 +225,7 @@ func (w *world) traffic(c *camera, prefix string) {
 			group.Go(func() {
 				for i := range 6 {
 					name := fmt.Sprintf("%s-%d-%d", prefix, sender, i)
-					if sender == 2 && i%2 == 0 { // three of the oldest events, others each time
+					if sender == 2 && i%2 == 0 { // three of the oldest events, different ones each time
 						begin := id.Index(3*i/2 + 9*int(prefix[0]-'a'))
 						w.trafficOne(c, tenant, name, false, id.Range{Begin: begin, End: begin + 3})
 						continue
@@ -249,7 +245,7 @@ func (w *world) traffic(c *camera, prefix string) {
 	group.Wait()
 }
 
-// trafficOne appends an event of the agent, or the statement of an erasure when there is something to erase.
+// trafficOne appends an event of the agent, or the statement of an erasure if there is an event to erase.
 func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool, erases ...id.Range) {
 	e := w.envelope(tenant, name)
 	receipts, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
@@ -278,8 +274,8 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 	c.acknowledged(acked{tenant, name, receipts[0], erases}, checkpoint)
 }
 
-// develop starts on what an image holds and checks it. The anchors are those of
-// the moment or, as on a volume that was brought back from a copy, older ones.
+// develop starts on the content of an image and checks it. The anchors are those of that moment or, as on a volume
+// restored from a copy, older ones.
 func (w *world) develop(c *camera, s shot, base int, oldAnchors bool) {
 	w.t.Logf("cut before %s: %d acknowledged, %d shown, old anchors %v", s.operation, s.acked, s.shown, oldAnchors)
 	journal := s.anchors
@@ -304,7 +300,7 @@ func (w *world) develop(c *camera, s shot, base int, oldAnchors bool) {
 	}
 }
 
-// lacks checks that the envelopes of a range are gone, by the statement at an index.
+// lacks checks that the envelopes of a range are gone, according to the statement at an index.
 func (w *world) lacks(tenant id.Tenant, r id.Range, by id.Index) {
 	w.t.Helper()
 	for at := r.Begin; at < r.End; at++ {
@@ -316,8 +312,7 @@ func (w *world) lacks(tenant id.Tenant, r id.Range, by id.Index) {
 	}
 }
 
-// keeps checks that everything acknowledged is there as it was told, and that
-// the heads extend everything shown.
+// keeps checks that everything acknowledged is stored as reported, and that the heads extend everything shown.
 func (w *world) keeps(acknowledged []acked, checkpoints []shown) {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {

@@ -31,7 +31,7 @@ import (
 const (
 	headFamily = iota + 1
 	entryFamily
-	recordFamily // with the envelope behind it, as these are short
+	recordFamily // with the envelope after it, because these are short
 	_
 	tileFamily
 	rootFamily
@@ -46,7 +46,7 @@ const (
 	redSize   = 259
 )
 
-// storeKey is a key of the red organization's.
+// storeKey returns a key of the red organization.
 func storeKey(family byte, rest ...byte) []byte {
 	return append(append(binary.BigEndian.AppendUint64(nil, uint64(red)), family), rest...)
 }
@@ -92,14 +92,13 @@ func number(n uint64) bend {
 	return func([]byte) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 }
 
-// text is a record of the ledgers' own with this value.
+// text is one of the ledgers' own records with this value.
 func text(s string) bend {
 	return func([]byte) []byte { return append([]byte{1, 1}, s...) }
 }
 
-// A value of each kind is replaced, below the store and its checksums: fsck and
-// the re-verification find it and name it, with its consequence; nothing panics,
-// and the other organization has nothing of it.
+// A value of each kind is replaced, below the store and its checksums. fsck and the re-verification find and name it
+// with its consequence, nothing panics, and the other organization is not affected.
 func TestDamagedValues(t *testing.T) {
 	t.Parallel()
 	tile := make([]byte, storage.TileSize)
@@ -107,9 +106,9 @@ func TestDamagedValues(t *testing.T) {
 		name  string
 		key   []byte
 		bend  bend
-		place string    // what fsck calls it
-		level log.Level // what it does, found by fsck
-		known log.Level // what it does in the service; differs where loading finds it
+		place string    // name of the place in fsck
+		level log.Level // consequence, found by fsck
+		known log.Level // consequence in the service; differs if loading finds it
 	}{
 		{"entry, of another record", at(entryFamily, damagedAt), flipAt(40), "tile 0/0", log.Frozen, log.Frozen},
 		{"entry, behind another one", at(entryFamily, damagedAt), flipAt(3), "entry 17", log.Frozen, log.Frozen},
@@ -198,7 +197,7 @@ func storedLedgers(t *testing.T) (*world, shot) {
 	})
 }
 
-// damaged starts on a copy of the disk in which a value is another one.
+// damaged starts on a copy of the disk in which one value is replaced.
 func (w *world) damaged(t *testing.T, base shot, key []byte, bend bend) *world {
 	t.Helper()
 	disk := base.disk.CrashClone(vfs.CrashCloneCfg{})
@@ -250,8 +249,7 @@ func (quiet) Fatalf(f string, a ...any) {
 	panic(fmt.Sprintf(f, a...))
 }
 
-// readAll reads everything of the damaged ledger. It may fail; it must not panic,
-// and what it proves holds.
+// readAll reads everything of the damaged ledger. It may fail, but it must not panic, and its proofs must be valid.
 func (w *world) readAll() {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -283,7 +281,7 @@ func (w *world) readAll() {
 	_, _ = w.replayed(red, "base-17", "idem-base-17", id.Hash{})
 }
 
-// judged checks what the service does to the damaged ledger, and not to the other.
+// judged checks the service's reaction for the damaged ledger, and that the other one is unaffected.
 func (w *world) judged(level log.Level) {
 	w.t.Helper()
 	s := w.state(red)
@@ -308,8 +306,7 @@ func (w *world) judged(level log.Level) {
 	}
 }
 
-// Without its identity there is no key to sign with: the ledger is not there,
-// which keeps nobody from the others.
+// Without its identity there is no key to sign with: the ledger is missing, and the other ledgers are not affected.
 func TestDamagedIdentity(t *testing.T) {
 	t.Parallel()
 	w, base := storedLedgers(t)
@@ -330,8 +327,8 @@ func TestDamagedIdentity(t *testing.T) {
 	}
 }
 
-// What an idempotency key is bound to is stored once. A wrong index refuses
-// events; it never lets one in twice, and nobody waits for ever.
+// The binding of an idempotency key is stored once. A wrong index rejects events; it never accepts one twice, and no
+// caller waits forever.
 func TestDamagedIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w, base := storedLedgers(t)
@@ -354,8 +351,7 @@ func TestDamagedIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A damage behind the position that the re-verification has reached is found by
-// its next whole pass.
+// Damage before the current position of the re-verification is found by its next whole pass.
 func TestDamageBehindThePosition(t *testing.T) {
 	t.Parallel()
 	w, base := installed(t, func(w *world) {
@@ -389,7 +385,7 @@ func TestDamageBehindThePosition(t *testing.T) {
 	}
 }
 
-// headless can't read red's head, nor its events from one index on.
+// headless cannot read red's head, nor its events from one index on.
 type headless struct {
 	*storagetest.Model
 	readable id.Index
@@ -409,12 +405,12 @@ func (h headless) Events(ctx context.Context, t id.Tenant, begin, end id.Index, 
 	return h.Model.Events(ctx, t, begin, end, parts)
 }
 
-// A frozen ledger shows its anchor, byte for byte, whatever is stored. It is
-// detached when the store does not hold that tree.
+// A frozen ledger shows its anchor, byte for byte, whatever is stored. It is detached if the store does not contain
+// that tree.
 func TestDetached(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		after    func(older, newer *storagetest.Model, fork func() log.Store) log.Store // the store that comes back
+		after    func(older, newer *storagetest.Model, fork func() log.Store) log.Store // the store that is restored
 		detached bool
 	}{
 		{"older copy", func(older, _ *storagetest.Model, _ func() log.Store) log.Store { return older }, true},
@@ -449,7 +445,7 @@ func TestDetached(t *testing.T) {
 	}
 }
 
-// forked returns an older copy that went on elsewhere, past what was shown here.
+// forked returns an older copy that continued separately, past what was shown here.
 func (w *world) forked(older *storagetest.Model) log.Store {
 	w.t.Helper()
 	fork := &world{t: w.t, store: older, keyring: w.keyring, anchors: w.t.TempDir(), agent: w.agent, fatal: w.fatal, Time: w.Time.Copy()}
@@ -462,7 +458,7 @@ func (w *world) forked(older *storagetest.Model) log.Store {
 	return older
 }
 
-// provesShown checks that each entry is proved under the checkpoint that is shown.
+// provesShown checks that each entry is proved under the shown checkpoint.
 func (w *world) provesShown(tenant id.Tenant) {
 	w.t.Helper()
 	s := w.state(tenant)
@@ -477,9 +473,8 @@ func (w *world) provesShown(tenant id.Tenant) {
 	}
 }
 
-// A byte of each file of the store is flipped, at several places. Either the
-// store does not open, or fsck names what is wrong, or the byte is of no
-// consequence and everything is there. Nothing panics.
+// One byte of each file of the store is flipped, at several places. Either the store does not open, or fsck names the
+// damage, or the byte has no effect and everything is there. Nothing panics.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	var acknowledged []acked
@@ -507,7 +502,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// history leaves events in tables and in the log.
+// history writes events to tables and to the write-ahead log.
 func (w *world) history() (acknowledged []acked) {
 	send := func(prefix string) {
 		for i := range 12 {
@@ -530,7 +525,7 @@ func (w *world) history() (acknowledged []acked) {
 	return acknowledged
 }
 
-// diagnose checks that damage does not pass unseen.
+// diagnose checks that damage is noticed.
 func (w *world) diagnose(t *testing.T, disk *vfs.MemFS, journal []byte, acknowledged []acked) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -590,7 +585,7 @@ func kindOf(name string) string {
 	return kind
 }
 
-// places are the offsets that are damaged in a file of a length.
+// places returns the offsets to damage in a file of the given length.
 func places(length int) (at []int) {
 	n := 6
 	if drill() {
@@ -633,8 +628,7 @@ func writeFile(t *testing.T, fs vfs.FS, name string, b []byte) {
 	}
 }
 
-// The same with the anchors' journal: no flipped byte freezes a ledger whose
-// store is whole.
+// The same for the anchors' journal: no flipped byte freezes a ledger whose store is intact.
 func TestDamagedAnchors(t *testing.T) {
 	t.Parallel()
 	w, base := installed(t, func(w *world) { w.mustAppend(red, "a", "b"); w.mustAppend(blue, "a") })

@@ -13,19 +13,19 @@ import (
 // CounterOf returns the name of the counter of a month.
 func CounterOf(year, ofYear int) string { return Month(year*12 + ofYear - 1).CounterName() }
 
-// FlushAnchors writes the anchors of what was published so far.
+// FlushAnchors writes the anchors of everything published so far.
 func (l *Ledgers) FlushAnchors() error { return l.anchors.Flush() }
 
 // AnchorNotes yields the notes of the anchors.
 func (l *Ledgers) AnchorNotes() iter.Seq2[anchor.Note, error] { return l.anchors.Notes() }
 
-// Die leaves the anchors of ledgers that nobody closes.
+// Die abandons the anchors of ledgers that are never closed.
 func (l *Ledgers) Die() { _ = l.anchors.Abandon() }
 
-// AnchorsLost is how often the anchors were found to be gone.
+// AnchorsLost returns how often the anchors were missing.
 func (l *Ledgers) AnchorsLost() uint64 { return l.anchors.TimesLost() }
 
-// CompactWhile compacts, and calls during once, while notes are being copied.
+// CompactWhile compacts, and calls during once while notes are being copied.
 func (l *Ledgers) CompactWhile(ctx context.Context, during func()) error {
 	return l.anchors.Compact(ctx, func() {
 		if during != nil {
@@ -35,8 +35,8 @@ func (l *Ledgers) CompactWhile(ctx context.Context, during func()) error {
 	})
 }
 
-// Stepped is ledgers without goroutines: whoever holds it says when the
-// sequencer, the finisher and the repairs do their next piece of work.
+// Stepped is ledgers without goroutines: its user decides when the sequencer, the finisher and the repairs do their
+// next step.
 type Stepped struct {
 	*Ledgers
 	flights map[int][]appendInFlight // by stream
@@ -53,7 +53,7 @@ func OpenStepped(ctx context.Context, o Options) (*Stepped, error) {
 	return s, nil
 }
 
-// Launch does the sequencer's next round, if something waits and it may.
+// Launch runs the sequencer's next round, if something waits and it may run.
 func (s *Stepped) Launch() bool {
 	s.queue.mu.Lock()
 	room, _ := s.queue.hasCapacity()
@@ -71,8 +71,7 @@ func (s *Stepped) Launch() bool {
 	return true
 }
 
-// Land ends the oldest append that is out of a stream, if there is one; pick chooses
-// among n streams.
+// Land ends the oldest append in flight of a stream, if there is one. pick chooses among n streams.
 func (s *Stepped) Land(pick func(n int) int) bool {
 	var streams []int
 	for n, out := range s.flights {
@@ -93,7 +92,7 @@ func (s *Stepped) Land(pick func(n int) int) bool {
 	return true
 }
 
-// Repair does the oldest repair that is due, if there is one.
+// Repair runs the oldest due repair, if there is one.
 func (s *Stepped) Repair() bool {
 	if len(s.repairs) == 0 {
 		return false
@@ -104,14 +103,14 @@ func (s *Stepped) Repair() bool {
 	return true
 }
 
-// Idle reports whether nothing waits, is out or is being repaired.
+// Idle reports whether nothing waits, is in flight or is being repaired.
 func (s *Stepped) Idle() bool {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	return s.queue.waiting == 0 && s.queue.busy == 0
 }
 
-// Published returns the published state of a ledger that is in memory.
+// Published returns the published state of a loaded ledger.
 func (s *Stepped) Published(t id.Tenant) (*State, bool) {
 	r := s.slots[t]
 	if r == nil || r.led == nil {
@@ -120,14 +119,14 @@ func (s *Stepped) Published(t id.Tenant) (*State, bool) {
 	return r.led.published.Load(), true
 }
 
-// Call is an Append under way.
+// Call is an Append in flight.
 type Call struct {
 	appendCall
 	sub   *submission
 	tries int
 }
 
-// Begin begins an Append.
+// Begin starts an Append.
 func (s *Stepped) Begin(ctx context.Context, t id.Tenant, prepare Prepare) *Call {
 	c := &Call{appendCall: appendCall{ledgers: s.Ledgers, tenant: t, prepares: []Prepare{prepare}, outcomes: make([]Outcome, 1)}}
 	c.try(ctx)
@@ -154,7 +153,7 @@ func (c *Call) try(ctx context.Context) {
 	c.refuseAll([]int{0}, overloaded("The organization's configuration changes too often"))
 }
 
-// Poll returns the outcome if it is there.
+// Poll returns the outcome if it is known.
 func (c *Call) Poll(ctx context.Context) (Outcome, bool) {
 	for c.sub != nil {
 		select {

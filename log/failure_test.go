@@ -10,9 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// Each write fails before it is applied, after it is applied, and with an
-// unknown outcome, at every position of a run. What was acknowledged is there,
-// nothing is there twice, and the ledgers go on.
+// Each write fails before it is applied, after it is applied, and with an unknown outcome, at every position of a
+// run. Every acknowledged event is there, nothing is there twice, and the ledgers continue.
 func TestFailedAppends(t *testing.T) {
 	failures := map[string]storagetest.Failure{
 		"refused":                 storagetest.Refused,
@@ -39,7 +38,7 @@ func TestFailedAppends(t *testing.T) {
 				if got := len(acknowledged[blue]); got != 100 {
 					t.Errorf("the other organization got %d acknowledged, want 100", got)
 				}
-				again := w.burst(100, "e") // what was not acknowledged lands now, the rest is a duplicate
+				again := w.burst(100, "e") // unacknowledged events are committed now, the others are duplicates
 				for name, r := range again[red] {
 					if _, twice := acknowledged[red][name]; twice {
 						t.Errorf("%s was created twice", name)
@@ -55,8 +54,8 @@ func TestFailedAppends(t *testing.T) {
 	}
 }
 
-// A conflict means that somebody else moved the head: the ledger is read again
-// and the event lands behind theirs.
+// A conflict means that another writer moved the head: the ledger is read again and the event is appended after
+// theirs.
 func TestConflictIsBuiltAnew(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
@@ -108,9 +107,8 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	w.audit(acknowledged)
 }
 
-// A store that fails and comes back without the newest events, as a standby that
-// lagged behind does, is noticed in the running process too, however short the
-// time since those events were shown.
+// If a store fails and returns without the latest events, like a standby that lagged, the running process notices it,
+// however recently those events were shown.
 func TestStoreThatCameBackOlderIsFrozen(t *testing.T) {
 	model := storagetest.NewModel()
 	older := &switched{Store: model}
@@ -136,5 +134,5 @@ func TestStoreThatCameBackOlderIsFrozen(t *testing.T) {
 	w.mustAppend(blue, "second")
 }
 
-// switched is a store behind which another one can be put.
+// switched is a store that can be replaced by another one.
 type switched struct{ log.Store }

@@ -29,8 +29,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is ledgers on a store, with a clock that the test moves and an agent
-// key that signs for both organizations.
+// world has ledgers on a store, a clock that the test moves, and an agent key that signs for both organizations.
 type world struct {
 	t       *testing.T
 	store   log.Store
@@ -43,7 +42,7 @@ type world struct {
 
 	verified keytable.Verified // the signatures of all envelopes
 	fatal    chan error
-	disk     vfs.FS // of the store, where a test needs it
+	disk     vfs.FS // of the store, if a test needs it
 	*ledgertest.Time
 }
 
@@ -73,7 +72,7 @@ func (w *world) open(o log.Options) {
 	w.t.Cleanup(func() { ledgers.Close() })
 }
 
-// start is open for a process that may not come to its end.
+// start is open for a process that may end early.
 func (w *world) start(o log.Options) {
 	w.t.Helper()
 	anchors, err := anchor.Open(w.anchors)
@@ -94,7 +93,7 @@ func (w *world) start(o log.Options) {
 		Verified: &w.verified})
 }
 
-// reopen is a stop and a start on another view of the data.
+// reopen stops and restarts on another view of the data.
 func (w *world) reopen(store log.Store) {
 	w.t.Helper()
 	w.ledgers.Close()
@@ -105,7 +104,7 @@ func (w *world) reopen(store log.Store) {
 // envelope signs an event of an organization.
 func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
 	e := w.agent.Envelope(w.t, tenant, name, nil)
-	w.verified.Note(w.agent.Public(), e.Digest, e.Signature) // as a surface does that verified it
+	w.verified.Note(w.agent.Public(), e.Digest, e.Signature) // like a surface that has verified it
 	return e
 }
 
@@ -149,14 +148,13 @@ func (w *world) state(tenant id.Tenant) *log.State {
 	return s
 }
 
-// replayed asks for one event.
+// replayed queries one event.
 func (w *world) replayed(tenant id.Tenant, name id.Event, key string, digest id.Hash) (bool, error) {
 	r := w.ledgers.Replays(w.t.Context(), w.state(tenant), []log.Query{{Event: name, Key: key, IngestKey: "ik_test", Digest: digest}})[0]
 	return r.Known, r.Err
 }
 
-// audit re-verifies everything from the first event and compares receipts with
-// what is stored.
+// audit re-verifies everything from the first event and compares receipts with the store.
 func (w *world) audit(receipts map[id.Tenant]map[string]log.Receipt) {
 	w.t.Helper()
 	findings := w.fsck(w.store)
@@ -202,8 +200,7 @@ func (w *world) fsck(store log.Store) []audit.Finding {
 	return findings
 }
 
-// burst appends n events to each organization from several goroutines and
-// returns what was acknowledged.
+// burst appends n events to each organization from several goroutines and returns the acknowledged ones.
 func (w *world) burst(n int, prefix string) map[id.Tenant]map[string]log.Receipt {
 	const senders = 8
 	acknowledged := map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}
@@ -238,7 +235,7 @@ func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 	return c
 }
 
-// damaged is a store that reads wrong.
+// damaged is a store that returns wrong reads.
 type damaged struct {
 	*storagetest.Model
 	event func(tenant id.Tenant, e *storage.Event)

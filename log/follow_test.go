@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// taken returns what moved, in order.
+// taken returns the tenants that moved, in order.
 func taken(m interface{ Take() ([]id.Tenant, bool) }) []id.Tenant {
 	all, _ := m.Take()
 	slices.Sort(all)
@@ -80,8 +80,8 @@ func TestFreezeForWhatIsKnownOutside(t *testing.T) {
 	}
 }
 
-// listings holds what is said of handles against what it has to be: the origin and key
-// of those that are listed, in memory and read from the store.
+// listings compares the reported handles with the expected ones: origin and key of the listed logs, in memory and
+// read from the store.
 func (w *world) listings(step string, want map[id.Tenant]log.Listing) {
 	w.t.Helper()
 	for range 2 {
@@ -92,12 +92,12 @@ func (w *world) listings(step string, want map[id.Tenant]log.Listing) {
 				w.t.Errorf("%s: tenant %d: got %+v, %v, %v; want %+v, %v", step, tenant, got, ok, err, expected, listed)
 			}
 		}
-		w.reopen(w.store) // nothing is in memory then
+		w.reopen(w.store) // nothing is in memory after this
 	}
 }
 
-// A log is listed from its beginning with its newest key, and no longer when it is
-// frozen. Those who follow are told of each change, and not of events.
+// A log is listed from its creation with its latest key, and no longer when it is frozen. Followers are notified of
+// each change, and not of events.
 func TestListing(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	key := func(tenant id.Tenant) log.Listing {
@@ -148,7 +148,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// What is found when a ledger is read is told too: its head contradicts its anchor.
+// Followers are also notified of a fault found when a ledger is loaded: its head contradicts its anchor.
 func TestListingOfARolledBackLog(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
@@ -175,7 +175,7 @@ func TestListingOfARolledBackLog(t *testing.T) {
 	}
 }
 
-// What it takes to list a ledger that is not in memory: two records, and its log key unsealed.
+// The cost of listing a ledger that is not in memory: two records, and unsealing its log key.
 func BenchmarkListing(b *testing.B) {
 	model := storagetest.NewModel()
 	keyring, err := seal.NewKeyring(seal.NewKey())
@@ -210,7 +210,7 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-// counted counts what is read of ledgers and records.
+// counted counts the reads of ledgers and records.
 type counted struct {
 	log.Store
 	heads, gets atomic.Int64
@@ -226,7 +226,7 @@ func (c *counted) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key s
 	return c.Store.Get(ctx, t, kind, key)
 }
 
-// Listing brings no ledger into memory.
+// Listing loads no ledger into memory.
 func TestListingReadsNoTree(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)

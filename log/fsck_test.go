@@ -22,13 +22,13 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// watchedStore tells a test what is read of its ledgers, and when.
+// watchedStore notifies a test of the reads of its ledgers.
 type watchedStore struct {
 	*storagetest.Model
 	mu     sync.Mutex
-	read   map[id.Tenant]int // events that were handed out
-	placed map[id.Tenant]int // names that were looked up
-	ahead  int               // events that were handed out and not looked up yet, the most at a time
+	read   map[id.Tenant]int // events returned
+	placed map[id.Tenant]int // names looked up
+	ahead  int               // maximum number of events returned and not looked up yet
 	lookup func(id.Tenant)   // called before each look-up
 	change func(id.Tenant, *storage.Event)
 }
@@ -76,7 +76,7 @@ func (s *watchedStore) has(enough func() bool) bool {
 	return enough()
 }
 
-// await waits until enough was read.
+// await waits for enough reads.
 func (s *watchedStore) await(t *testing.T, what string, enough func() bool) {
 	for end := time.Now().Add(2 * time.Minute); !s.has(enough); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -86,8 +86,7 @@ func (s *watchedStore) await(t *testing.T, what string, enough func() bool) {
 	}
 }
 
-// filled returns ledgers with so many events of each organization in a store whose
-// counts begin now.
+// filled returns ledgers with the given number of events of each organization, in a store whose counts start at 0.
 func filled(t *testing.T, s *watchedStore, reds, blues int) *world {
 	w := newWorld(t, s)
 	w.fill(red, reds)
@@ -101,8 +100,8 @@ func filled(t *testing.T, s *watchedStore, reds, blues int) *world {
 	return w
 }
 
-// While the first events of a ledger are being placed, those behind them are read and
-// inspected already, but not many: memory does not grow with the ledger.
+// While the first events of a ledger are looked up, later events are already read and inspected, but not many: memory
+// does not grow with the ledger.
 func TestFsckReadsAhead(t *testing.T) {
 	const size = 4000
 	store := newWatchedStore()
@@ -121,8 +120,7 @@ func TestFsckReadsAhead(t *testing.T) {
 	}
 }
 
-// A ledger is examined while another one is, and what is found is reported in the
-// order of the store all the same.
+// Ledgers are examined concurrently, and findings are still reported in the order of the store.
 func TestFsckOfSeveralLedgers(t *testing.T) {
 	store := newWatchedStore()
 	w := filled(t, store, 300, 200)
@@ -155,9 +153,8 @@ func TestFsckOfSeveralLedgers(t *testing.T) {
 	}
 }
 
-// readAhead is how many events of a ledger Fsck may have read and not placed: those of the
-// portions that wait, of the one that is placed, of the one that is read, and the names
-// that are looked up together.
+// readAhead is the number of events of a ledger that Fsck may have read and not looked up: the waiting portions, the
+// portions being looked up and being read, and the names that are looked up together.
 func readAhead() int { return (runtime.GOMAXPROCS(0)+4)*256 + 256 }
 
 // endingProgress is a run that ends at a mark of the red organization.
@@ -177,14 +174,14 @@ func (p *endingProgress) Note(o id.Origin, m audit.Mark) error {
 	return p.Progress.Note(o, m)
 }
 
-// resumed runs fsck with marks after each hundred events.
+// resumed runs fsck with a mark after each hundred events.
 func (w *world) resumed(store *watchedStore, p audit.Progress) (found []audit.Finding, err error) {
 	_, err = audit.ResumeFsck(w.t.Context(), store, w.keyring, nil, audit.Resume{Progress: p, Stretch: 100},
 		func(f audit.Finding) { found = append(found, f) })
 	return found, err
 }
 
-// An fsck that was ended goes on behind its marks, and finds what one run finds.
+// An interrupted fsck continues at its marks, and finds the same as a single run.
 func TestFsckGoesOn(t *testing.T) {
 	store := newWatchedStore()
 	w := filled(t, store, 1000, 250)
@@ -220,7 +217,7 @@ func TestFsckGoesOn(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	// Fewer than those behind the mark are never enough, and a look at the event before it is none.
+	// A ledger shorter than the mark is reported, and so is a read of the event before it.
 	if store.read[red] < 500 || store.read[red] > 510 {
 		t.Errorf("read %d events of 1,000, want the 500 behind the mark", store.read[red])
 	}
@@ -233,7 +230,7 @@ func TestFsckGoesOn(t *testing.T) {
 	}
 }
 
-// keptProgress has one mark, and refuses to note another.
+// keptProgress has one mark and rejects another one.
 type keptProgress struct{ mark audit.Mark }
 
 func (p *keptProgress) Find(o id.Origin) (audit.Mark, bool) {
@@ -242,7 +239,8 @@ func (p *keptProgress) Find(o id.Origin) (audit.Mark, bool) {
 
 func (p *keptProgress) Note(id.Origin, audit.Mark) error { return nil }
 
-// A mark stays as it was noted, because others may read it meanwhile. One without counts is none of a whole ledger.
+// A stored mark is not changed, because others may read it concurrently. A mark without counts does not cover a whole
+// ledger.
 func TestMarkIsLeftAlone(t *testing.T) {
 	store := newWatchedStore()
 	w := filled(t, store, 300, 1)
@@ -268,7 +266,7 @@ func TestMarkIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A mark of other events than those of the store is of no use.
+// A mark for events that are not in the store is not used.
 func TestMarkOfAnotherStore(t *testing.T) {
 	store := newWatchedStore()
 	w := filled(t, store, 300, 300)

@@ -19,11 +19,10 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// The n-th write, sync, create, rename, and so on, of the disk fails, once or from
-// then on, for each n. The store then either works on or is broken, and says so; no
-// caller is told that an event is in when it is not; what is published is read
-// right as long as there is a process; and the next process finds everything
-// that was acknowledged.
+// The n-th write, sync, create, rename or other operation of the disk fails, once or from then on, for each n. The
+// store then either continues or is broken and reports it. No caller gets an acknowledgement of an event that is not
+// stored, published data is read correctly while the process lives, and the next process finds every acknowledged
+// event.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	kinds := map[string][]errorfs.OpKind{
@@ -41,12 +40,12 @@ func TestFailingDisk(t *testing.T) {
 	}
 	for name, kinds := range kinds {
 		for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
-			once := cause == syscall.ENOSPC // somebody makes room
+			once := cause == syscall.ENOSPC // an operator frees space
 			t.Run(fmt.Sprintf("%s/%v", name, cause), func(t *testing.T) {
 				for n := 1; ; n += step {
 					d := &failingDisk{mem: begin.disk.CrashClone(vfs.CrashCloneCfg{}), kinds: kinds, cause: cause, once: once, at: int64(n)}
 					if d.run(w.on(t, begin.anchors)); d.failed.Load() == 0 || t.Failed() {
-						return // n lies beyond the last operation
+						return // n is beyond the last operation
 					}
 				}
 			})
@@ -54,7 +53,7 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// installed returns a machine that was stopped in good order after doing work.
+// installed returns a machine that was stopped cleanly after some work.
 func installed(t *testing.T, work func(*world)) (*world, shot) {
 	mem := vfs.NewCrashableMem()
 	w := newWorld(t, openPebble(t, mem, nil))
@@ -71,7 +70,7 @@ func installed(t *testing.T, work func(*world)) (*world, shot) {
 	return w, shot{disk: mem, anchors: journal}
 }
 
-// on returns a world with the keys of w, and anchors of its own.
+// on returns a world with the keys of w and separate anchors.
 func (w *world) on(t *testing.T, journal []byte) *world {
 	t.Helper()
 	other := &world{t: t, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: make(chan error, 99), Time: w.Time.Copy()}
@@ -81,8 +80,7 @@ func (w *world) on(t *testing.T, journal []byte) *world {
 	return other
 }
 
-// failingDisk fails its operation number at of some kinds, and those after it
-// unless it is once.
+// failingDisk fails the operation with number at of some kinds, and all later ones unless once is set.
 type failingDisk struct {
 	mem   *vfs.MemFS
 	kinds []errorfs.OpKind
@@ -113,7 +111,7 @@ func (d *failingDisk) MaybeError(op errorfs.Op) error {
 
 func (d *failingDisk) String() string { return "failing disk" }
 
-// run is the life of a process on the disk, and of the one after it.
+// run runs a process on the disk, and the next one after it.
 func (d *failingDisk) run(w *world) {
 	p := &process{broken: make(chan struct{}), died: make(chan struct{})}
 	d.on.Store(true)
@@ -134,9 +132,9 @@ func (d *failingDisk) run(w *world) {
 	}
 }
 
-// process is what was told before it ended.
+// process has the answers given before it ended.
 type process struct {
-	broken chan struct{} // the store is: whatever is told after it does not count
+	broken chan struct{} // closed when the store is broken: later answers do not count
 	died   chan struct{}
 	once   sync.Once
 
@@ -153,8 +151,7 @@ func (p *process) told() ([]acked, []shown) {
 	return p.acked, p.shown
 }
 
-// breaks ends the process as main does it: nothing happens any more in the
-// goroutine that found the store broken.
+// breaks ends the process like main: the goroutine that found the store broken does nothing more.
 func (p *process) breaks(error) {
 	p.once.Do(func() { close(p.broken) })
 	select {}
@@ -208,7 +205,7 @@ func (p *process) send(w *world, tenant id.Tenant, name string) {
 	}
 }
 
-// next is the process after it, on a disk that works.
+// next is the process after it, on a working disk.
 func (w *world) next(disk *vfs.MemFS, acknowledged []acked, checkpoints []shown) {
 	engine := openPebble(w.t, disk, nil)
 	w.store = engine

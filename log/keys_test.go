@@ -20,8 +20,7 @@ import (
 // keyChange is a method of the ledgers that changes log keys.
 type keyChange func(context.Context, *log.State) (*log.KeyChange, error)
 
-// rekey lands an event with a change of the log keys and returns the key that it is
-// about, as the published state has it.
+// rekey commits an event with a change of the log keys and returns the key, as the published state has it.
 func (w *world) rekey(tenant id.Tenant, name string, change keyChange) (key log.LogKey, err error) {
 	e := w.envelope(tenant, name)
 	var made *log.KeyChange
@@ -42,7 +41,7 @@ func (w *world) rekey(tenant id.Tenant, name string, change keyChange) (key log.
 	return key, errors.New("the key is not the log's")
 }
 
-// signedBy says which of the keys have signed the checkpoint that is shown.
+// signedBy returns which of the keys have signed the shown checkpoint.
 func signedBy(t *testing.T, s *log.State, keys ...tlog.VerifierKey) (signed []bool) {
 	t.Helper()
 	for _, key := range keys {
@@ -123,8 +122,7 @@ func TestLogKeyRotation(t *testing.T) {
 	}
 }
 
-// A retired key signs no tree of a size that it was retired before, and is not taken
-// for one that does.
+// A retired key signs no tree of a size after its retirement, and is not accepted for one.
 func TestRetiredLogKeyIsNotAdopted(t *testing.T) {
 	older := storagetest.NewModel()
 	w := newWorld(t, older)
@@ -152,7 +150,7 @@ func TestRetiredLogKeyIsNotAdopted(t *testing.T) {
 	}
 }
 
-// A rotation that did not land changes nothing, and is made anew.
+// A rotation that was not committed changes nothing, and generates a new key when it is retried.
 func TestLogKeyRotationFails(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "request lost": storagetest.RequestLost, "answer lost": storagetest.AnswerLost,
@@ -186,9 +184,8 @@ func TestLogKeyRotationFails(t *testing.T) {
 	}
 }
 
-// Keys are rotated while both organizations send: no event is refused, and every
-// checkpoint that anybody saw meanwhile carries one line of each key that signs its
-// size, and no other.
+// Keys are rotated while both organizations send: no event is rejected, and every checkpoint seen in the meantime has
+// exactly one line of each key that signs its size.
 func TestLogKeyRotationUnderLoad(t *testing.T) {
 	const rotations = 4
 	w := newWorld(t, storagetest.NewModel())
@@ -248,7 +245,7 @@ func TestLogKeyRotationUnderLoad(t *testing.T) {
 	if len(keys) != rotations+1 || len(w.state(blue).LogKeys()) != 1 {
 		t.Fatalf("got %d and %d keys", len(keys), len(w.state(blue).LogKeys()))
 	}
-	for i, key := range rotated { // step 2i brings key i+1, step 2i+1 ends key i
+	for i, key := range rotated { // step 2i adds key i+1, step 2i+1 ends key i
 		at, err := w.ledgers.Find(t.Context(), w.state(red), id.Event(fmt.Sprintf("step-%d-%d", i/2, i%2)))
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +271,7 @@ func TestLogKeyRotationUnderLoad(t *testing.T) {
 	t.Logf("%d events, %d checkpoints seen", w.state(red).Size(), len(seen))
 }
 
-// checkLines holds a checkpoint against the keys of its size.
+// checkLines compares the lines of a checkpoint with the keys for its size.
 func checkLines(t *testing.T, size id.Index, note []byte, keys []log.LogKey) {
 	t.Helper()
 	lines := 0
@@ -292,9 +289,8 @@ func checkLines(t *testing.T, size id.Index, note []byte, keys []log.LogKey) {
 	}
 }
 
-// The stored keys change between preparing and landing, as when they are sealed anew
-// under another master key: the step is prepared again on what is stored then, and
-// loses nothing of it.
+// The stored keys change between preparation and commit, for example when they are resealed under another master key:
+// the change is prepared again on the stored value and loses nothing.
 func TestLogKeyRotationBesideAnotherChange(t *testing.T) {
 	store := storagetest.NewModel()
 	w := newWorld(t, store)

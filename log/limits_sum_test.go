@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// sumOf is the naive answer: everything after begin.
+// sumOf is the naive result: everything after begin.
 func sumOf(t *testing.T, all []amount, begin id.Instant) decimal.Decimal {
 	t.Helper()
 	var sum decimal.Decimal
@@ -34,8 +34,7 @@ func cents(n int64) decimal.Decimal {
 	return d
 }
 
-// A sum says what is in its window to the cent and the millisecond, and is the
-// same when it was written and read in between.
+// A sum is exact to the cent and the millisecond, even if it is written and read in between.
 func TestSumIsExact(t *testing.T) {
 	const window = 20 * time.Second
 	random := rand.New(rand.NewPCG(1, 2))
@@ -66,8 +65,7 @@ func TestSumIsExact(t *testing.T) {
 	}
 }
 
-// Of more than it keeps, a sum forgets nothing too early, and nothing much too
-// late.
+// If there are more events than a sum keeps, it drops none too early, and none much too late.
 func TestSumIsBounded(t *testing.T) {
 	const window = 10 * time.Minute // with about 2400 events
 	random := rand.New(rand.NewPCG(3, 4))
@@ -106,7 +104,7 @@ func TestSumEdges(t *testing.T) {
 	}
 }
 
-// A sum without room is the largest one, until what makes it so is gone.
+// A sum that overflows has the maximum value until the cause leaves the window.
 func TestSumWithoutRoom(t *testing.T) {
 	var s slidingSum
 	for i := range 3 {
@@ -148,8 +146,7 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
-// What was added after now counts from now on, the whole window long, in memory and
-// when it was written and read in between.
+// An event added in the future counts from now on, for the whole window, in memory and after it is written and read.
 func TestSumPull(t *testing.T) {
 	const window, now = time.Minute, id.Instant(1_800_000_000_000)
 	for name, c := range map[string]struct {

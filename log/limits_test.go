@@ -16,14 +16,14 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// budget is a limit: events beyond most are denied.
+// budget is a limit: events above most are denied.
 type budget struct {
 	counter id.Hash
 	window  time.Duration
 	most    int64
 }
 
-// spend prepares an event that adds to budgets and is denied beyond any of them.
+// spend prepares an event that adds to budgets and is denied if it exceeds one of them.
 func (w *world) spend(tenant id.Tenant, name string, amount int64, budgets ...budget) log.Prepare {
 	e := w.envelope(tenant, name)
 	return func(_ context.Context, s *log.State) (log.Submission, error) {
@@ -51,7 +51,7 @@ func (w *world) spend(tenant id.Tenant, name string, amount int64, budgets ...bu
 	}
 }
 
-// spent is what a record says of the first budget.
+// spent returns a record's tally of the first budget.
 type spent struct {
 	at            id.Instant
 	before, added string
@@ -81,8 +81,7 @@ func (w *world) spent(tenant id.Tenant) (all []spent) {
 	return all
 }
 
-// balanced checks each record against those before it, and that nothing is beyond
-// the budget.
+// balanced checks each record against the earlier ones, and that the budget is never exceeded.
 func (w *world) balanced(tenant id.Tenant, b budget) {
 	w.t.Helper()
 	all := w.spent(tenant)
@@ -105,7 +104,7 @@ func allowed(all []spent) int {
 	return len(slices.DeleteFunc(all, func(e spent) bool { return !e.allowed }))
 }
 
-// rush sends n events of 1 at once.
+// rush sends n events of 1 concurrently.
 func (w *world) rush(tenant id.Tenant, prefix string, n int, b budget) (landed int) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -122,8 +121,8 @@ func (w *world) rush(tenant id.Tenant, prefix string, n int, b budget) (landed i
 	return landed
 }
 
-// A hundred at once, to each of two organizations that use the same counter, in
-// two rounds with a restart between, and once more when the window has passed.
+// A hundred concurrent events for each of two organizations that use the same counter, in two rounds with a restart
+// between them, and once more after the window.
 func TestLimitUnderConcurrency(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
@@ -150,8 +149,8 @@ func TestLimitUnderConcurrency(t *testing.T) {
 	}
 }
 
-// Appends that fail in each way, at every position: what they would have added is
-// not there, what landed all the same is.
+// Appends fail in each way, at every position: their additions are not counted unless the append was applied after
+// all.
 func TestFailedAppendsDoNotCount(t *testing.T) {
 	for name, failure := range map[string]storagetest.Failure{
 		"refused": storagetest.Refused, "unknown and not applied": storagetest.RequestLost, "unknown and yet applied": storagetest.AnswerLost,
@@ -185,7 +184,7 @@ func TestFailedAppendsDoNotCount(t *testing.T) {
 	}
 }
 
-// More counters than are kept in memory, each claimed again and again.
+// More counters than the cache holds, each used repeatedly.
 func TestManyCounters(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	const counters, rounds = 400, 3
@@ -208,7 +207,7 @@ func TestManyCounters(t *testing.T) {
 	}
 }
 
-// An event that one of its limits stops adds to none; several go by their order.
+// An event that one of its limits stops adds to none of them. Several limits apply in order.
 func TestSeveralLimits(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	wide, narrow := budget{id.Hash{1}, time.Hour, 10}, budget{id.Hash{2}, time.Minute, 3}
@@ -229,7 +228,7 @@ func TestSeveralLimits(t *testing.T) {
 	}
 }
 
-// To look changes nothing, and shows what an event would find.
+// Peeking changes nothing, and shows the values that an event would get.
 func TestCounted(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	b := budget{id.Hash{1}, time.Minute, 10}
@@ -253,8 +252,7 @@ func TestCounted(t *testing.T) {
 	look(red, 0)
 }
 
-// A counter that can't be what was written stops the events that claim it, and no
-// others.
+// A counter with an impossible value stops the events that use it, and no others.
 func TestDamagedCounter(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)

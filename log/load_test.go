@@ -13,8 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// silent does not answer about red's head until it is released, and does not look
-// at contexts, as a disk does.
+// silent does not answer reads of red's head until it is released, and ignores contexts, like a disk.
 type silent struct {
 	*storagetest.Model
 	asked    *atomic.Int32
@@ -29,9 +28,8 @@ func (s silent) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 	return s.Model.Head(ctx, t)
 }
 
-// Whoever asks for a ledger that is not in memory leaves at the end of its context,
-// the first one too. One read is under way for all of them, others' ledgers are not
-// held up, and the ledger is there when the store answers again.
+// Every caller that waits for a ledger to be loaded returns when its context ends, including the first one. All share
+// one read, other organizations' ledgers are not delayed, and the ledger is available when the store answers again.
 func TestNobodyWaitsForASilentStore(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)

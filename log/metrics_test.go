@@ -12,14 +12,14 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// scrape returns what a monitor reads.
+// scrape returns the metrics as a monitor reads them.
 func scrape(g prometheus.Gatherer) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(g, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	return w.Body.String()
 }
 
-// The metrics tell of all ledgers together, and of none by name.
+// The metrics cover all ledgers together, and name none.
 func TestMetrics(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	registry := prometheus.NewRegistry()

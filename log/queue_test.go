@@ -19,17 +19,17 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// hanging is a store in which each tenant has a stream of its own, until moved, and
-// which leaves callers without an answer while it hangs.
+// hanging is a store in which each tenant has its own stream, until moved, and in which callers get no answer while
+// it hangs.
 type hanging struct {
 	*storagetest.Model
 	mu      sync.Mutex
 	moved   map[id.Tenant]int
 	appends map[int]chan struct{} // of streams whose appends hang
 	entries chan struct{}         // when reads of entries hang
-	damaged bool                  // the entries of red are read as other ones
+	damaged bool                  // the entries of red are read wrongly
 	barrier chan struct{}         // when barriers hang
-	refuses int                   // appends of red's to be refused
+	refuses int                   // appends of red to reject
 }
 
 func newHanging() *hanging {
@@ -52,7 +52,7 @@ func (h *hanging) do(f func()) {
 	f()
 }
 
-// hang lets the appends of a tenant's stream hang until the end of it.
+// hang makes the appends of a tenant's stream hang until end is called.
 func (h *hanging) hang(t id.Tenant) (end func()) {
 	gate, n := make(chan struct{}), h.Stream(t)
 	h.do(func() { h.appends[n] = gate })
@@ -91,7 +91,7 @@ func (g gated) Wait() []error {
 	return g.Pending.Wait()
 }
 
-// pass waits at a gate, nil being an open one.
+// pass waits at a gate. A nil gate is open.
 func pass(ctx context.Context, gate chan struct{}) error {
 	if gate == nil {
 		return nil
@@ -134,7 +134,7 @@ func (h *hanging) Barrier(ctx context.Context) error {
 	return h.Model.Barrier(ctx)
 }
 
-// sent is an append under way, of a caller that waits for so long.
+// sent is an append in flight, of a caller that waits at most the given time.
 func (w *world) sent(tenant id.Tenant, name string, patience time.Duration) chan error {
 	done := make(chan error, 1)
 	prepare := w.single(tenant, name, 0)
@@ -147,9 +147,8 @@ func (w *world) sent(tenant id.Tenant, name string, patience time.Duration) chan
 	return done
 }
 
-// While the appends of one organization hang, those of another one go on. Who waits for
-// the first ends by its context: what is out is unknown, what only waited was not done
-// and never lands.
+// While the appends of one organization hang, appends of another one continue. Callers of the first return when their
+// context ends: an append in flight has an unknown outcome, one that only waited was not done and is never committed.
 func TestHungStreamHoldsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()
@@ -219,8 +218,8 @@ func wantGauge(t *testing.T, registry *prometheus.Registry, seconds float64) {
 	t.Error("there is no metric of the oldest append")
 }
 
-// What a stream that hangs has taken is bounded, and so is what waits for it; neither
-// takes room from the others.
+// The number of events that a hanging stream has accepted is bounded, and so is its queue. Neither uses the capacity
+// of others.
 func TestHungStreamTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()
@@ -267,8 +266,8 @@ func TestHungStreamTakesNoRoom(t *testing.T) {
 	})
 }
 
-// A ledger that goes on in another stream is published in the order of its events, also
-// when the second finisher is faster.
+// A ledger that continues in another stream is published in the order of its events, even if the second finisher is
+// faster.
 func TestChangedStreamKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()
@@ -298,8 +297,8 @@ func TestChangedStreamKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// An answer waits only a few seconds for the entry before it to be read back. A read-back that timed out is no sign of
-// damage. Every later batch reads its own entry back again, and damage that it finds freezes the ledger.
+// An answer waits only a few seconds for the previous entry to be read back. A read-back that times out does not
+// indicate damage. Every later batch reads its own entry back, and damage found there freezes the ledger.
 func TestHungReadBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()
@@ -336,8 +335,8 @@ func TestHungReadBack(t *testing.T) {
 	})
 }
 
-// A ledger whose repair gets no answer is given up: its callers are answered, its state
-// can be read, and it goes on when the store does.
+// A ledger whose repair gets no answer is abandoned: its callers are answered, its state can be read, and it
+// continues when the store does.
 func TestHungRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()
@@ -363,8 +362,7 @@ func TestHungRepair(t *testing.T) {
 	})
 }
 
-// An organization that the store refuses at the moment is told so after a few tries, and
-// that nothing was done.
+// If the store currently rejects an organization, its callers learn after a few attempts that nothing was done.
 func TestRefusedAppendsAreUnavailable(t *testing.T) {
 	h := newHanging()
 	w := newWorld(t, h)
@@ -378,7 +376,7 @@ func TestRefusedAppendsAreUnavailable(t *testing.T) {
 	w.audit(nil)
 }
 
-// Shutdown ends when it has to, and says what it left. What is out is not cancelled.
+// Shutdown ends at its deadline and reports what it left. Appends in flight are not canceled.
 func TestShutdownOfAHungStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// Events that lie apart come in the order of their indices in the question, of one organization alone.
+// Scattered events are returned in the order of the queried indices, for one organization only.
 func TestEventsAt(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	var names []string

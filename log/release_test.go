@@ -39,8 +39,8 @@ func newNodes(t *testing.T, store log.Store) (one, two *node) {
 	return one, two
 }
 
-// newNodesAndOlderStore returns two nodes that both know the anchors of one event in each ledger, their store, and what
-// it holds now: a store that was rolled back to that.
+// newNodesAndOlderStore returns two nodes that both know the anchors of one event in each ledger, their store, and
+// its content at that time: a store that was rolled back.
 func newNodesAndOlderStore(t *testing.T) (one, two *node, store, older *storagetest.Model) {
 	t.Helper()
 	store = storagetest.NewModel()
@@ -62,7 +62,7 @@ func newNode(w *world) *node {
 
 func (n *node) timeElapsed() time.Duration { return time.Duration(n.elapsed.Load()) }
 
-// give takes a ledger from the node, in order, and gives it to another one.
+// give releases a ledger from the node, cleanly, and gives it to another one.
 func (n *node) give(t id.Tenant, to *node) {
 	n.t.Helper()
 	n.owns[t].Store(false)
@@ -151,7 +151,7 @@ func TestOnlyTheOwnerAnswers(t *testing.T) {
 	}
 }
 
-// A node that lost a new organization while it was founding it makes it all the same. Its owner goes on.
+// A node that loses a new organization while founding it still creates it. The new owner continues.
 func TestCreateForAnotherOwner(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	one.mustAppend(blue, "a")
@@ -172,7 +172,7 @@ func TestCreateForAnotherOwner(t *testing.T) {
 	one.mustAppend(blue, "b")
 }
 
-// Ledgers go to and fro while senders of both organizations are busy at both processes.
+// Ledgers move back and forth while senders of both organizations are busy at both processes.
 func TestReleaseWhileBusy(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	nodes := []*node{one, two}
@@ -238,7 +238,7 @@ func TestReleaseWhileBusy(t *testing.T) {
 	one.audit(nil)
 }
 
-// A store that hangs does not hold a release, and the append is answered when it ends.
+// A store that hangs does not delay a release, and the append is answered when it ends.
 func TestReleaseOfAnAppendThatHangs(t *testing.T) {
 	model := storagetest.NewModel()
 	one, two := newNodes(t, model)
@@ -282,7 +282,8 @@ func TestReleaseOfAnAppendThatHangs(t *testing.T) {
 	one.mustAppend(red, "d")
 }
 
-// A node that gives a ledger away has written the anchor of all that it showed there. The neighbour's may be late.
+// A node that releases a ledger has written the anchor of everything shown there. The other organization's anchor may
+// be late.
 func TestReleaseWritesAnchors(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	one.mustAppend(red, "a")
@@ -342,7 +343,7 @@ func TestReleaseOfIdleLedgersAsksNothing(t *testing.T) {
 	}
 }
 
-// The one who takes over knows the anchors of the one before, in time or late.
+// The new owner learns the anchors of the previous one, in time or late.
 func TestTakeOverComparesWithTheAnchorsOfOthers(t *testing.T) {
 	for name, late := range map[string]bool{"in time": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +370,7 @@ func TestTakeOverComparesWithTheAnchorsOfOthers(t *testing.T) {
 	}
 }
 
-// awayStore is a store whose heads can't be read for a while.
+// awayStore is a store whose heads cannot be read for a while.
 type awayStore struct {
 	*storagetest.Model
 	away atomic.Bool
@@ -382,7 +383,8 @@ func (s *awayStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error)
 	return s.Model.Head(ctx, t)
 }
 
-// An anchor that comes while the store is away, as in a fail-over to an older one, is compared when the store is back.
+// An anchor that arrives while the store is unavailable, as in a fail-over to an older one, is compared when the
+// store is available again.
 func TestAnchorComesWhileTheStoreIsAway(t *testing.T) {
 	one, two, _, copied := newNodesAndOlderStore(t)
 	older := &awayStore{Model: copied}
@@ -405,7 +407,7 @@ func TestAnchorComesWhileTheStoreIsAway(t *testing.T) {
 	two.mustAppend(blue, "b")
 }
 
-// An anchor of a larger tree that the store has is no fault of the one that fell behind.
+// An anchor of a larger tree that the store contains is not a fault of the node that fell behind.
 func TestLargerAnchorOfTheNewOwner(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	one.mustAppend(red, "a")
@@ -463,7 +465,8 @@ func TestLastShown(t *testing.T) {
 	}
 }
 
-// A store that lost a tree which another node showed has no last shown state of that log. The neighbour's is there.
+// A store that lost a tree shown by another node has no last shown state of that log. The other organization's state
+// is there.
 func TestLastShownOfAnOlderStore(t *testing.T) {
 	one, two, _, older := newNodesAndOlderStore(t)
 	one.mustAppend(red, "lost")
@@ -482,7 +485,7 @@ func TestLastShownOfAnOlderStore(t *testing.T) {
 	}
 }
 
-// A node that was fenced refuses what it had accepted, and leaves the head to the new owner.
+// A fenced node rejects what it had accepted, and leaves the head to the new owner.
 func TestFencedNodeGivesUp(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	one.mustAppend(red, "a")
@@ -508,7 +511,7 @@ func TestFencedNodeGivesUp(t *testing.T) {
 	two.mustAppend(red, "accepted")
 }
 
-// A successor of a frozen ledger belongs to the owner of that, and knows its events.
+// A successor of a frozen ledger belongs to the same owner, and finds its events.
 func TestSuccessorHasTheSameOwner(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	one.mustAppend(red, "a")
@@ -540,7 +543,7 @@ func TestSuccessorHasTheSameOwner(t *testing.T) {
 	}
 }
 
-// A ledger takes its first event once another process has its first anchor, and asks for no later one.
+// A ledger accepts its first event once another process has its first anchor, and waits for no later one.
 func TestFirstAnchorBeforeTheFirstEvent(t *testing.T) {
 	w := newWorld(t, storagetest.NewModel())
 	w.mustAppend(blue, "a")
@@ -576,8 +579,9 @@ func TestFirstAnchorBeforeTheFirstEvent(t *testing.T) {
 	}
 }
 
-// A ledger that moves before its new owner has its first anchor is no ledger without an anchor: the anchors of the other
-// processes are fetched first. It waits while they can't be fetched, and is read-only when they have none.
+// A ledger that moves before its new owner has its first anchor is not treated as a ledger without an anchor: the
+// anchors of the other processes are fetched first. The ledger waits while they cannot be fetched, and is read-only
+// if they have none.
 func TestAnchorsOfOthersBeforeReadOnly(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
 	one.mustAppend(red, "a")

@@ -61,7 +61,7 @@ func readBundle(text string) (bundle, error) {
 	return b, nil
 }
 
-// isBundle says whether a value is a bundle by the table of "The bundle".
+// isBundle reports whether a value is a bundle by the table of "The bundle".
 func isBundle(v value) bool { return v.kind == isObject && wrongMember(v) == "" }
 
 // wrongMember is the first member that breaks the table of "The bundle", or nothing. Unknown members are accepted.

@@ -30,7 +30,7 @@ func (c curve) identity() point {
 	return point{big.NewInt(0), big.NewInt(1), big.NewInt(1)}
 }
 
-// isIdentity says whether x is 0 and y is 1. Coordinates are kept reduced.
+// isIdentity reports whether x is 0 and y is 1. Coordinates are kept reduced.
 func (c curve) isIdentity(a point) bool { return a.x.Sign() == 0 && a.y.Cmp(a.z) == 0 }
 
 // decode reads the canonical encoding of a point, RFC 8032 section 5.1.3. False if it is no point, if y is not below p,

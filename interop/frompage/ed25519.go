@@ -25,7 +25,7 @@ func signatureCounts(key, message, sig []byte) bool {
 		!hasSmallOrder(sig[:32]) && ed25519.Verify(key, message, sig)
 }
 
-// hasSmallOrder says whether 32 bytes encode one of the eight points of small order, also in an encoding that is not
+// hasSmallOrder reports whether 32 bytes encode one of the eight points of small order, also in an encoding that is not
 // canonical: without its top bit and modulo p, y is one of five.
 func hasSmallOrder(encoded []byte) bool {
 	p := edwards25519().p

@@ -11,7 +11,7 @@ func isLetterOrDigit(c byte) bool { return isLetter(c) || isDigit(c) }
 func isHexDigit(c byte) bool      { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 func isLowerHexDigit(c byte) bool { return isHexDigit(c) && !('A' <= c && c <= 'F') }
 
-// only says whether every byte of a text is of a class.
+// only reports whether every byte of a text is of a class.
 func only(text string, class func(byte) bool) bool {
 	for i := range len(text) {
 		if !class(text[i]) {
@@ -21,7 +21,7 @@ func only(text string, class func(byte) bool) bool {
 	return true
 }
 
-// isHash says whether a text is 64 lower-case hex digits.
+// isHash reports whether a text is 64 lower-case hex digits.
 func isHash(text string) bool { return len(text) == 64 && only(text, isLowerHexDigit) }
 
 // spelled is a text of 1 to most characters, which are ASCII letters, digits and those of others.
@@ -100,7 +100,7 @@ func daysOf(year, month int) int {
 	return 28
 }
 
-// pointAndDigits says whether a text is a point and least to most digits.
+// pointAndDigits reports whether a text is a point and least to most digits.
 func pointAndDigits(text string, least, most int) bool {
 	digits, point := strings.CutPrefix(text, ".")
 	return point && least <= len(digits) && len(digits) <= most && only(digits, isDigit)

@@ -67,7 +67,7 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// accept steps over word if it stands here, and says whether it did.
+// accept steps over word if it stands here, and reports whether it did.
 func (r *reader) accept(word string) bool {
 	if strings.HasPrefix(r.text[r.at:], word) {
 		r.at += len(word)

@@ -45,7 +45,7 @@ func listed(v value) bool {
 	return ofLog || v.object["use"].text != "log"
 }
 
-// signs says whether one of the keys is the text given, and signs trees of the size. A key that is there twice counts for
+// signs reports whether one of the keys is the text given, and signs trees of the size. A key that is there twice counts for
 // the sizes of both.
 func signs(keys []listedKey, text string, size uint64) bool {
 	for _, k := range keys {

@@ -94,7 +94,7 @@ func readSignatureLine(line string) (whose, []byte, bool) {
 	return whose{name, [4]byte(raw[:4])}, raw[4:], true
 }
 
-// isSignedBy says whether a note is signed by a key. Lines of other names or key ids do not matter.
+// isSignedBy reports whether a note is signed by a key. Lines of other names or key ids do not matter.
 func (n note) isSignedBy(key verifierKey) bool {
 	sig, there := n.signatures[whose{key.name, key.id}]
 	return there && signatureCounts(key.public, []byte(n.text), sig)

@@ -28,7 +28,7 @@ func (r *reader) number() (float64, error) {
 	return keptByDouble(r.text[start:r.at])
 }
 
-// digits steps over one digit or more, and says whether there was one.
+// digits steps over one digit or more, and reports whether there was one.
 func (r *reader) digits() bool {
 	start := r.at
 	for isDigit(r.next()) {

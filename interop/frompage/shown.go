@@ -46,7 +46,7 @@ func (s shown) inclusionIsRight() bool {
 		s.proves(s.inclusion, s.eventHash, s.logIndex)
 }
 
-// proves says whether a proof is of an index and of the checkpoint's tree, and leads from a leaf there to its root.
+// proves reports whether a proof is of an index and of the checkpoint's tree, and leads from a leaf there to its root.
 func (s shown) proves(p proof, leaf string, index uint64) bool {
 	c := s.checkpoint
 	return c != nil && p.logIndex == index && p.treeSize == c.size && p.rootHash == c.root &&

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// This file has the words of the tables, as "Words" defines them: each a function that says whether a value is that.
+// This file has the words of the tables, as "Words" defines them: each a function that reports whether a value is that.
 
 // table says what the value of each member is.
 type table map[string]func(value) bool
@@ -24,7 +24,7 @@ func (t table) wrong(v value) string {
 	return ""
 }
 
-// holds says whether v is an object in which every member of the table is there and what the table says.
+// holds reports whether v is an object in which every member of the table is there and what the table says.
 // Other members do not matter.
 func (t table) holds(v value) bool { return v.kind == isObject && t.wrong(v) == "" }
 
@@ -50,7 +50,7 @@ func boolean(v value) bool  { return v.kind == isBoolean }
 func object(v value) bool   { return v.kind == isObject }
 func one(v value) bool      { return v.kind == isNumber && v.number == 1 }
 
-// whole says whether a number is whole and from 0 to most. The number is its value: 4.0 is whole.
+// whole reports whether a number is whole and from 0 to most. The number is its value: 4.0 is whole.
 func whole(v value, most float64) bool {
 	return v.kind == isNumber && v.number >= 0 && v.number <= most && v.number == math.Trunc(v.number)
 }

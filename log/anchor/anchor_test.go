@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// A folder of anchors that somebody uses is refused, and left as it is.
+// An anchor folder that is in use is rejected and not changed.
 func TestAnchorsInUse(t *testing.T) {
 	dir := t.TempDir()
 	one, err := anchor.Open(dir)
@@ -34,7 +34,7 @@ func TestAnchorsInUse(t *testing.T) {
 	}
 }
 
-// A reader beside the process that writes has the anchors of before it, and keeps them as they were.
+// A reader next to the writing process has the anchors from before it started, and does not change them.
 func TestOpenBeside(t *testing.T) {
 	dir := t.TempDir()
 	writer, err := anchor.Open(dir)
@@ -68,7 +68,7 @@ func TestOpenBeside(t *testing.T) {
 	}
 }
 
-// A folder that is not there has no anchors, and is not made.
+// A missing folder has no anchors and is not created.
 func TestNoAnchorsReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "anchors")
 	anchors, err := anchor.OpenReadOnly(dir)
@@ -83,7 +83,7 @@ func TestNoAnchorsReadOnly(t *testing.T) {
 	}
 }
 
-// heldSource gives its checkpoint when it is let go.
+// heldSource returns its checkpoint when it is released.
 type heldSource struct {
 	note        []byte
 	asked, free chan struct{}
@@ -95,7 +95,7 @@ func (s *heldSource) Checkpoint() []byte {
 	return s.note
 }
 
-// A flush that comes while another one is under way does not end before it.
+// A flush that starts during another flush does not end before it.
 func TestFlushWaitsForTheOneUnderWay(t *testing.T) {
 	anchors, err := anchor.Open(t.TempDir())
 	if err != nil {
@@ -121,7 +121,7 @@ func TestFlushWaitsForTheOneUnderWay(t *testing.T) {
 	}
 }
 
-// The size of the journal is a metric, so it is read while the disk of the anchors does not answer.
+// The size of the journal is a metric, so it can be read while the disk of the anchors does not answer.
 func TestJournalBytesWhileTheDiskHangs(t *testing.T) {
 	f, err := anchor.Open(t.TempDir())
 	if err != nil {

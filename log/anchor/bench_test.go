@@ -14,15 +14,15 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// noteOf has the form and length of a checkpoint's note. Nobody checks signatures of
-// what is in the journal.
+// noteOf returns a text with the form and length of a checkpoint's note. Nothing checks the signatures of the
+// journal.
 func noteOf(origin string, size int) string {
 	root := sha256.Sum256(fmt.Appendf(nil, "%s %d", origin, size))
 	return fmt.Sprintf("%s\n%d\n%s\n\n— %s %s\n", origin, size, base64.StdEncoding.EncodeToString(root[:]),
 		origin, base64.StdEncoding.EncodeToString(make([]byte, 68)))
 }
 
-// writeJournal writes n notes of so many origins, in turns.
+// writeJournal writes n notes of the given number of origins, in turn.
 func writeJournal(tb testing.TB, dir string, origins, n int) (bytes int64) {
 	tb.Helper()
 	names := make([]string, origins)
@@ -49,8 +49,7 @@ func writeJournal(tb testing.TB, dir string, origins, n int) (bytes int64) {
 	return bytes
 }
 
-// BenchmarkOpenAnchors opens journals as long as they may become before they are
-// compacted.
+// BenchmarkOpenAnchors opens journals of the maximum length before compaction.
 func BenchmarkOpenAnchors(b *testing.B) {
 	for _, origins := range []int{300, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint("origins=", origins), func(b *testing.B) {
@@ -70,8 +69,8 @@ func BenchmarkOpenAnchors(b *testing.B) {
 	}
 }
 
-// BenchmarkFlushAnchors writes what 300 busy organizations write each second, and
-// tells the bytes that a day of it takes to write, and the longest that the journal is.
+// BenchmarkFlushAnchors writes what 300 busy organizations write each second, and reports the bytes written per day
+// and the maximum length of the journal.
 func BenchmarkFlushAnchors(b *testing.B) {
 	const busy, day = 300, 24 * 60 * 60
 	a, err := anchor.Open(b.TempDir())

@@ -40,7 +40,7 @@ func put(t *testing.T, f *anchor.Folder, notes ...[]byte) {
 	}
 }
 
-// texts returns the notes in order of their text.
+// texts returns the notes, ordered by text.
 func texts(notes []anchor.Note) []string {
 	all := make([]string, len(notes))
 	for i, n := range notes {
@@ -50,7 +50,7 @@ func texts(notes []anchor.Note) []string {
 	return all
 }
 
-// allNotes returns the notes of a folder, each once.
+// allNotes returns the notes of a folder without duplicates.
 func allNotes(t *testing.T, f *anchor.Folder) []string {
 	t.Helper()
 	seen := map[string]bool{}
@@ -181,7 +181,7 @@ func TestReceive(t *testing.T) {
 	checkSizes(t, f, 6, 0)
 }
 
-// Another root at the same size is told, and the own anchor stays.
+// A different root at the same size is reported, and the node's own anchor stays.
 func TestReceiveAFork(t *testing.T) {
 	f := openFolder(t)
 	put(t, f, note(redOrigin, 5))
@@ -221,7 +221,7 @@ func TestReceiveRefusesMalformedNotes(t *testing.T) {
 	}
 }
 
-// A slug goes to the organization that was founded, in whatever order the notes come.
+// The slug belongs to the organization that was founded, in whatever order the notes arrive.
 func TestReceivedSlugOfAnotherOrganization(t *testing.T) {
 	f := openFolder(t)
 	put(t, f, note(redOrigin, 5))

@@ -15,8 +15,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// storedEvent is an event of an organization as the store has it. With a signature it has that one in place of its
-// own, and says that the key made it.
+// storedEvent returns an event of an organization as stored. If a signature is given, it replaces the event's own and
+// is cached as verified under the key.
 func storedEvent(t testing.TB, of *log.Identity, key edkey.Private, signature []byte) (storage.Event, *event.Envelope) {
 	t.Helper()
 	e, err := event.SignEnvelope(fmt.Appendf(nil, `{"schema_version":1,"event_id":"evt","organization_id":%q,
@@ -40,7 +40,8 @@ func storedEvent(t testing.TB, of *log.Identity, key edkey.Private, signature []
 			Effective: id.Allow}, Entry: storage.Entry{Record: event.RecordHash(text)}}, e
 }
 
-// BenchmarkCheckDocuments is the check of one event, with its signature verified by a table, and known to be verified.
+// BenchmarkCheckDocuments measures the check of one event, with its signature verified by a table, and with a cached
+// verification.
 func BenchmarkCheckDocuments(b *testing.B) {
 	of := &log.Identity{Tenant: 1, Organization: id.Organization{1}, Origin: "log.example/red"}
 	key := edkey.NewPrivate()
@@ -62,8 +63,9 @@ func BenchmarkCheckDocuments(b *testing.B) {
 	}
 }
 
-// A signature that was verified before is not verified again in a new event: the one here is bad, and could only be
-// noted by mistake. A whole pass has the same processors, and finds it. The neighbour's note says nothing of it.
+// A cached signature is not verified again for a new event: the one here is invalid and could only be cached by
+// mistake. A whole pass in the same process verifies it and finds it. The other organization's cache entry does not
+// apply.
 func TestVerifiedSignatures(t *testing.T) {
 	red := &log.Identity{Tenant: 1, Organization: id.Organization{1}, Origin: "log.example/red"}
 	blue := &log.Identity{Tenant: 2, Organization: id.Organization{2}, Origin: "log.example/blue"}
