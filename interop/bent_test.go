@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// bent is a mirror that does not give what it was given.
+// bent is a mirror that changes what it serves.
 type bent struct {
 	to   http.RoundTripper
 	bend transport

@@ -9,8 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Damage of every kind of resource is found by whoever reads all of the log: what
-// the readers accept elsewhere they accept for a reason.
+// Damage to every kind of resource is found by a client that reads the whole log.
 func TestDamageIsFound(t *testing.T) {
 	s := serve(t)
 	const size = 256*256 + 256 + 5
@@ -44,7 +43,7 @@ func TestDamageIsFound(t *testing.T) {
 	} {
 		limit := deadline
 		if c.damage {
-			limit = 8 * time.Second // fsck does not return from some
+			limit = 8 * time.Second // fsck does not return for some kinds
 		}
 		err := fsckLog(origin, key, s.fetcher(t, c.bend), 2, limit)
 		if (err != nil) != c.damage {
@@ -57,7 +56,7 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// all reads the newest checkpoint and everything below it.
+// all reads the latest checkpoint and everything below it.
 func (w *walker) all(t testing.TB, s *served) error {
 	text, err := w.fetch("checkpoint")
 	must(t, err)

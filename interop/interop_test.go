@@ -18,19 +18,18 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// sizes are those at which all is read: around a tile, around a full tile of the
-// level above, and a log whose last tiles are partial on three levels.
+// sizes are the sizes at which the whole log is read: around a tile, around a full tile of the level above, and a log
+// whose last tiles are partial on three levels.
 var sizes = []uint64{1, 2, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, 100_003}
 
-// deadline is that of one reading of the whole log.
+// deadline bounds one read of the whole log.
 const deadline = time.Minute
 
 func genesis(origin string) [32]byte {
 	return sha256.Sum256([]byte("agentledger/genesis/v1\n" + origin + "\n"))
 }
 
-// A log is read by strangers at every size: as its newest state, and again when
-// it has outgrown that.
+// Third-party clients read a log at every size: at its latest state, and again after it has grown.
 func TestStrangersReadTheLog(t *testing.T) {
 	s := serve(t)
 	key, origin := s.key(t), s.origin(t)
@@ -70,8 +69,8 @@ func (s *served) fetcher(t testing.TB, bend transport) *client.HTTPFetcher {
 	return f
 }
 
-// pairs checks consistency between all pairs: proofs that Tessera and x/mod make
-// from the tiles, and the one that the service makes; each by another's check.
+// pairs checks consistency between all pairs of sizes: proofs that Tessera and x/mod compute from the tiles, and the
+// service's own. Each is checked by another library.
 func (s *served) pairs(t *testing.T, heads []head) {
 	fetcher := s.fetcher(t, nil)
 	w := &walker{t.Context(), transport(nil).client(), s.prefix}
@@ -116,7 +115,7 @@ func (s *served) pairs(t *testing.T, heads []head) {
 	}
 }
 
-// members checks inclusion of some leaves, the ends of tiles among them.
+// members checks inclusion of some leaves, including the ends of tiles.
 func (s *served) members(t *testing.T, heads []head) {
 	fetcher := s.fetcher(t, nil)
 	random := rand.New(rand.NewPCG(7, 7))
@@ -144,7 +143,7 @@ func (s *served) members(t *testing.T, heads []head) {
 	}
 }
 
-// tracked follows the log from head to head as a client of Tessera's does.
+// tracked follows the log from head to head like a client of Tessera.
 func (s *served) tracked(t *testing.T, heads []head) {
 	fetcher := s.fetcher(t, nil)
 	at := 0
@@ -161,7 +160,7 @@ func (s *served) tracked(t *testing.T, heads []head) {
 	}
 }
 
-// answer is that of transparency/consistency or transparency/inclusion.
+// answer is the answer of transparency/consistency or transparency/inclusion.
 type answer struct {
 	FromRoot string   `json:"from_root"`
 	ToRoot   string   `json:"to_root"`

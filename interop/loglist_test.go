@@ -25,8 +25,7 @@ func (s *served) listed(t *testing.T, contact string, perDay int) *loglist.List 
 	return list
 }
 
-// read fetches the list as omniwitness does, by its own program, until there is what
-// is waited for.
+// read fetches the list like omniwitness, with its own program, until the expected content is there.
 func readList(t *testing.T, url string, until func([]config.Log) bool) []config.Log {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -75,7 +74,7 @@ func TestOmniwitnessReadsTheLogList(t *testing.T) {
 	}
 }
 
-// It refuses a list that is not one: else it would prove nothing that it reads ours.
+// omniwitness rejects a list that is malformed; otherwise reading ours would prove nothing.
 func TestOmniwitnessRefusesDamagedLists(t *testing.T) {
 	s := serveWitnessed(t, nil)
 	s.lists.list = s.listed(t, "ops", 1)

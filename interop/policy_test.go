@@ -15,8 +15,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// randomPolicy is a policy of those witnesses: some stand alone, others in groups,
-// and groups in groups.
+// randomPolicy returns a policy over those witnesses: some alone, others in groups, and groups in groups.
 func randomPolicy(random *rand.Rand, witnesses []tlog.WitnessSigner) string {
 	var b strings.Builder
 	var free []string
@@ -46,8 +45,8 @@ func randomPolicy(random *rand.Rand, witnesses []tlog.WitnessSigner) string {
 	return b.String() + "quorum " + quorum + "\n"
 }
 
-// Whoever cosigns, we, Tessera and transparency-dev's formats agree on whether it
-// is enough.
+// For every set of cosigners, this project, Tessera and transparency-dev's formats agree on whether the quorum is
+// reached.
 func TestQuorumsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 12))
 	var witnesses []tlog.WitnessSigner

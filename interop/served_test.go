@@ -29,7 +29,7 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// served is a log in the embedded engine, and the public surface over HTTP.
+// served is a log in the embedded engine with its public surface over HTTP.
 type served struct {
 	ledgers *log.Ledgers
 	tenant  id.Tenant
@@ -41,7 +41,7 @@ type served struct {
 	lists   *lists
 }
 
-// lists is the list of the service's logs, once a test makes one.
+// lists is the list of the service's logs, if a test creates one.
 type lists struct{ list *loglist.List }
 
 func (l *lists) Current() *loglist.Made {
@@ -51,11 +51,11 @@ func (l *lists) Current() *loglist.Made {
 	return l.list.Current()
 }
 
-// serve starts a service of two organizations; the log is the first one's. The
-// second has a few entries, to be told apart from.
+// serve starts a service with two organizations. The log is the first one's. The second has a few entries, which must
+// not appear in it.
 func serve(t testing.TB) *served { return serveWitnessed(t, nil) }
 
-// serveWitnessed is serve with the service's witnesses; nil is none.
+// serveWitnessed is serve with the service's witnesses, or nil.
 func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 	t.Helper()
 	keyring, err := seal.NewKeyring(seal.NewKey())
@@ -136,7 +136,7 @@ func (s *served) state(t testing.TB, tenant id.Tenant) *log.State {
 // origin is the name of the log and of its key.
 func (s *served) origin(t testing.TB) string { return s.key(t).Name() }
 
-// key is the log's, as x/mod reads it.
+// key returns the log's key in x/mod's form.
 func (s *served) key(t testing.TB) note.Verifier {
 	t.Helper()
 	v, err := note.NewVerifier(s.state(t, s.tenant).VerifierKey().String())
@@ -175,7 +175,7 @@ func (d directory) Slug(_ context.Context, t id.Tenant) (id.Slug, error) {
 	return "", fault.New(fault.NotFound, "Not found")
 }
 
-// nobody has keys here.
+// nobody has no keys.
 type nobody struct{}
 
 func (nobody) Owner(context.Context, id.Agent) (id.Tenant, error) {
@@ -192,7 +192,7 @@ func (nobody) CompromisedFrom(context.Context, *log.State, id.Agent, id.Key) (id
 	return 1<<63 - 1, nil
 }
 
-// transport bends answers on their way; nil leaves them as they are.
+// transport changes answers in transit; if nil, it does not.
 type transport func(path string, body []byte) []byte
 
 func (f transport) client() *http.Client {

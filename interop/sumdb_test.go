@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// walker reads a log with golang.org/x/mod/sumdb/tlog and nothing of ours.
+// walker reads a log with golang.org/x/mod/sumdb/tlog and none of this project's code.
 type walker struct {
 	ctx    context.Context
 	client *http.Client
 	prefix *url.URL
 }
 
-// fetch asks for one resource as it is, without compression.
+// fetch requests one resource without compression.
 func (w *walker) fetch(path string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(w.ctx, http.MethodGet, w.prefix.String()+path, nil)
 	if err != nil {
@@ -43,8 +43,8 @@ func (w *walker) fetch(path string) ([]byte, error) {
 
 const tileHeight = 8
 
-// Height, ReadTiles and SaveTiles make a walker a tlog.TileReader. x/mod has the
-// height of tiles in their paths; C2SP tlog-tiles has not, as it is always 8.
+// Height, ReadTiles and SaveTiles make a walker a tlog.TileReader. In x/mod the paths of tiles contain their height;
+// in C2SP tlog-tiles they do not, because it is always 8.
 func (w *walker) Height() int { return tileHeight }
 
 func (w *walker) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
@@ -78,14 +78,14 @@ func open(text []byte, key note.Verifier) (head, error) {
 	if n.Text[:strings.Index(n.Text, "\n")] != key.Name() {
 		return head{}, errors.New("another origin")
 	}
-	// x/mod reads trees of its own kind, which differ in the first line alone.
+	// x/mod reads its own kind of tree, which differs only in the first line.
 	_, rest, _ := strings.Cut(n.Text, "\n")
 	t, err := tlog.ParseTree([]byte("go.sum database tree\n" + rest))
 	return head{size: uint64(t.N), root: t.Hash, note: text}, err
 }
 
-// walk reads all entries below a head and checks them against the tiles, the
-// tiles against the root, and each entry against the one before.
+// walk reads all entries below a head and checks them against the tiles, the tiles against the root, and each entry
+// against the previous one.
 func (w *walker) walk(h head, origin string) error {
 	prev := tlog.Hash(genesis(origin))
 	for first := uint64(0); first < h.size; first += 256 {
@@ -128,7 +128,7 @@ func (w *walker) leaves(h head, first, n uint64) ([]tlog.Hash, error) {
 	return tlog.TileHashReader(tlog.Tree{N: int64(h.size), Hash: h.root}, w).ReadHashes(indexes)
 }
 
-// root works the root out again.
+// root recomputes the root.
 func (w *walker) root(h head) error {
 	tree := tlog.Tree{N: int64(h.size), Hash: h.root}
 	got, err := tlog.TreeHash(tree.N, tlog.TileHashReader(tree, w))
@@ -150,7 +150,7 @@ func cut(raw []byte) (text, rest []byte, err error) {
 	return raw[2:end], raw[end:], nil
 }
 
-// linked checks what an entry says of its place.
+// linked checks an entry's statements about its position.
 func linked(text []byte, prev tlog.Hash, index uint64) error {
 	var e struct {
 		Prev string `json:"prev"`

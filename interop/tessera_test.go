@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pinned is a log seen under one checkpoint, whatever is newest: so it needs
-// partial tiles that the log has outgrown.
+// pinned is a log under one checkpoint, whatever is the latest. It therefore needs partial tiles that the log has
+// outgrown.
 type pinned struct {
 	*client.HTTPFetcher
 	checkpoint []byte
@@ -35,7 +35,7 @@ type pinned struct {
 
 func (p pinned) ReadCheckpoint(context.Context) ([]byte, error) { return p.checkpoint, nil }
 
-// hashBundle reads an entry bundle as Tessera does and hashes its entries.
+// hashBundle parses an entry bundle with Tessera and hashes its entries.
 func hashBundle(raw []byte) ([][]byte, error) {
 	var b api.EntryBundle
 	if err := b.UnmarshalText(raw); err != nil {
@@ -48,11 +48,11 @@ func hashBundle(raw []byte) ([][]byte, error) {
 	return hashes, nil
 }
 
-// errDeadline says that a check did not end.
+// errDeadline means that a check did not end.
 var errDeadline = errors.New("no answer within the deadline")
 
-// fsckLog runs Tessera's fsck. A worker that finds damage leaves its channel, and
-// what feeds it may wait for ever then: hence the deadline.
+// fsckLog runs Tessera's fsck. A worker that finds damage stops reading its channel, and the sender may then wait
+// forever; hence the deadline.
 func fsckLog(origin string, key note.Verifier, f fsck.Fetcher, workers uint, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -66,7 +66,7 @@ func fsckLog(origin string, key note.Verifier, f fsck.Fetcher, workers uint, lim
 	}
 }
 
-// prover makes Tessera's proofs in a tree of that size, from the tiles alone.
+// prover returns Tessera's prover for a tree of that size, from the tiles only.
 func prover(ctx context.Context, f *client.HTTPFetcher, size uint64) (*client.ProofBuilder, error) {
 	p, err := client.NewProofBuilder(ctx, size, f.ReadTile)
 	if err != nil {

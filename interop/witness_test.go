@@ -27,14 +27,14 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// noPolicy are organizations without witnesses of their own.
+// noPolicy has organizations without witness policies.
 type noPolicy struct{}
 
 func (noPolicy) Witnessing(context.Context, id.Tenant) (org.Witnessing, error) {
 	return org.Witnessing{}, nil
 }
 
-// ask asks the service's witnesses until the test ends.
+// ask queries the service's witnesses until the test ends.
 func ask(t testing.TB, policy *trust.Policy, store witness.Store, ledgers *log.Ledgers) *witness.Witnesses {
 	t.Helper()
 	w := witness.New(witness.Options{
@@ -48,8 +48,8 @@ func ask(t testing.TB, policy *trust.Policy, store witness.Store, ledgers *log.L
 	return w
 }
 
-// twoOfThree is three witnesses, the second with an ML-DSA-44 key, of whom two are
-// a quorum, as we and as others read the same text.
+// twoOfThree is a policy with three witnesses, the second with an ML-DSA-44 key, of which two are a quorum. This
+// project and the others read the same text.
 type twoOfThree struct {
 	witnesses []*witnesstest.Witness
 	ours      *trust.Policy
@@ -78,7 +78,7 @@ func newTwoOfThree(t *testing.T) (w twoOfThree) {
 	return w
 }
 
-// know makes a log known to the first n witnesses, which have seen nothing of it.
+// know adds a log to the first n witnesses, which have seen nothing of it.
 func (w twoOfThree) know(t *testing.T, key string, n int) {
 	t.Helper()
 	k, err := tlog.ParseVerifierKey(key)
@@ -88,8 +88,8 @@ func (w twoOfThree) know(t *testing.T, key string, n int) {
 	}
 }
 
-// What we show as cosigned satisfies the quorum as Tessera and transparency-dev's
-// formats judge it, growth by growth; what has too few cosignatures does not.
+// A checkpoint that is shown as cosigned satisfies the quorum according to Tessera and transparency-dev's formats
+// after each growth; one with too few cosignatures does not.
 func TestCosignedCheckpointsSatisfyOthers(t *testing.T) {
 	w := newTwoOfThree(t)
 	s := serveWitnessed(t, w.ours)
@@ -130,9 +130,8 @@ func (s *served) cosigned(t *testing.T, size id.Index) []byte {
 	}
 }
 
-// The witness of our tests is one to Tessera too: its appender publishes only what
-// two of three cosigned, through a witness that has forgotten what it saw, and what
-// it publishes opens under our policy.
+// Tessera accepts the tests' witness: its appender publishes only what two of three witnesses cosigned, even if a
+// witness has forgotten what it saw, and the result opens under our policy.
 func TestTesseraAsksOurTestWitness(t *testing.T) {
 	w := newTwoOfThree(t)
 	secret, public, err := note.GenerateKey(rand.Reader, "tessera.example/log")

@@ -35,10 +35,10 @@ import (
 	"github.com/agentledger/agentledger/trust"
 )
 
-// movingLogs is the number of logs that move at once.
+// movingLogs is the number of logs that move concurrently.
 const movingLogs = 100
 
-// crowd is a service of many logs in the embedded engine, and its witnesses.
+// crowd is a service with many logs in the embedded engine, and its witnesses.
 type crowd struct {
 	ledgers   *log.Ledgers
 	store     witness.Store
@@ -95,7 +95,7 @@ func (c *crowd) ask(t *testing.T, policy *trust.Policy) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// move appends an event to each log at once.
+// move appends an event to each log concurrently.
 func (c *crowd) move(t *testing.T, round int) {
 	t.Helper()
 	var moving sync.WaitGroup
@@ -112,7 +112,7 @@ func (c *crowd) move(t *testing.T, round int) {
 	moving.Wait()
 }
 
-// awaitCosigned waits until the newest checkpoint of each log has the cosignature of key.
+// awaitCosigned waits until the latest checkpoint of each log has the cosignature of key.
 func (c *crowd) awaitCosigned(t *testing.T, key tlog.WitnessKey) {
 	t.Helper()
 	end := time.Now().Add(2 * time.Minute)
@@ -140,7 +140,7 @@ func (c *crowd) isCosigned(t *testing.T, tenant id.Tenant, key tlog.WitnessKey) 
 	return err == nil && checkpoint.Size == state.Size()
 }
 
-// asks returns how often asks ended in each way, and how many calls had each status.
+// asks returns the number of queries by outcome and the number of calls by status.
 func (c *crowd) asks(t *testing.T) map[string]int {
 	t.Helper()
 	families, err := c.registry.Gather()
@@ -216,7 +216,7 @@ func run(t *testing.T, address, program string, args ...string) {
 	}
 }
 
-// startOmniwitness starts it with SQLite and logs of these keys. Its own logs are fed by nobody.
+// startOmniwitness starts it with SQLite and logs with these keys. Its built-in logs are not fed.
 func startOmniwitness(t *testing.T, programs string, keys []string) (address string, public string) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "omniwitness.example")
@@ -286,8 +286,8 @@ func startLitewitness(t *testing.T, programs string, keys []string) (address str
 	return "", ""
 }
 
-// A hundred logs that move at once are cosigned by the witnesses that others run, without a pause of the witness. The
-// test logs how long that takes.
+// A hundred logs that move concurrently are cosigned by third-party witnesses, without a pause of the witness. The
+// test logs the time.
 func TestWitnessPrograms(t *testing.T) {
 	programs := buildWitnesses(t)
 	for name, start := range map[string]func(*testing.T, string, []string) (address, public string){

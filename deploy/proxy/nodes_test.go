@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// The balancer before three nodes sends requests to those that are well. While one node is stopped and another one is
-// killed, a client that tries again gets each event acknowledged, and all of them are in the logs.
+// The balancer in front of three nodes sends requests to the healthy ones. While one node is stopped and another one
+// is killed, a client that retries gets every event acknowledged, and all of them are in the logs.
 func TestNodesBehindHAProxy(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -68,7 +68,7 @@ func TestNodesBehindHAProxy(t *testing.T) {
 	}
 }
 
-// clientOf returns a client that reaches the proxy, and sends a request again after a failure.
+// clientOf returns a client that reaches the proxy and retries failed requests.
 func (b *before) clientOf(o *servicetest.Organization) *client.Client {
 	c, err := client.New(client.Config{BaseURL: "https://" + host, Token: o.IngestKey.Secret, HTTP: b.client,
 		Retry: client.Retry{Attempts: 20}})
@@ -78,8 +78,8 @@ func (b *before) clientOf(o *servicetest.Organization) *client.Client {
 	return c
 }
 
-// sendUntil sends an event each 20 ms until working ends, and returns how many were acknowledged. The pace keeps both
-// organizations within the requests that one address may send, however fast the machine is.
+// sendUntil sends an event every 20 ms until working ends, and returns the number of acknowledged events. At this
+// pace, both organizations stay within the rate limit of one address, however fast the machine is.
 func (b *before) sendUntil(working context.Context, o *servicetest.Organization) (n int) {
 	c := b.clientOf(o)
 	for ; working.Err() == nil; n++ {
@@ -92,7 +92,7 @@ func (b *before) sendUntil(working context.Context, o *servicetest.Organization)
 	return n
 }
 
-// wantEvents wants the proof of each event that was acknowledged.
+// wantEvents checks that each acknowledged event has a proof.
 func (b *before) wantEvents(o *servicetest.Organization, n int) {
 	key, err := tlog.ParseVerifierKey(o.LogKey)
 	if err != nil || n < 10 {
@@ -101,7 +101,7 @@ func (b *before) wantEvents(o *servicetest.Organization, n int) {
 	l := b.clientOf(o).Log(id.Slug(o.Slug), key)
 	for i := range n {
 		if i%10 > 0 && i < n-10 {
-			continue // the drill of nodes proves all; here are the sample's
+			continue // the drill of nodes checks all of them; this is a sample
 		}
 		if _, report, err := l.Bundle(b.Context(), id.Event(fmt.Sprint("event-", i))); err != nil || !report.OK {
 			b.Errorf("%s: event %d: got %v, %v", o.Slug, i, report.Errors, err)

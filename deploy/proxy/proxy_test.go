@@ -1,4 +1,4 @@
-// Package proxy_test runs the samples in this folder: the real proxies before the real service.
+// Package proxy_test runs the samples in this folder: real proxies in front of the real service.
 package proxy_test
 
 import (
@@ -52,7 +52,7 @@ func proxies() map[string]proxy {
 	}
 }
 
-// Each sample carries the whole service: what a client sees through it is what the service answers.
+// Each sample serves the whole service: a client gets the service's own answers through it.
 func TestSamples(t *testing.T) {
 	s := servicetest.New(t, "--public-url", "https://"+host, "--client-address-header", "X-Forwarded-For")
 	for i := range 300 {
@@ -71,7 +71,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// before is a proxy that stands before the service.
+// before is a proxy in front of the service.
 type before struct {
 	*testing.T
 	service *servicetest.Service
@@ -80,7 +80,7 @@ type before struct {
 	trusted *x509.CertPool
 }
 
-// startProxy runs a sample with another port, other certificates and the addresses of the service.
+// startProxy runs a sample with a different port, different certificates and the addresses of the service.
 func startProxy(t *testing.T, p proxy, addresses map[string]string) *before {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func startProxy(t *testing.T, p proxy, addresses map[string]string) *before {
 		}
 		pairs = append(pairs, old, now)
 	}
-	changed := strings.NewReplacer(pairs...).Replace(string(text)) // at once, because a port may have 443 in it
+	changed := strings.NewReplacer(pairs...).Replace(string(text)) // in one pass, because a port may contain 443
 	file := filepath.Join(dir, p.file)
 	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func startProxy(t *testing.T, p proxy, addresses map[string]string) *before {
 	}
 }
 
-// from returns a client whose connections begin at an address of this machine.
+// from returns a client that connects from the given address of this machine.
 func (b *before) from(source string) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: b.trusted}}
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -178,7 +178,7 @@ func (b *before) do(c *http.Client, method, path, body string, headers ...string
 	return answer, text
 }
 
-// sameAnswers compares what is read through the proxy with what the service answers, odd paths included.
+// sameAnswers compares the answers through the proxy with the service's own, including odd paths.
 func (b *before) sameAnswers() {
 	red := b.service.Red
 	for _, path := range []string{
@@ -202,7 +202,7 @@ func (b *before) sameAnswers() {
 	}
 }
 
-// takesEvents sends an event, a batch of almost 8 MiB, and one byte too many.
+// takesEvents sends an event, a batch of almost 8 MiB, and a batch that is one byte too large.
 func (b *before) takesEvents(name string) {
 	token := []string{"Authorization", "Bearer " + b.service.Red.IngestKey.Secret, "Content-Type"}
 	if r, text := b.do(b.client, http.MethodPost, "/v1/ingest/events", string(b.service.Red.Sign(name, nil)), append(token, "application/json")...); r.StatusCode != http.StatusCreated {
@@ -223,7 +223,7 @@ func (b *before) takesEvents(name string) {
 	}
 }
 
-// signsIn wants a cookie of this host alone, which the pages and calls take.
+// signsIn checks that the cookie is restricted to this host and accepted by pages and calls.
 func (b *before) signsIn() {
 	body := fmt.Sprintf(`{"email":%q,"password":%q}`, b.service.Red.Owner, servicetest.Password)
 	r, text := b.do(b.client, http.MethodPost, "/v1/id/auth/login", body, "Content-Type", "application/json", "Origin", "https://"+host)
@@ -243,8 +243,8 @@ func (b *before) signsIn() {
 	}
 }
 
-// countsAddresses guesses the password of one person until the service takes no more from this address. An address that
-// the client made up does not help, and another address is not concerned.
+// countsAddresses guesses a user's password until the service rejects attempts from this address. An invented client
+// address does not help, and another address is not affected.
 func (b *before) countsAddresses(name string) {
 	guess := func(c *http.Client, madeUp int) int {
 		r, _ := b.do(c, http.MethodPost, "/v1/id/auth/login", fmt.Sprintf(`{"email":"%s@red.example","password":"a wrong password"}`, name),
@@ -273,7 +273,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// writeCertificate writes a certificate of the host with its key, in the files of the samples.
+// writeCertificate writes a certificate for the host and its key to the files that the samples name.
 func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -302,7 +302,7 @@ func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	return pool
 }
 
-// nginx refuses in the service's form: JSON, with a time after 429.
+// nginx rejects requests in the service's format: JSON, with Retry-After for 429.
 func TestNginxRefusalsAreJSON(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer upstream.Close()
@@ -325,7 +325,7 @@ func TestNginxRefusalsAreJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 99000000\r\n\r\n", host) // it refuses before the body
+	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 99000000\r\n\r\n", host) // it is rejected before the body is read
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)

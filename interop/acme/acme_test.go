@@ -1,5 +1,5 @@
-// Package acme gets the certificate of a served log from an ACME server of others: pebble of letsencrypt (RFC 8555),
-// which proves the host on the listener itself (TLS-ALPN-01, RFC 8737).
+// Package acme gets the certificate of a served log from a third-party ACME server: pebble of letsencrypt (RFC 8555),
+// which validates the host on the listener itself (TLS-ALPN-01, RFC 8737).
 package acme
 
 import (
@@ -27,10 +27,10 @@ import (
 	"time"
 )
 
-// host is the name in the public URL. The test's DNS server says that it is this machine.
+// host is the name in the public URL. The test's DNS server resolves it to this machine.
 const host = "log.example.test"
 
-// built are the programs: the ACME server, its DNS server and the service.
+// built has the programs: the ACME server, its DNS server and the service.
 func built(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -87,7 +87,7 @@ func portOf(t *testing.T, address string) int {
 	return a.Port
 }
 
-// ownCertificate writes a certificate of 127.0.0.1 for the ACME server's own listeners.
+// ownCertificate writes a certificate for 127.0.0.1, for the ACME server's own listeners.
 func ownCertificate(t *testing.T, dir string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -131,7 +131,7 @@ func (a authority) client(t *testing.T) *http.Client {
 	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
-// startAuthority starts an ACME server that proves hosts at that address.
+// startAuthority starts an ACME server that validates hosts at that address.
 func startAuthority(t *testing.T, programs, proves string) authority {
 	t.Helper()
 	dir, api, management, names := t.TempDir(), freeAddress(t), freeAddress(t), freeAddress(t)
@@ -172,7 +172,7 @@ func get(c *http.Client, url string, body *[]byte) error {
 	return err
 }
 
-// await tries until there is no error.
+// await retries until there is no error.
 func await(t *testing.T, what string, try func() error) {
 	t.Helper()
 	var err error
@@ -184,8 +184,8 @@ func await(t *testing.T, what string, try func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// visitor returns a client that finds the host at an address and trusts the authority's certificates alone. It says
-// which certificate it saw last.
+// visitor returns a client that resolves the host to an address and trusts only the authority's certificates. It
+// records the last certificate.
 func (a authority) visitor(t *testing.T, address string) (c *http.Client, seen func() *x509.Certificate) {
 	t.Helper()
 	var root []byte
@@ -217,8 +217,7 @@ func serve(t *testing.T, programs, data, address string, a authority) *exec.Cmd 
 		"--public-url", "https://"+host, "--data", data, "--listen", address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "")
 }
 
-// A log gets its certificate at the first visit, and has the same one after a restart. Another name than its own gets
-// none.
+// A log gets its certificate at the first visit and keeps it after a restart. Any other name gets none.
 func TestCertificateOfAnACMEServer(t *testing.T) {
 	programs, data, address := built(t), filepath.Join(t.TempDir(), "data"), freeAddress(t)
 	a := startAuthority(t, programs, address)

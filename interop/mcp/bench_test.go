@@ -19,7 +19,7 @@ import (
 	"github.com/agentledger/agentledger/interop"
 )
 
-// times are the durations of one kind of work.
+// times are the durations of one kind of operation.
 type times struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -94,11 +94,11 @@ func appendSynced(b *testing.B) func() error {
 	}
 }
 
-// before is a program that takes turns with the one of this tree.
+// before is a program that is measured in turn with the one of this tree.
 var before = flag.String("before", "", "program aps of another commit, for BenchmarkCall")
 
-// BenchmarkCall measures in turns: a durable append to a file, one event, and one call of a tool that does
-// nothing, without the gateway and with it.
+// BenchmarkCall measures in turn: a durable append to a file, one event, and one call of a tool that does nothing,
+// without and with the gateway.
 func BenchmarkCall(b *testing.B) {
 	s := interop.Start(b)
 	server := serverPath("mcp-server-everything")
@@ -120,7 +120,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkCallsAtOnce measures callers that call one after the other, without the gateway and with it.
+// BenchmarkCallsAtOnce measures callers that make one call after the other, without and with the gateway.
 func BenchmarkCallsAtOnce(b *testing.B) {
 	s := interop.Start(b)
 	server := serverPath("mcp-server-everything")

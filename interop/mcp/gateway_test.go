@@ -1,5 +1,5 @@
-// Package mcp holds the gateway against MCP servers and a client by others: the reference servers and the
-// official TypeScript client. They come from npm (package-lock.json).
+// Package mcp tests the gateway with third-party MCP servers and a third-party client: the reference servers and the
+// official TypeScript client. They are installed from npm (package-lock.json).
 package mcp
 
 import (
@@ -17,7 +17,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// gateway returns the command line that puts the gateway of a service before a server.
+// gateway returns the command line that puts a service's gateway in front of a server.
 func gateway(s *interop.Service, state string, server ...string) []string {
 	return append([]string{filepath.Join(s.Programs, "aps"), "mcp", "--state", state, "under-test", "--"}, server...)
 }

@@ -42,7 +42,7 @@ func listenHTTP(t *testing.T, s *interop.Service, arguments ...string) string {
 	return regexp.MustCompile(`http://\S+/mcp`).FindString(line)
 }
 
-// By HTTP: a bearer token, origins, hosts, and sessions with processes of their own.
+// Over HTTP: a bearer token, origins, hosts, and sessions with separate processes.
 func TestGatewayByHTTP(t *testing.T) {
 	d := deploy(t, map[string]any{"allowed_origins": []string{"https://app.example"}})
 	address := d.listen(t)
@@ -93,8 +93,8 @@ func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A web page sees the servers that allow its origin: one of both, both by the common list, or none. The official client
-// for TypeScript is the page.
+// A web page sees the servers that allow its origin: one of both, both by the common list, or none. The official
+// TypeScript client acts as the page.
 func TestPagesSeeTheirServers(t *testing.T) {
 	d := deploy(t, map[string]any{
 		"allowed_origins": []string{"https://app.example"},

@@ -23,7 +23,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ledger notes the events that a service has accepted.
+// ledger records the events that a service has accepted.
 type ledger struct {
 	mu      sync.Mutex
 	intents map[string]int      // n by call_id
@@ -31,7 +31,7 @@ type ledger struct {
 	known   map[string]bool     // event ids
 }
 
-// watchLedger returns the address of a proxy before the service, which notes accepted events.
+// watchLedger returns the address of a proxy in front of the service, which records accepted events.
 func watchLedger(t *testing.T, s *interop.Service) (*ledger, string) {
 	l := &ledger{intents: map[string]int{}, results: map[string][]string{}, known: map[string]bool{}}
 	target, err := url.Parse("http://" + s.Address)
@@ -58,7 +58,7 @@ func watchLedger(t *testing.T, s *interop.Service) (*ledger, string) {
 
 type bodyKey struct{}
 
-// noteAccepted notes the events of a request that the service has accepted, one by one where it is a batch.
+// noteAccepted records the accepted events of a request, one by one for a batch.
 func (l *ledger) noteAccepted(r *http.Response) error {
 	sent := r.Request.Context().Value(bodyKey{}).([]byte)
 	if !strings.HasSuffix(r.Request.URL.Path, "/batch") {
@@ -109,7 +109,7 @@ func (l *ledger) note(body []byte) {
 	}
 }
 
-// killed is a gateway that is killed and started again.
+// killed is a gateway that is killed and restarted.
 type killed struct {
 	line        []string
 	environment []string

@@ -153,7 +153,7 @@ func TestFailures(t *testing.T) {
 	objectstest.RunFailures(t, "http://"+start(t), newStore)
 }
 
-// A refused signature is not tried again, names the reason of the server and shows no secret.
+// A rejected signature is not retried. The error contains the server's reason and no secret.
 func TestRefusedSignatures(t *testing.T) {
 	endpoint := "http://" + start(t)
 	proxy := objectstest.NewProxy(t, endpoint)
@@ -179,7 +179,7 @@ func TestRefusedSignatures(t *testing.T) {
 	}
 }
 
-// A bucket that keeps replaced versions is refused, unless the operator says that a rule deletes them.
+// A bucket that keeps replaced versions is rejected, unless the operator declares that a rule deletes them.
 func TestVersions(t *testing.T) {
 	endpoint := "http://" + start(t)
 	enableVersions(t, endpoint)
@@ -214,7 +214,7 @@ func enableVersions(t *testing.T, endpoint string) {
 	}
 }
 
-// The server is reached by TLS, by its own authority alone.
+// The server is reached over TLS with its own authority only.
 func TestTLS(t *testing.T) {
 	certificate, key, roots := newCertificate(t)
 	endpoint := "https://" + start(t, "--cert", certificate, "--key", key)

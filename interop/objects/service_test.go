@@ -22,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
 )
 
-// events is the number of events of each organization, which is two full bundles and a part of one.
+// events is the number of events of each organization: two full bundles and a part of one.
 const events = 600
 
 // organization is an organization of the service, with its agent.
@@ -61,7 +61,7 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// once runs a command of the program over the data folder and wants an exit status.
+// once runs a command of the program on the data folder and checks its exit status.
 func (s *service) once(status int, args ...string) []byte {
 	s.Helper()
 	c := exec.Command(s.program, append(args, "--data", s.data)...)
@@ -147,7 +147,7 @@ func (s *service) client(o organization) *client.Client {
 	return c
 }
 
-// name is the id of an event.
+// name returns the ID of an event.
 func name(o organization, i int) id.Event { return id.Event(fmt.Sprintf("%s-%d", o.Slug, i)) }
 
 // send sends the events [begin, end) of an organization, one after the other in batches.
@@ -189,7 +189,7 @@ func (s *service) texts(o organization, i int) ([]byte, error) {
 	return texts, nil
 }
 
-// wantTexts wants the texts of an event to be as they were.
+// wantTexts checks that the texts of an event are unchanged.
 func (s *service) wantTexts(o organization, i int, want []byte) {
 	s.Helper()
 	if got, err := s.texts(o, i); err != nil || !bytes.Equal(got, want) {
@@ -216,7 +216,7 @@ func countBundles(t *testing.T, root string) (n int) {
 }
 
 // The real program archives the texts of two organizations in the real server. Texts stay the same, an outage of the
-// server stops neither appends nor heads, and what was archived comes back with the server.
+// server stops neither appends nor heads, and archived texts are available again when the server returns.
 func TestServiceArchives(t *testing.T) {
 	store := newServer(t)
 	store.start()

@@ -81,7 +81,7 @@ func (b *browser) must(answer *http.Response, err error) *http.Response {
 	return answer
 }
 
-// signIn signs a person in at the provider and returns status and body of the callback.
+// signIn signs a user in at the provider and returns the status and body of the callback.
 func (b *browser) signIn(login string) (int, string) {
 	b.Helper()
 	started := b.must(b.Get(b.service + "/v1/id/auth/oidc/company/start?return=/console"))
@@ -107,7 +107,7 @@ func (b *browser) signIn(login string) (int, string) {
 	return ended.StatusCode, string(text)
 }
 
-// The provider returns email from its UserInfo endpoint alone, as most do in the code flow.
+// The provider returns email only from its UserInfo endpoint, like most providers in the code flow.
 func TestSignInAtOIDCProvider(t *testing.T) {
 	dir := t.TempDir()
 	secretFile, file := filepath.Join(dir, "secret"), filepath.Join(dir, "config.json")
@@ -120,7 +120,7 @@ func TestSignInAtOIDCProvider(t *testing.T) {
 	}
 	s := interop.StartWith(t, "--config", file)
 
-	// The owner's account has a password: the first sign-in asks for it, and the later ones do not.
+	// The owner's account has a password: the first sign-in requires it, and later ones do not.
 	ops := newBrowser(t, s)
 	if status, body := ops.signIn("ops"); status != http.StatusUnauthorized || !strings.Contains(body, `"link_required"`) {
 		t.Fatalf("first sign-in: got %d %s", status, body)

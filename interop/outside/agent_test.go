@@ -51,7 +51,7 @@ func TestSignAndSend(t *testing.T) {
 	}
 }
 
-// Errors are told apart by public types and values.
+// Errors are distinguished by public types and values.
 func TestErrors(t *testing.T) {
 	s := startedService(t)
 	envelope, err := s.signer(t).SignEvent(client.Event{ActionKind: "tool_call"})
@@ -86,7 +86,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The service decides as the policy package does for the same document.
+// The service decides like package policy for the same document.
 func TestEvaluate(t *testing.T) {
 	s := startedService(t)
 	s.withPolicy(t)
@@ -155,7 +155,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// checkGrant does the check of a tool that receives a grant.
+// checkGrant checks a grant like a tool that receives it.
 func (s *service) checkGrant(t *testing.T, permit guard.Permit) {
 	t.Helper()
 	keys, err := s.client(t).Keys(t.Context(), s.Slug)

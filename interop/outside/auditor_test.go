@@ -108,7 +108,7 @@ func (s *service) computeRoot(t *testing.T, c tlog.Checkpoint) {
 	}
 }
 
-// A monitor accepts the log's growth, and finds a smaller head that the log's key signed.
+// A monitor accepts the log's growth, and detects a smaller head that the log's key signed.
 func TestMonitor(t *testing.T) {
 	s := startedService(t)
 	s.sendEvent(t, client.Event{ActionKind: "tool_call"})

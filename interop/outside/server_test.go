@@ -203,7 +203,7 @@ const refundPolicy = `{"policy_id":"shop","name":"Shop","rules":[
 
 var policyOnce sync.Once
 
-// withPolicy makes refundPolicy the active one, and returns a person who may vote.
+// withPolicy activates refundPolicy and returns a user who may vote.
 func (s *service) withPolicy(t *testing.T) *person {
 	t.Helper()
 	p := s.signIn(t)

@@ -24,7 +24,7 @@ const (
 // algorithms are the COSE identifiers.
 var algorithms = map[string]int{"ES256": -7, "EdDSA": -8, "RS256": -257}
 
-// start starts the program and returns a function that asks it.
+// start starts the program and returns a function that queries it.
 func start(t *testing.T) func(asked any, answer any) {
 	t.Helper()
 	p := exec.Command("node", "passkeys.mjs")
@@ -74,7 +74,8 @@ func voteText(t *testing.T) []byte {
 	return text
 }
 
-// The assertions of the third-party authenticator are votes and registrations, and one change makes them none.
+// The assertions of the third-party authenticator are valid votes and registrations, and any single change makes them
+// invalid.
 func TestTheirAuthenticator(t *testing.T) {
 	ask := start(t)
 	for name, algorithm := range algorithms {
@@ -118,7 +119,8 @@ func TestTheirAuthenticator(t *testing.T) {
 	}
 }
 
-// The third-party relying party accepts what this project's authenticator signs, and refuses what this project refuses.
+// The third-party relying party accepts what this project's authenticator signs, and rejects what this project
+// rejects.
 func TestTheirRelyingParty(t *testing.T) {
 	ask := start(t)
 	text := voteText(t)

@@ -10,7 +10,7 @@ import (
 type goal struct {
 	measure string
 	ours    pick
-	beside  pick // the zero value is none
+	beside  pick // the zero value means none
 	want    float64
 	versus  string // names beside; if empty, beside is only shown
 }
@@ -94,7 +94,7 @@ func (c choice) String() string {
 	return fmt.Sprintf("%s %s (%s%s)", formatNumber(c.value), c.unit, name, c.latency)
 }
 
-// renderLatency renders the latencies of a benchmark that tells how many it does in a second.
+// renderLatency renders the latencies of a benchmark that reports a rate.
 func (r *results) renderLatency(name string) string {
 	p50, p99 := r.values[name]["p50-µs"], r.values[name]["p99-µs"]
 	if len(p50) == 0 || len(p99) == 0 {
@@ -123,7 +123,7 @@ func (g goal) renderRow(r *results) string {
 		beside)
 }
 
-// renderGoals renders the goals that the results say something about.
+// renderGoals renders the goals for which there are results.
 func (r *results) renderGoals() string {
 	var rows strings.Builder
 	for _, g := range performanceGoals() {

@@ -162,20 +162,20 @@ func (r *results) families() iter.Seq[[]string] {
 	}
 }
 
-// unitsOf returns the units of some benchmarks, in the order they came.
+// unitsOf returns the units of some benchmarks, in input order.
 func (r *results) unitsOf(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(r.units), func(unit string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return len(r.values[n][unit]) > 0 })
 	})
 }
 
-// median of at least one value; the larger of the two in the middle.
+// median returns the median of at least one value. For an even number, it is the larger of the two in the middle.
 func median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	return v[len(v)/2]
 }
 
-// formatNumber shows three digits, more of whole ones.
+// formatNumber shows three digits, or more for whole numbers.
 func formatNumber(f float64) string {
 	if f >= 100 {
 		return strconv.FormatFloat(f, 'f', 0, 64)

@@ -1,6 +1,5 @@
-// Commonpasswords reads a list of passwords, the commonest first and one a line, on
-// standard input and writes the data of package password to standard output.
-// internal/tenant/password/NOTICE names the list.
+// Commonpasswords reads a list of passwords on standard input, most common first and one per line, and writes the
+// data of package password to standard output. internal/tenant/password/NOTICE names the list.
 package main
 
 import (
@@ -36,8 +35,7 @@ func writeDigests(list io.Reader, data io.Writer) error {
 	return err
 }
 
-// readDigests returns the digests of the commonest passwords that are long enough,
-// each once.
+// readDigests returns the digests of the most common passwords that are long enough, without duplicates.
 func readDigests(list io.Reader) (digests []string, err error) {
 	seen := make(map[string]bool)
 	lines := bufio.NewScanner(list)

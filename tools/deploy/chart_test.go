@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/tools/release/image"
 )
 
-// Each variant has its objects and no others. A Secret is never among them.
+// Each variant has exactly its objects, and never a Secret.
 func TestObjects(t *testing.T) {
 	all := variants()
 	for name, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// Names fit into their 63 bytes for any name of a release, and two releases share none.
+// Names fit into 63 bytes for any release name, and two releases share none.
 func TestNames(t *testing.T) {
 	label := regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	long := strings.Repeat("long-", 10) + "rel"
@@ -69,7 +69,7 @@ func matches(selector, labels map[string]string) bool {
 	return len(selector) > 0
 }
 
-// Selectors find their pod, and ports have the names by which others refer to them.
+// Selectors match their pod, and ports have the names that others refer to.
 func TestReferences(t *testing.T) {
 	for name, v := range variants() {
 		m := render(t, v, "red")
@@ -106,7 +106,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// checkEdges checks who reaches the ports.
+// checkEdges checks which peers reach the ports.
 func checkEdges(t *testing.T, name string, m manifests, ports map[string]int32) {
 	t.Helper()
 	if m.ingress != nil {
@@ -145,7 +145,7 @@ func checkEdges(t *testing.T, name string, m manifests, ports map[string]int32) 
 	}
 }
 
-// Every volume has a source and is mounted once, where the settings say.
+// Every volume has a source and is mounted once, at the configured place.
 func TestVolumes(t *testing.T) {
 	for name, v := range variants() {
 		m := render(t, v, "red")
@@ -184,7 +184,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// The pod has no more rights than it needs, and secrets come by reference alone.
+// The pod has no more rights than it needs, and secrets are only references.
 func TestSecurity(t *testing.T) {
 	for name, v := range variants() {
 		pod := render(t, v, "red").pod().Spec
@@ -217,7 +217,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// The settings hold the values, and no value takes the place of a setting that the chart makes.
+// The settings contain the values, and no value overrides a setting of the chart.
 func TestSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		values values
@@ -247,7 +247,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Values that the chart can't use are refused before anything is rendered.
+// Values that the chart cannot use are rejected before anything is rendered.
 func TestSchema(t *testing.T) {
 	for name, bad := range map[string]values{
 		"no public URL":               {"secrets": values{"name": "s"}},
@@ -316,7 +316,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// The version of the release is that of the chart and of the image.
+// Chart and image have the version of the release.
 func TestVersion(t *testing.T) {
 	packed := loadChart(t, version)
 	if err := packed.Validate(); err != nil || packed.Metadata.Version != version || packed.Metadata.AppVersion != version {
@@ -331,10 +331,10 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// An upgrade to another version and to other values changes no member that Kubernetes refuses to change.
+// An upgrade to another version and other values changes no immutable member of a Kubernetes object.
 func TestUpgrade(t *testing.T) {
 	more := everything()
-	more["data"], more["anchors"] = values{"size": "50Gi"}, values{"size": "1Gi"} // claims can't change
+	more["data"], more["anchors"] = values{"size": "50Gi"}, values{"size": "1Gi"} // claims are immutable
 	old, upgraded := renderVersion(t, with(nil), "red", "1.0.0"), renderVersion(t, more, "red", "2.0.0")
 	fixed := func(m manifests) any {
 		s := m.statefulSet.Spec
@@ -357,7 +357,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// The alert rules are those of the tree, with nothing in them rendered.
+// The alert rules are the ones of the tree, without rendered parts.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/alerts.yaml")
 	if err != nil {

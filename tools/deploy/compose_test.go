@@ -41,7 +41,7 @@ func readCompose(t *testing.T) types.ServiceConfig {
 	return p.Services["agentledger"]
 }
 
-// The compose file passes the strict schema, and its one service has no more rights than it needs.
+// The compose file is valid under the strict schema, and its only service has no more rights than it needs.
 func TestCompose(t *testing.T) {
 	s := readCompose(t)
 	volumes := map[string]string{}
@@ -50,7 +50,7 @@ func TestCompose(t *testing.T) {
 	}
 	for field, good := range map[string]bool{
 		"image":      s.Image == "agentledger:1.2.3" && s.Build == nil,
-		"user":       s.User == "", // the image's, which is no root
+		"user":       s.User == "", // the image's user, which is not root
 		"read-only":  s.ReadOnly && !s.Privileged,
 		"rights":     slices.Equal(s.CapDrop, []string{"ALL"}) && s.CapAdd == nil && slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}),
 		"volumes":    len(volumes) == 2 && volumes["data"] == "volume "+image.DataDir && volumes["anchors"] == "volume "+image.AnchorsDir,
@@ -65,7 +65,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// The loader refuses what is no member of a compose file, so that the test above sees misspelled ones.
+// The loader rejects unknown members of a compose file, so the test above notices misspelled ones.
 func TestComposeIsStrict(t *testing.T) {
 	for _, content := range []string{
 		"services: {a: {image: x, read-only: true}}",
@@ -98,7 +98,7 @@ func TestComposeStarts(t *testing.T) {
 	}
 }
 
-// secretsOfNodes are the variables that the file of several nodes takes from its surroundings.
+// secretsOfNodes are the variables that the file with several nodes reads from the environment.
 func secretsOfNodes() map[string]string {
 	return map[string]string{"AGENTLEDGER_MASTER_KEY": masterKey, "AGENTLEDGER_PLATFORM_SECRET": "a platform secret",
 		"POSTGRES_PASSWORD": "secret"}
@@ -119,7 +119,7 @@ func readNodes(t *testing.T) *types.Project {
 
 var nodeNames = []string{"one", "two", "three"}
 
-// The nodes have all in common but for their URLs and volumes. None is reached from outside but by the balancer.
+// The nodes differ only in their URLs and volumes. Only the balancer is reachable from outside.
 func TestComposeNodes(t *testing.T) {
 	p := readNodes(t)
 	if got := strings.Join(p.ServiceNames(), " "); got != "balancer database one three two" || len(p.Volumes) != 4 {
@@ -155,7 +155,8 @@ func TestComposeNodes(t *testing.T) {
 	if len(balancer.Ports) != 1 || len(database.Ports) != 0 || balancer.Privileged || database.Privileged {
 		t.Errorf("got %+v, %+v", balancer, database)
 	}
-	if check := strings.Join(database.HealthCheck.Test, " "); !strings.Contains(check, "--host 127.0.0.1") { // else it is healthy before its start
+	// Over TCP, because the server on the socket is healthy before its start.
+	if check := strings.Join(database.HealthCheck.Test, " "); !strings.Contains(check, "--host 127.0.0.1") {
 		t.Errorf("the database is asked by %q", check)
 	}
 	proxy, err := os.ReadFile("../../deploy/proxy/haproxy-nodes.cfg")
@@ -166,7 +167,7 @@ func TestComposeNodes(t *testing.T) {
 	}
 }
 
-// Without a secret nothing starts.
+// Without a secret, nothing starts.
 func TestComposeNodesNeedSecrets(t *testing.T) {
 	content, err := os.ReadFile(nodesFile)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// Several nodes have a volume each, lie apart, and are stopped one at a time, after the proxies have let go of them.
+// Each node has a volume. Nodes are spread, and are stopped one at a time, after the proxies have removed them.
 func TestNodes(t *testing.T) {
 	for name, topologies := range map[string]string{"nodes": "kubernetes.io/hostname topology.kubernetes.io/zone", "nodes, everything": "rack"} {
 		m := renderOn(t, variants()[name], "red", version, "v1.30.0")
@@ -47,7 +47,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// The pods of the chart find each other: each node sees all of them.
+// The chart's pods find each other: each node sees all of them.
 func TestChartNodesSeeEachOther(t *testing.T) {
 	server := startDatabase(t)
 	v := variants()["nodes"]
@@ -70,7 +70,7 @@ func TestChartNodesSeeEachOther(t *testing.T) {
 
 const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
-// startDatabase starts a server that the user of the image reaches.
+// startDatabase starts a server that the image's user can reach.
 func startDatabase(t *testing.T) *pgtest.Server {
 	t.Helper()
 	server, err := pgtest.Start()
@@ -78,19 +78,19 @@ func startDatabase(t *testing.T) *pgtest.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	if err := os.Chmod(server.Dir(), 0o755); err != nil { // the socket is in it
+	if err := os.Chmod(server.Dir(), 0o755); err != nil { // it contains the socket
 		t.Fatal(err)
 	}
 	return server
 }
 
-// start is how a node is started.
+// start describes how a node is started.
 type start struct {
 	machine   machine
 	args, env []string
 }
 
-// serveTogether starts nodes one after the other, wants each to see all of them, and ends them.
+// serveTogether starts nodes one after the other, checks that each sees all of them, and stops them.
 func serveTogether(t *testing.T, all []start, stop time.Duration) {
 	t.Helper()
 	var metrics []string
@@ -114,7 +114,7 @@ func serveTogether(t *testing.T, all []start, stop time.Duration) {
 	serve(all)
 }
 
-// wantNodes waits until a node sees so many.
+// wantNodes waits until a node sees the given number of nodes.
 func wantNodes(t *testing.T, metrics string, want int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

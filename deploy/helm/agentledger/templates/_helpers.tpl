@@ -84,7 +84,7 @@ metadata:
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
-  # The time before SIGTERM counts, too.
+  # The time before SIGTERM counts too.
   terminationGracePeriodSeconds: {{ add .Values.stopSeconds (ternary 5 0 (ne (include "agentledger.several" .) "")) }}
   securityContext:
     runAsNonRoot: true
@@ -114,7 +114,7 @@ spec:
             secretKeyRef:
               name: {{ .Values.secrets.name | quote }}
               key: {{ .Values.secrets.platformSecret | quote }}
-        # The image sets this variable, and a variable wins over the file.
+        # The image sets this variable, and a variable overrides the file.
         - name: AGENTLEDGER_DATA
           value: /var/lib/agentledger/data
         {{- with .Values.postgresql }}
