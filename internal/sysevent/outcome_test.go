@@ -11,7 +11,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// "Another node has the organization" says that nothing was done. It is not said to a call whose statement has landed.
+// "Another node has the organization" means that nothing was done. A call whose statement was committed never gets
+// that answer.
 func TestOutcomeOfACall(t *testing.T) {
 	s := newService(t)
 	other := errors.New("another error")

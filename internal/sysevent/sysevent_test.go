@@ -34,7 +34,7 @@ func newService(t *testing.T) *ledgertest.Service {
 	return s
 }
 
-// act states one thing and writes one record with it.
+// act states one event and writes one record with it.
 func act(kind sysevent.Kind, n int, expect uint64) func(context.Context, *log.State) (sysevent.Change, error) {
 	return func(context.Context, *log.State) (sysevent.Change, error) {
 		return sysevent.Change{
@@ -91,7 +91,7 @@ func TestNothingLandsAlone(t *testing.T) {
 	}
 }
 
-// An answer that is lost is found out about: the act is done once.
+// The outcome of a lost answer is looked up: the act is done once.
 func TestLostAnswer(t *testing.T) {
 	s := newService(t)
 	first := true
@@ -116,7 +116,7 @@ func TestUnknownOutcomeSpeaksOfAChange(t *testing.T) {
 	release := s.Store.Hold()
 	defer release()
 	go func() {
-		defer cancel() // the caller goes when the append is out
+		defer cancel() // the caller disconnects while the append is in flight
 		for head, err := s.Store.Head(t.Context(), red); err == nil && head.Size == 0; head, err = s.Store.Head(t.Context(), red) {
 			time.Sleep(time.Millisecond)
 		}
@@ -127,7 +127,7 @@ func TestUnknownOutcomeSpeaksOfAChange(t *testing.T) {
 	}
 }
 
-// Many at once: each sees what the one before it did, none is lost.
+// Many concurrent acts: each sees the effect of the previous one, and none is lost.
 func TestConcurrentActs(t *testing.T) {
 	s := newService(t)
 	const acts = 40 // more than Append prepares one again
@@ -160,7 +160,7 @@ func TestSystemEnvelope(t *testing.T) {
 	s := newService(t)
 	keys := map[string]bool{}
 	for _, tenant := range []id.Tenant{red, blue} {
-		for n := range uint64(2) { // the same thing said twice, at different times of the configuration
+		for n := range uint64(2) { // the same statement twice, at different config versions
 			if _, err := s.SystemEvents.Append(t.Context(), tenant, sysevent.Operator, act(sysevent.KeyRetired, 7, n)); err != nil {
 				t.Fatal(err)
 			}
@@ -202,14 +202,14 @@ func TestSystemEnvelope(t *testing.T) {
 	}
 }
 
-// With contention an act is prepared on one of the organization's processors, so it leaves a
-// processor to others; an act that waits for the store holds none.
+// Under contention, an act is prepared on one of the organization's processors, so it leaves a processor to others.
+// An act that waits for the store holds none.
 func TestActsTakeProcessors(t *testing.T) {
 	s := newService(t)
 	control := admission.New(2)
 	s.SystemEvents.Processors = control.Processors
 	own, other := admission.TenantOf(red), admission.TenantOf(blue)
-	come := func(tenant admission.Tenant) { // makes contention
+	come := func(tenant admission.Tenant) { // creates contention
 		if err := control.Slots.Acquire(t.Context(), tenant, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -250,8 +250,8 @@ func TestActsTakeProcessors(t *testing.T) {
 	control.Processors.Release(own, 1)
 }
 
-// An agent that gives its own event the name that a statement is going to have
-// would keep it from being made: nobody without the system key knows the name.
+// An agent that gives its own event the name of a future statement would prevent that statement. The name cannot be
+// guessed without the system key.
 func TestNamesCannotBeForetold(t *testing.T) {
 	s := newService(t)
 	said := sysevent.Statement{Kind: sysevent.KeyRevoked, Payload: map[string]any{"agent_id": "agt_1", "key_id": "key_1"}}

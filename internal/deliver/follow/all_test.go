@@ -14,14 +14,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// followAll makes the followers of a house those of all ledgers, each of at least 4 events at a time, one
-// look after another.
+// followAll makes the house follow all ledgers, at least 4 events at a time, one look after another.
 func (h *house) followAll() {
 	h.follower = follow.New(follow.Options{Records: h.Engine, Ledgers: h.Ledgers, Positions: "test_all", Work: h.doAll,
 		All: h.Engine, Least: 4, Places: 1, Turn: 1, Clock: h.Clock})
 }
 
-// doAll takes in the next 4 events, and writes which ones with the position.
+// doAll processes the next 4 events, and writes their indices with the position.
 func (h *house) doAll(ctx context.Context, b follow.Batch) (follow.Result, error) {
 	r := follow.Result{Next: b.After, Note: b.Position.Note}
 	if b.State.Size() < b.After.Next+4 {
@@ -55,8 +54,8 @@ func (h *house) taken(tenant id.Tenant) (keys []string) {
 	return keys
 }
 
-// Each ledger is followed without a position that somebody began: those of before the start, and those that
-// move. Ledgers take turns, and one without enough new events is left alone.
+// Each ledger is followed without a position that was created: those that existed before the start, and those that
+// move. Ledgers take turns, and one without enough new events is skipped.
 func TestFollowersOfAll(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.append(red, 17)
@@ -103,7 +102,7 @@ func (h *house) runAll() {
 	}
 }
 
-// A ledger whose look failed comes again after a pause, and delays no other.
+// A ledger whose look failed is retried after a pause, and delays no other ledger.
 func TestAllWithAFailure(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.append(red, 4)
@@ -134,7 +133,7 @@ func TestAllWithAFailure(t *testing.T) {
 	}
 }
 
-// A follower that dies before or after each write of its positions repeats and skips nothing.
+// A follower that dies before or after each write of its positions repeats work but skips nothing.
 func TestAllDiesAtEachWrite(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.append(red, 12)
@@ -148,7 +147,7 @@ func TestAllDiesAtEachWrite(t *testing.T) {
 				for _, store := range []storage.Engine{mortal, engine} {
 					h.Engine = store
 					h.followAll()
-					for range 4 { // at most one look of each ledger before a death
+					for range 4 { // at most one look per ledger before a death
 						h.sweep()
 						h.settle()
 					}
@@ -169,7 +168,7 @@ func TestAllDiesAtEachWrite(t *testing.T) {
 	})
 }
 
-// forgetAll removes positions and what was taken. A record that was written twice has version 2.
+// forgetAll removes positions and processed events. A record that was written twice has version 2.
 func (h *house) forgetAll(what string) {
 	h.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Work that was under way at a fence writes nothing and comes again. Another organization's goes on.
+// Work in flight at a fence writes nothing and is retried. Another organization's work continues.
 func TestFence(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		h := newHouse(t, open(t))

@@ -23,7 +23,7 @@ const red, blue = ledgertest.Red, ledgertest.Blue
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
-// house is the followers of two organizations, whose work a test chooses.
+// house has the followers of two organizations, whose work the test defines.
 type house struct {
 	*ledgertest.Service
 	t        testing.TB
@@ -123,7 +123,7 @@ func (h *house) settle() {
 	h.follower.Run(ended, slog.New(slog.DiscardHandler))
 }
 
-// run does all that is due now.
+// run does all work that is due now.
 func (h *house) run() {
 	h.t.Helper()
 	for range 3 {
@@ -145,7 +145,7 @@ func eachHouse(t *testing.T, run func(*testing.T, *house)) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) { run(t, newHouse(t, open(t))) })
 }
 
-// Each follower gets the events from its own position on, of its own organization, once.
+// Each follower gets the events from its own position on, only of its organization, once.
 func TestFollowers(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.append(red, 6)
@@ -173,7 +173,7 @@ func TestFollowers(t *testing.T) {
 	})
 }
 
-// A position that a person moves while its work is under way wins.
+// If a user moves a position while its work is in flight, the user's position wins.
 func TestMovedMeanwhile(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.append(red, 3)
@@ -197,7 +197,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	})
 }
 
-// Work with an error comes again and moves nothing.
+// Work that fails is retried and does not move the position.
 func TestWorkThatFails(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.append(red, 1)
@@ -218,7 +218,7 @@ func TestWorkThatFails(t *testing.T) {
 	}
 }
 
-// Followers of one organization have four places at most, so another organization finds room.
+// The followers of one organization have at most four slots, so another organization finds capacity.
 func TestPlaces(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.append(red, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// share is one process's part of the organizations.
+// share is the set of organizations that one process owns.
 type share struct {
 	storage.RecordStore
 	mu    sync.Mutex
@@ -42,8 +42,8 @@ func (s *share) set(t id.Tenant, owned bool) {
 	}
 }
 
-// An organization of another process is left alone. Once it comes here, it is followed at once, although its ledger
-// does not move; and no more once it goes.
+// An organization of another process is not followed. As soon as this process owns it, it is followed, even if its
+// ledger does not move, and no longer when it leaves.
 func TestFollowersOfAShare(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.append(red, 4)
@@ -56,7 +56,7 @@ func TestFollowersOfAShare(t *testing.T) {
 	if got, want := h.took(), []string{"11 0"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	h.append(blue, 4) // it moved, and is another's
+	h.append(blue, 4) // it moved, and belongs to another process
 	h.runAll()
 	if got := h.took(); len(got) != 0 {
 		t.Errorf("got %q of another process", got)

@@ -18,7 +18,7 @@ import (
 
 const red id.Tenant = 11
 
-// world is an outbox with a real mail server.
+// world has an outbox with a real mail server.
 type world struct {
 	t      testing.TB
 	store  *storagetest.Model
@@ -43,7 +43,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// open returns the outbox as another process would have it.
+// open returns the outbox of another process.
 func (w *world) open() *mail.Outbox {
 	return mail.New(mail.Options{Records: w.store, Keyring: w.keys, Clock: w.clock,
 		Transport: w.server.newTransport(w.t, "smtp://mail.example", "")})
@@ -61,7 +61,7 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// write writes a message of a name, good for a day.
+// write writes a message with a name, valid for a day.
 func (w *world) write(t id.Tenant, name string, m mail.Message) {
 	w.t.Helper()
 	if m.Until == 0 {
@@ -76,7 +76,7 @@ func (w *world) write(t id.Tenant, name string, m mail.Message) {
 	}
 }
 
-// sweep sends what is due and waits for that.
+// sweep sends due messages and waits for them.
 func (w *world) sweep() {
 	w.t.Helper()
 	mail.SweepWhole(w.t, w.outbox, slog.New(slog.NewTextHandler(&w.logs, nil)))
@@ -122,7 +122,7 @@ func (w *world) scan(t id.Tenant) []storage.Record {
 	return found
 }
 
-// A message waits while the server refuses it for now, and goes after that, by another process.
+// If the server rejects a message temporarily, the message waits and is sent later, by another process.
 func TestOutboxTriesAgain(t *testing.T) {
 	w := newWorld(t)
 	w.server.refuse(func(string) error { return &smtp.SMTPError{Code: 451, Message: "later"} })
@@ -150,7 +150,7 @@ func TestOutboxTriesAgain(t *testing.T) {
 	}
 }
 
-// A message ends: after its tries, after its own time, and when it is refused for good.
+// A message ends after its attempts, at its expiry, or when it is rejected permanently.
 func TestOutboxGivesUp(t *testing.T) {
 	later, never := &smtp.SMTPError{Code: 451, Message: "later"}, &smtp.SMTPError{Code: 550, Message: "never"}
 	for name, c := range map[string]struct {
@@ -187,7 +187,7 @@ func TestOutboxGivesUp(t *testing.T) {
 	}
 }
 
-// A newer message of a name takes the place of one that waits.
+// A later message with the same name replaces a waiting one.
 func TestOutboxReplaces(t *testing.T) {
 	w := newWorld(t)
 	for _, text := range []string{"first", "second", "third"} {
@@ -207,7 +207,7 @@ func TestOutboxReplaces(t *testing.T) {
 	}
 }
 
-// A message that is sealed under a lost master key, and one in another place, are given up.
+// A message that is sealed under a lost master key, or was moved to another key, is given up.
 func TestOutboxOpensItsOwnOnly(t *testing.T) {
 	w := newWorld(t)
 	w.write(red, "a", message())

@@ -17,7 +17,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// received is one message as a mail server took it.
+// received is one message as the mail server received it.
 type received struct {
 	from, to, user string
 	secure         bool
@@ -31,11 +31,11 @@ type mailServer struct {
 
 	mu      sync.Mutex
 	got     []received
-	replyTo func(to string) error // to RCPT; nil: accepts
+	replyTo func(to string) error // reply to RCPT; if nil, accepts
 }
 
-// startServer starts a server. startTLS says whether it offers STARTTLS, implicit whether TLS
-// comes first.
+// startServer starts a server. startTLS determines whether it offers STARTTLS, implicit whether the connection starts
+// with TLS.
 func startServer(t testing.TB, startTLS, implicit bool) *mailServer {
 	t.Helper()
 	m := &mailServer{}
@@ -59,7 +59,7 @@ func startServer(t testing.TB, startTLS, implicit bool) *mailServer {
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
 		s.Close()
-		l.Close() // Serve may not have begun
+		l.Close() // Serve may not have started
 		<-ended
 	})
 	return m
@@ -91,7 +91,7 @@ func newCertificate(t testing.TB, host string) (tls.Certificate, *x509.CertPool)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
-// messages returns what came.
+// messages returns the received messages.
 func (m *mailServer) messages() []received {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -35,7 +35,7 @@ func credentials(t testing.TB, text string) string {
 	return path
 }
 
-// withQuery adds the sender and the file of credentials to the URL of a server.
+// withQuery adds the sender and the credentials file to a server's URL.
 func withQuery(address, from, credentials string) string {
 	query := url.Values{}
 	for name, value := range map[string]string{"from": from, "credentials": credentials} {
@@ -46,7 +46,7 @@ func withQuery(address, from, credentials string) string {
 	return address + "?" + query.Encode()
 }
 
-// newTransport returns the transport to a server by a URL; the name of the host leads to the server.
+// newTransport returns the transport for a URL. The name of the host resolves to the server.
 func (m *mailServer) newTransport(t testing.TB, address, credentials string) *mail.Server {
 	t.Helper()
 	s, err := mail.NewServer(withQuery(address, sender, credentials))
@@ -96,7 +96,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// checkText reads a message as another program does.
+// checkText parses a message with another program.
 func checkText(t *testing.T, text string) {
 	t.Helper()
 	parsed, err := netmail.ReadMessage(strings.NewReader(text))
@@ -124,7 +124,7 @@ func checkText(t *testing.T, text string) {
 	}
 }
 
-// Without TLS neither the message nor the password leaves the machine.
+// Without TLS, neither the message nor the password leaves the machine.
 func TestSendNeedsTLS(t *testing.T) {
 	file := credentials(t, "ledger:a mail: password")
 	plain := startServer(t, false, false)
@@ -134,7 +134,7 @@ func TestSendNeedsTLS(t *testing.T) {
 	}
 	m := startServer(t, true, false)
 	stranger := m.newTransport(t, "smtp://mail.example", file)
-	stranger.Roots = nil // those of the system
+	stranger.Roots = nil // the system's roots
 	if err := stranger.Send(t.Context(), message()); err == nil {
 		t.Error("a server with an unknown certificate got the message")
 	}
@@ -177,7 +177,7 @@ func TestSendFails(t *testing.T) {
 	}
 }
 
-// Texts make neither headers nor commands nor recipients.
+// Texts cannot add headers, commands or recipients.
 func TestSendInjection(t *testing.T) {
 	m := startServer(t, true, false)
 	transport := m.newTransport(t, "smtp://mail.example", "")

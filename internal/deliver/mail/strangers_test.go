@@ -24,7 +24,7 @@ func (w *world) countStranger(s mail.Stranger) error {
 	return err
 }
 
-// wait returns the time after which an address can be mailed, 0 if it was counted now.
+// wait returns the time until an address can be mailed, or 0 if it was counted now.
 func (w *world) wait(s mail.Stranger) time.Duration {
 	w.t.Helper()
 	var limited *fault.Error
@@ -35,8 +35,8 @@ func (w *world) wait(s mail.Stranger) time.Duration {
 	return limited.RetryAfter
 }
 
-// An address gets one mail in ten minutes and five in a day, whoever causes them, however it is written, and whatever
-// other process counts.
+// An address gets one mail in ten minutes and five in a day, whoever causes them, in whatever spelling, and across
+// processes.
 func TestStrangersAreBounded(t *testing.T) {
 	w := newWorld(t)
 	victim := func(o id.Tenant, address string) mail.Stranger {
@@ -67,7 +67,7 @@ func TestStrangersAreBounded(t *testing.T) {
 			t.Errorf("%d: got a wait of %v, want %v", i, got, c.want)
 		}
 	}
-	for range 20 { // no bound for a day
+	for range 20 { // no daily bound
 		w.pass(10 * time.Minute)
 		if err := w.countStranger(mail.Stranger{Address: "v@x.example", Purpose: "reset", Unlimited: true}); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// One cause counts once, so a write that is prepared again is not refused by itself.
+// One cause counts once, so a write that is prepared again does not count against itself.
 func TestCauseCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
@@ -88,7 +88,8 @@ func TestCauseCountsOnce(t *testing.T) {
 	}
 }
 
-// An organization causes at most so many mails in a day of UTC, and nothing of one counts for another.
+// An organization causes a bounded number of mails per UTC day, and mails of one organization do not count for
+// another.
 func TestOrganizationIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.outbox.DailyMails = 3
@@ -109,7 +110,7 @@ func TestOrganizationIsBounded(t *testing.T) {
 	}
 }
 
-// Of many processes that count at once one is let through for an address, and as many as the bound for an organization.
+// If many processes count concurrently, one mail per address is allowed, and as many as the bound per organization.
 func TestCountsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	boxes := []*mail.Outbox{w.open(), w.open()}
@@ -132,7 +133,7 @@ func TestCountsAtOnce(t *testing.T) {
 	}
 }
 
-// Records of addresses are taken away when new ones come, so that they do not pile up.
+// Old records of addresses are removed when new ones are written, so they do not accumulate.
 func TestStrangersAreForgotten(t *testing.T) {
 	w := newWorld(t)
 	for n := range 400 {

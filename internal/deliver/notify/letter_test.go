@@ -31,7 +31,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// postbox keeps the messages that the outbox sends.
+// postbox records the messages that the outbox sends.
 type postbox struct {
 	mu       sync.Mutex
 	messages []mail.Message
@@ -44,7 +44,7 @@ func (p *postbox) Send(_ context.Context, m mail.Message) error {
 	return nil
 }
 
-// gone is a receiver that is gone.
+// gone is a receiver that answers 410.
 type gone struct{}
 
 func (gone) CheckURL(string) error { return nil }
@@ -53,14 +53,14 @@ func (gone) Post(context.Context, string, http.Header, []byte) (egress.Answer, e
 	return egress.Answer{Status: 410}, nil
 }
 
-// named is the names of organizations.
+// named has the names of organizations.
 type named struct{}
 
 func (named) Summary(_ context.Context, t id.Tenant) (org.Summary, error) {
 	return org.Summary{ID: ledgertest.Organization(t), Name: fmt.Sprintf("Number %d", t), Slug: "slug"}, nil
 }
 
-// world is two organizations with members of all roles.
+// world has two organizations with members of all roles.
 type world struct {
 	*ledgertest.Service
 	t        testing.TB
@@ -117,7 +117,7 @@ func (w *world) suspend(tenant id.Tenant, role account.Role) {
 	}
 }
 
-// disable makes an endpoint whose receiver is gone, and tells it something.
+// disable creates an endpoint whose receiver answers 410, and sends it a message.
 func (w *world) disable(tenant id.Tenant) webhook.EndpointID {
 	w.t.Helper()
 	address := "https://hooks.example/a-secret"
@@ -150,8 +150,8 @@ func (w *world) deliver() (to []string, messages []mail.Message) {
 	return to, messages
 }
 
-// An endpoint that the service disables is told to owners and admins of its organization, and to
-// nobody who is suspended. The mail has no secret of the address.
+// When the service disables an endpoint, the active owners and admins of its organization are notified. The mail
+// contains no secret of the address.
 func TestDisabledEndpointIsTold(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t))
@@ -182,7 +182,7 @@ func TestDisabledEndpointIsTold(t *testing.T) {
 	})
 }
 
-// The holder of an account with an unproved address can't have a stranger mailed more often than by invitations.
+// The holder of an account with an unproved address cannot cause more mails to a stranger than invitations can.
 func TestUnprovedAddressIsMailedAsAStranger(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t))
@@ -215,7 +215,7 @@ func TestUnprovedAddressIsMailedAsAStranger(t *testing.T) {
 	})
 }
 
-// The accounts of an organization cause no more mails to new addresses than its invitations may.
+// The accounts of an organization cause no more mails to new addresses than its invitations.
 func TestConfirmMailsCountForTheOrganization(t *testing.T) {
 	engine := storagetest.NewModel()
 	w := newWorld(t, engine)

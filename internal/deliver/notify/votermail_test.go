@@ -36,7 +36,7 @@ func (silent) Post(context.Context, string, http.Header, []byte) (egress.Answer,
 	return egress.Answer{Status: 204}, nil
 }
 
-// settings are those of both organizations. The key ik_owner was made by the account maker.
+// settings has the settings of both organizations. The account maker created the key ik_owner.
 type settings struct{ maker *account.ID }
 
 func (settings) Settings(context.Context, *log.State) (*org.Settings, error) {
@@ -54,7 +54,7 @@ func (settings) Summary(_ context.Context, t id.Tenant) (org.Summary, error) {
 	return org.Summary{ID: ledgertest.Organization(t), Name: "Number", Slug: id.Slug(fmt.Sprintf("number-%d", t))}, nil
 }
 
-// voterWorld is two organizations with members of all roles, in which refunds need an approval.
+// voterWorld has two organizations with members of all roles, in which refunds need approval.
 type voterWorld struct {
 	*ledgertest.Service
 	t         testing.TB
@@ -108,7 +108,7 @@ func newVoterWorld(t testing.TB, engine storage.Engine) *voterWorld {
 
 func address(r account.Role, t id.Tenant) string { return fmt.Sprintf("%s-%d@example.com", r, t) }
 
-// open begins anew on what is stored.
+// open starts a new process on the stored state.
 func (w *voterWorld) open() {
 	engine := w.Engine
 	w.accounts = account.New(account.Options{Records: engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
@@ -124,7 +124,7 @@ func (w *voterWorld) open() {
 		PublicURL: "https://log.example/", Clock: w.Clock})
 }
 
-// ask asks the n-th question of an organization.
+// ask requests the n-th approval of an organization.
 func (w *voterWorld) ask(tenant id.Tenant, n int, key string) (approval.Approval, error) {
 	a, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{Agent: w.bots[tenant], Tool: "acme.refund",
 		Payload: fmt.Appendf(nil, `{"amount":%d,"note":"a secret"}`, n), Trace: id.Trace(fmt.Sprint("trc_", n)), IngestKeyID: key})
@@ -140,7 +140,7 @@ func (w *voterWorld) mustAsk(tenant id.Tenant, n int, key string) approval.Appro
 	return a
 }
 
-// sweep writes the mails that are due, sends them and returns them by address.
+// sweep writes and sends the due mails, and returns them by address.
 func (w *voterWorld) sweep() map[string][]mail.Message {
 	w.t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.t.Output(), nil))
@@ -154,7 +154,7 @@ func (w *voterWorld) sweep() map[string][]mail.Message {
 		if err := w.outbox.Sweep(w.t.Context(), logger); err != nil {
 			w.t.Logf("sweep of mails: %v", err)
 		}
-		w.outbox.Run(over, logger) // returns when nothing is under way
+		w.outbox.Run(over, logger) // returns when no message is in flight
 	}
 	got := map[string][]mail.Message{}
 	for _, m := range w.sent.messages {
@@ -198,7 +198,7 @@ func (w *voterWorld) member(tenant id.Tenant, role account.Role, change func(*ac
 	}
 }
 
-// A question is told to those who may vote on it, and to no other.
+// Exactly the users who may vote on a question are notified.
 func TestVotersAreTold(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newVoterWorld(t, open(t))
@@ -218,7 +218,7 @@ func TestVotersAreTold(t *testing.T) {
 		wantMailed(t, "notified before", w.sweep())
 
 		w.member(red, account.Approver, func(m *account.StoredMembership) { m.Suspended = true })
-		w.mustAsk(red, 2, "ik_owner") // which the owner made
+		w.mustAsk(red, 2, "ik_owner") // which the owner created
 		w.Pass(3 * time.Second)
 		got = w.sweep()
 		wantMailed(t, "asked by the owner's key", got, address(account.Owner, red), address(account.Admin, red))
@@ -244,7 +244,7 @@ func TestVotersAreTold(t *testing.T) {
 	})
 }
 
-// A question that is decided before its mail is due is told to nobody.
+// Nobody is notified of a question that is decided before its mail is due.
 func TestDecidedQuestionIsNotTold(t *testing.T) {
 	w := newVoterWorld(t, enginetest.Pebble(t))
 	a := w.mustAsk(red, 1, "ik_operator")
@@ -259,8 +259,8 @@ func TestDecidedQuestionIsNotTold(t *testing.T) {
 	wantMailed(t, "the next", w.sweep(), address(account.Owner, red), address(account.Admin, red), address(account.Approver, red))
 }
 
-// An agent that asks all the time costs a person one mail in ten minutes, and a neighbour's
-// question is told as soon as ever.
+// If an agent keeps asking, a user gets one mail in ten minutes, and another organization's question is still
+// notified without delay.
 func TestFloodOfQuestions(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newVoterWorld(t, open(t))
@@ -300,7 +300,7 @@ func TestFloodOfQuestions(t *testing.T) {
 	})
 }
 
-// More voters than one look writes mails to get theirs in one sweep.
+// One sweep reaches all voters, even if there are more than one look writes mails to.
 func TestManyVoters(t *testing.T) {
 	w := newVoterWorld(t, enginetest.Pebble(t))
 	const more = 120
@@ -336,8 +336,8 @@ func TestManyVoters(t *testing.T) {
 	}
 }
 
-// The service dies at any write between the question and the mails, before that write or after it:
-// each voter is told, and no question is asked in vain.
+// The service dies before or after any write between the question and the mails: each voter is notified, and no
+// question is lost.
 func TestDeathAtEachWrite(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		for _, after := range []bool{false, true} {

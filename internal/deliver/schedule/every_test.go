@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
 )
 
-// Every sweeps at once and each second, skips the sweeps that are held, and reports errors until its context ends.
+// Every sweeps immediately and then every second, skips sweeps while held, and reports errors until its context ends.
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -21,7 +21,7 @@ const (
 	blue id.Tenant = 12
 )
 
-// backlog notes n entries of one organization, the i-th one due at i.
+// backlog adds n entries of one organization, the i-th one due at i.
 func backlog(t *testing.T, x *schedule.Index, tenant id.Tenant, n int, lane string) {
 	t.Helper()
 	for some := range slices.Chunk(slices.Collect(numbers(n)), 1000) {
@@ -61,8 +61,7 @@ func (c *counting) Write(ctx context.Context, t id.Tenant, changes []storage.Cha
 	return c.RecordStore.Write(ctx, t, changes)
 }
 
-// At most one turn of an organization comes before the other's first one, and all that
-// is due is looked at in the end.
+// At most one turn of an organization precedes the other's first one, and every due entry is looked at eventually.
 func TestTurns(t *testing.T) {
 	for _, n := range []int{1, 16, 17, 1000} {
 		x := newIndex()
@@ -86,7 +85,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// The same beside 20,000 entries, which wait for each other or for nothing.
+// The same with 20,000 other entries, in one lane or in separate ones.
 func TestBacklog(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		const n = 20_000
@@ -119,8 +118,8 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// A full lane costs one look and one read, however long it is; what lies behind it in
-// other lanes and of other organizations is looked at, each time.
+// A full lane costs one look and one read, however long it is. Entries in other lanes and of other organizations are
+// looked at each time.
 func TestFullLane(t *testing.T) {
 	store := &counting{RecordStore: newIndex().Records}
 	x := &schedule.Index{Records: store, Kind: "things_due", Lane: laneOf}
@@ -149,7 +148,7 @@ func TestFullLane(t *testing.T) {
 
 func laneOf(_ context.Context, e schedule.Entry) string { return e.Name[len(e.Name)-1:] }
 
-// An organization, and a lane, that met no more room comes first when there is some.
+// An organization or a lane that found no capacity comes first when there is some.
 func TestWhoIsNext(t *testing.T) {
 	x := newIndex()
 	x.Lane = laneOf
@@ -157,7 +156,7 @@ func TestWhoIsNext(t *testing.T) {
 		note(t, x, schedule.Entry{At: 1, Tenant: red, Name: name}, schedule.Entry{At: 1, Tenant: blue, Name: name})
 	}
 	for _, step := range []struct {
-		full     string // the look that meets no more room
+		full     string // the look that finds no capacity
 		outcome  schedule.Outcome
 		wantSeen string
 	}{
@@ -182,8 +181,8 @@ func TestWhoIsNext(t *testing.T) {
 	}
 }
 
-// What was noted by programs that knew no lanes, and what was copied, is found; a store
-// that goes away in any moment of a sweep loses nothing.
+// Entries of programs without lanes, and copied entries, are found. A store that fails at any moment of a sweep loses
+// nothing.
 func TestStoreGoesAway(t *testing.T) {
 	const n = 300
 	for leaves := range 12 {
@@ -200,7 +199,7 @@ func TestStoreGoesAway(t *testing.T) {
 			t.Fatal("the store did not leave")
 		}
 		store.armed = false
-		x = &schedule.Index{Records: store, Kind: "things_due"} // another process goes on
+		x = &schedule.Index{Records: store, Kind: "things_due"} // another process continues
 		if err := x.Sweep(t.Context(), at(n), look); err != nil || len(looked) != n {
 			t.Errorf("leaves at call %d: looked at %d of %d, %v", leaves, len(looked), n, err)
 		}
@@ -210,7 +209,7 @@ func TestStoreGoesAway(t *testing.T) {
 	}
 }
 
-// leaving is a store that goes away after some calls.
+// leaving is a store that fails after a number of calls.
 type leaving struct {
 	storage.RecordStore
 	armed bool

@@ -43,8 +43,8 @@ func (s *burdened) Write(ctx context.Context, t id.Tenant, changes []storage.Cha
 	return s.RecordStore.Write(ctx, t, changes)
 }
 
-// Senders have room for a few entries at a time, so a queue is worked off in many sweeps. Their work
-// does not grow with the entries that are finished.
+// Senders have capacity for a few entries at a time, so a queue takes many sweeps. Their work does not grow with the
+// number of finished entries.
 func TestFinishedEntriesCostNothing(t *testing.T) {
 	const many = 2000
 	store := &burdened{RecordStore: storagetest.NewModel(), deleted: map[string]bool{}}
@@ -73,8 +73,8 @@ func TestFinishedEntriesCostNothing(t *testing.T) {
 	}
 }
 
-// Random entries, earlier and later than those that are finished, of two organizations: none
-// is forgotten, although scans remember where they found nothing.
+// Random entries of two organizations, before and after finished ones: none is missed, although scans remember where
+// they found nothing.
 func TestEntriesInGaps(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))

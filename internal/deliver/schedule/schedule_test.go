@@ -29,7 +29,7 @@ func note(t *testing.T, x *schedule.Index, entries ...schedule.Entry) {
 	}
 }
 
-// seen returns a Look that writes down what it is shown and does as outcome says.
+// seen returns a Look that records its entries and returns what outcome returns.
 func seen(to *[]string, outcome func(schedule.Entry) schedule.Outcome) schedule.Look {
 	return func(_ context.Context, e schedule.Entry) (schedule.Outcome, error) {
 		*to = append(*to, fmt.Sprintf("%d/%d/%s", e.At, e.Tenant, e.Name))
@@ -71,8 +71,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// One that fails keeps nobody from the others, over many pages, and is tried again a
-// second later.
+// An entry that fails does not delay the others, over many pages, and is retried a second later.
 func TestSweepGoesOn(t *testing.T) {
 	x := newIndex()
 	const all = 1100
@@ -134,7 +133,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What is not there is looked for less and less often, for an hour.
+// The pause between looks for a missing record grows, up to an hour.
 func TestAbsent(t *testing.T) {
 	x := newIndex()
 	const began = 1000
@@ -157,7 +156,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// What is due is counted, filed or not, of all organizations and of one family, up to a bound.
+// Due entries are counted, filed or not, over all organizations and for one family, up to a bound.
 func TestCountDue(t *testing.T) {
 	x := newIndex()
 	note(t, &schedule.Index{Records: x.Records, Kind: "others"}, schedule.Entry{At: 1, Tenant: 1, Name: "another family's"})

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// share is the organizations that one of several processes owns.
+// share is the set of organizations that one of several processes owns.
 type share map[id.Tenant]bool
 
 // sharedStore is the store of a process.
@@ -65,8 +65,8 @@ func TestSweepLeavesEntriesOfOthers(t *testing.T) {
 	}
 }
 
-// Organizations go from process to process at any time, and sometimes to none or to two. Each entry is looked at
-// once it is owned, within a second and a sweep.
+// Organizations move between processes at any time, and sometimes belong to none or to two. Each entry is looked at
+// within a second and a sweep of being owned.
 func TestNoEntryIsLostBetweenProcesses(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 9))

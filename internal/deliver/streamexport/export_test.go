@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Each event arrives once, in its order, from the wished index on, and nothing of another organization.
+// Each event arrives once, in order, from the chosen index on, and none of another organization.
 func TestEventsArrive(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		r := newReceiver(t)
@@ -54,7 +54,7 @@ func TestEventsArrive(t *testing.T) {
 	})
 }
 
-// More events than a batch has come in several requests of a bounded size.
+// More events than fit a batch are sent in several requests of bounded size.
 func TestBatchesAreBounded(t *testing.T) {
 	h, r := newHouse(t, enginetest.Pebble(t)), newReceiver(t)
 	h.append(red, 1300)
@@ -71,8 +71,8 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// Each answer but success keeps the position, tells the status and has a pause. The next
-// success goes on at the first event that is missing.
+// Every answer except success keeps the position, sets the status and causes a pause. The next success continues at
+// the first missing event.
 func TestFailures(t *testing.T) {
 	status := func(n int) func(http.ResponseWriter, int) {
 		return func(w http.ResponseWriter, _ int) { w.WriteHeader(n) }
@@ -140,7 +140,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// The pauses grow to an hour and go on: no number of failures ends an export or skips an event.
+// The pauses grow to an hour and stay there: no number of failures ends an export or skips an event.
 func TestFailuresForEver(t *testing.T) {
 	h, r := newHouse(t, enginetest.Pebble(t)), newReceiver(t)
 	h.append(red, 2)
@@ -169,7 +169,7 @@ func TestFailuresForEver(t *testing.T) {
 	}
 }
 
-// A receiver that takes no large request gets small ones.
+// A receiver that rejects large requests gets small ones.
 func TestSmallerRequests(t *testing.T) {
 	h, r := newHouse(t, enginetest.Pebble(t)), newReceiver(t)
 	h.append(red, 20)
@@ -186,7 +186,7 @@ func TestSmallerRequests(t *testing.T) {
 	}
 }
 
-// Records that a receiver rejects in an answer of success are counted and not sent again.
+// Records that a receiver rejects in a successful answer are counted and not sent again.
 func TestPartialSuccess(t *testing.T) {
 	for _, encoding := range []streamexport.Encoding{streamexport.EncodingProtobuf, streamexport.EncodingJSON} {
 		h, r := newHouse(t, enginetest.Pebble(t)), newReceiver(t)
@@ -240,7 +240,7 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// Where an export goes on when it is put again.
+// Where an export continues when it is set again.
 func TestWherePutGoesOn(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		r := newReceiver(t)
@@ -259,7 +259,7 @@ func TestWherePutGoesOn(t *testing.T) {
 		}
 		other := newReceiver(t)
 		h.put(red, other.URL, func(r *streamexport.Request) { r.Format = streamexport.FormatCloudEvents })
-		h.send() // at once, though the first receiver's pause is not over
+		h.send() // immediately, although the first receiver's pause is not over
 		if got := indices(other.take()); !slices.Equal(got, []int64{4, 5}) {
 			t.Errorf("another receiver: got %v", got)
 		}
@@ -285,7 +285,7 @@ func TestWherePutGoesOn(t *testing.T) {
 	})
 }
 
-// Changes are events, without addresses and headers; a put without a change is none.
+// Changes are recorded as events, without addresses and headers. Setting the same value records none.
 func TestStatements(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		r := newReceiver(t)
@@ -369,7 +369,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A test delivery is tried once, also in a pause, and moves nothing by itself.
+// A test delivery is attempted once, even during a pause, and does not move the position.
 func TestTestDelivery(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		r := newReceiver(t)
@@ -406,7 +406,7 @@ func TestTestDelivery(t *testing.T) {
 	})
 }
 
-// Receivers that hang hold the places of their own organization alone.
+// Receivers that hang use only their own organization's slots.
 func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	h, slow, quick := newHouse(t, enginetest.Pebble(t)), newReceiver(t), newReceiver(t)
 	release, called := make(chan struct{}), make(chan struct{}, 1)

@@ -34,13 +34,13 @@ const red, blue = ledgertest.Red, ledgertest.Blue
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
-// receiver takes OTLP logs and decodes them by the official package.
+// receiver accepts OTLP logs and decodes them with the official package.
 type receiver struct {
 	*httptest.Server
 	t testing.TB
 
 	mu       sync.Mutex
-	answer   func(w http.ResponseWriter, records int) // nil: takes all
+	answer   func(w http.ResponseWriter, records int) // if nil, accepts everything
 	requests []request
 }
 
@@ -99,7 +99,7 @@ func (r *receiver) take() []request {
 	return taken
 }
 
-// indices returns the events that requests have, in their order.
+// indices returns the indices of the events in requests, in order.
 func indices(requests []request) (all []int64) {
 	for _, one := range requests {
 		for _, record := range one.records {
@@ -132,7 +132,7 @@ func plain(all []*common.KeyValue) map[string]any {
 	return m
 }
 
-// house is the exports of two organizations on real ledgers.
+// house has the exports of two organizations on real ledgers.
 type house struct {
 	*ledgertest.Service
 	t        testing.TB
@@ -151,7 +151,7 @@ func newHouse(t testing.TB, engine storage.Engine) *house {
 	return h
 }
 
-// open begins anew on the same store.
+// open starts a new process on the same store.
 func (h *house) open(records storage.RecordStore) {
 	h.metrics = prometheus.NewRegistry()
 	h.exporter = streamexport.New(streamexport.Options{
@@ -197,7 +197,7 @@ func (h *house) append(tenant id.Tenant, n int) {
 	}
 }
 
-// put puts an export to a receiver.
+// put sets an export to a receiver.
 func (h *house) put(tenant id.Tenant, address string, change ...func(*streamexport.Request)) {
 	h.t.Helper()
 	r := streamexport.Request{URL: address, Format: streamexport.FormatOCSF}
@@ -213,7 +213,7 @@ func fromIndex(i id.Index) func(*streamexport.Request) {
 	return func(r *streamexport.Request) { r.From.Index = &i }
 }
 
-// send makes the requests that are due and waits for them.
+// send makes the due requests and waits for them.
 func (h *house) send() {
 	h.t.Helper()
 	logger := slog.New(slog.NewTextHandler(h.t.Output(), nil))
@@ -225,7 +225,7 @@ func (h *house) send() {
 	}
 }
 
-// settle waits for requests under way.
+// settle waits for requests in flight.
 func (h *house) settle() {
 	ended, cancel := context.WithCancel(h.t.Context())
 	cancel()
@@ -256,7 +256,7 @@ func upTo(begin, end int64) (all []int64) {
 	return all
 }
 
-// sweep begins the requests that are due.
+// sweep starts the due requests.
 func (h *house) sweep() {
 	h.t.Helper()
 	if err := h.exporter.Sweep(h.t.Context(), slog.New(slog.NewTextHandler(h.t.Output(), nil))); err != nil {
@@ -264,11 +264,11 @@ func (h *house) sweep() {
 	}
 }
 
-// tolerantSend is send on a store that may end at any write.
+// tolerantSend is send on a store that may fail at any write.
 func (h *house) tolerantSend() {
 	logger := slog.New(slog.DiscardHandler)
 	for range 2 {
-		_ = h.exporter.Sweep(h.t.Context(), logger) // the store may have ended
+		_ = h.exporter.Sweep(h.t.Context(), logger) // the store may have failed
 		h.settle()
 	}
 }

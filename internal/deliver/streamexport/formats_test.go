@@ -12,11 +12,11 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// required are the members that OCSF 1.4.0 requires of API Activity (class 6003), with their types. Of
-// the members behind a bar one is enough.
+// required are the members that OCSF 1.4.0 requires of API Activity (class 6003), with their types. Of members
+// separated by a bar, one is enough.
 var required = []struct {
 	path string
-	text bool // a text, or else a number
+	text bool // a text; otherwise a number
 }{
 	{"activity_id", false}, {"category_uid", false}, {"class_uid", false}, {"severity_id", false}, {"time", false},
 	{"type_uid", false}, {"metadata.version", true}, {"metadata.product.name", true},
@@ -116,7 +116,7 @@ func TestCloudEvents(t *testing.T) {
 	}
 }
 
-// A payload is its exact text.
+// A payload keeps its exact text.
 func TestPayloads(t *testing.T) {
 	for _, format := range []streamexport.Format{streamexport.FormatOCSF, streamexport.FormatCloudEvents} {
 		all, _ := bodies(t, func(r *streamexport.Request) { r.Format, r.Payloads = format, true })

@@ -18,8 +18,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 )
 
-// BenchmarkWaiting makes deliveries that waited for one receiver on loopback. It reports how much the
-// heap grew at most, looked at each 1,000 deliveries.
+// BenchmarkWaiting makes waiting deliveries to one receiver on loopback. It reports the maximum growth of the heap,
+// sampled every 1,000 deliveries.
 func BenchmarkWaiting(b *testing.B) {
 	for _, many := range []int64{10_000, 30_000, 100_000} {
 		b.Run(fmt.Sprint("pebble/", many), func(b *testing.B) {

@@ -24,7 +24,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// house is the endpoints of two organizations on real ledgers.
+// house has the endpoints of two organizations on real ledgers.
 type house struct {
 	*ledgertest.Service
 	*world
@@ -48,10 +48,10 @@ func newHouse(t testing.TB, engine storage.Engine) *house {
 	return h
 }
 
-// open begins anew on what is stored.
+// open starts a new process on the stored state.
 func (h *house) open(c webhook.Caller) { h.openWith(h.Engine, c) }
 
-// openOn begins anew on another view of the store.
+// openOn starts a new process on another view of the store.
 func (h *house) openOn(records storage.RecordStore) { h.openWith(records, h.world) }
 
 func (h *house) openWith(records storage.RecordStore, c webhook.Caller) {
@@ -76,7 +76,7 @@ func (h *house) create(tenant id.Tenant, address string, change ...func(*webhook
 	return e.ID
 }
 
-// tell writes the deliveries of n notices as their cause would.
+// tell writes the deliveries of n notices, like their cause.
 func (h *house) tell(tenant id.Tenant, n int, m webhook.Message) {
 	h.t.Helper()
 	if m.Type == "" {
@@ -133,7 +133,7 @@ func eachHouse(t *testing.T, run func(*testing.T, *house)) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) { run(t, newHouse(t, open(t))) })
 }
 
-// Which endpoints a notice goes to, and that another organization's get nothing.
+// The endpoints that get a notice; another organization's endpoints get nothing.
 func TestFilters(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	events := func(names ...string) func(*webhook.EndpointPatch) {
@@ -178,8 +178,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// A receiver that answers 410 is called no more: its endpoint is off by an event, what waits becomes
-// dead letters, and after it is on again those can be sent again.
+// A receiver that answers 410 is not called again: its endpoint is disabled by an event, waiting deliveries become
+// dead letters, and when it is enabled again those can be resent.
 func TestGone(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		name := h.create(red, "https://a.example/")
@@ -239,8 +239,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// Five days of failures end an endpoint; one success between begins the count anew, and so does a
-// long time without a try.
+// Five days of failures disable an endpoint. A success in between restarts the count, and so does a long time without
+// an attempt.
 func TestFiveDaysOfFailures(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	name := h.create(red, "https://a.example/")
@@ -300,7 +300,7 @@ func (h *house) restOf(t id.Tenant, kind storage.Kind) int {
 	return len(all)
 }
 
-// A new address gets what waits; a deleted endpoint gets nothing, and nothing of it stays.
+// A new address gets the waiting deliveries. A deleted endpoint gets nothing, and none of its records remain.
 func TestChangedWhileWaiting(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		name := h.create(red, "https://a.example/")
@@ -335,7 +335,7 @@ func TestChangedWhileWaiting(t *testing.T) {
 	})
 }
 
-// receivers are real ones, by real calls: slow, redirecting, down, and good.
+// receivers are real receivers, called over the network: slow, redirecting, unreachable, and good.
 func TestRealReceivers(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	hang := make(chan struct{})
@@ -378,7 +378,7 @@ func TestRealReceivers(t *testing.T) {
 	}
 }
 
-// Texts of agents mention no one, make no link and end no code block.
+// Texts of agents cannot mention users, create links or end code blocks.
 func TestSlackBodies(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	slack := func(p *webhook.EndpointPatch) { p.Format = ptr(webhook.FormatSlack) }
@@ -403,8 +403,8 @@ func TestSlackBodies(t *testing.T) {
 
 var manyWaiting = flag.Int("many-waiting", 4_000, "how many deliveries wait in TestManyWaiting")
 
-// Of many deliveries that wait few are under way at once, and another
-// organization's is begun before most of them are filed.
+// Of many waiting deliveries, few are in flight at a time, and another organization's delivery starts before most of
+// them are filed.
 func TestManyWaiting(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.create(red, "https://slow.example/")
@@ -450,7 +450,7 @@ func (h *house) filed() int {
 	return len(found)
 }
 
-// The addresses and keys of endpoints are found by a new master key's resealing.
+// Resealing under a new master key finds the addresses and keys of endpoints.
 func TestSealedEndpoints(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	for i := range 3 {

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// someGone are the event 7 and the approval apr_gone of an organization.
+// someGone reports that event 7 and the approval apr_gone of an organization are erased.
 type someGone struct{ of id.Tenant }
 
 func (g someGone) EventErased(_ context.Context, t id.Tenant, at id.Index) (bool, error) {
@@ -34,8 +34,8 @@ func slackText(t testing.TB, detail, approval string) []byte {
 	return body
 }
 
-// Texts are cut out of deliveries and dead letters alone that are about erased events and payloads. All
-// else of them stays.
+// Texts are removed only from deliveries and dead letters about erased events and payloads. Everything else in them
+// stays.
 func TestEraseTexts(t *testing.T) {
 	const notice = `{"type":"event.stored","timestamp":"2026-11-21T12:00:00.000Z","data":{"event_id":"e","log_index":7,"actor_principal":"mia"}}`
 	for name, tt := range map[string]struct {
@@ -87,7 +87,7 @@ func TestEraseTexts(t *testing.T) {
 	}
 }
 
-// moving is a store in which a delivery becomes a dead letter before it is written without its text.
+// moving is a store in which a delivery becomes a dead letter before its version without the text is written.
 type moving struct {
 	storage.RecordStore
 	once func()
@@ -101,7 +101,7 @@ func (m *moving) Write(ctx context.Context, t id.Tenant, changes []storage.Chang
 	return m.RecordStore.Write(ctx, t, changes)
 }
 
-// A delivery that is given up, or is sent again, while its text is erased loses the text all the same.
+// A delivery that is given up or resent while its text is erased still loses the text.
 func TestEraseTextsOfMovingDeliveries(t *testing.T) {
 	for name, kinds := range map[string][2]storage.Kind{"given up": {kindDelivery, kindDead}, "replayed": {kindDead, kindDelivery}} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestEraseTextsOfMovingDeliveries(t *testing.T) {
 	}
 }
 
-// Whatever the detail is, nothing is left of it, and the link stays. Other bodies are left alone.
+// Whatever the detail contains, it is removed completely, and the link stays. Other bodies are not changed.
 func FuzzCutDetail(f *testing.F) {
 	for _, seed := range []string{"", "{}", "```", "\n```x```\n<", `{"a":"/v1/console/approvals/apr_other|Open"}`, "\u202e<&>"} {
 		f.Add(seed)

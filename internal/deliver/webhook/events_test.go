@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// record appends an event of an agent with a decision of the policy.
+// record appends an event of an agent with a policy decision.
 func (h *house) record(tenant id.Tenant, name string, effective id.Decision) {
 	h.t.Helper()
 	a := ledgertest.NewAgent()
@@ -35,7 +35,7 @@ func (h *house) record(tenant id.Tenant, name string, effective id.Decision) {
 	}
 }
 
-// follow makes the notices of events that are due, and their deliveries.
+// follow writes the due notices of events and their deliveries.
 func (h *house) follow() {
 	h.t.Helper()
 	logger := slog.New(slog.NewTextHandler(h.t.Output(), nil))
@@ -48,7 +48,7 @@ func (h *house) follow() {
 	h.deliver()
 }
 
-// settle waits for the work that is under way.
+// settle waits for work in flight.
 func (h *house) settle() {
 	ended, cancel := context.WithCancel(h.t.Context())
 	cancel()
@@ -98,8 +98,7 @@ func (h *house) wantGot(what string, want map[string][]string) {
 	}
 }
 
-// Which endpoints an event's notices go to, in both formats, and that another organization's get
-// nothing.
+// The endpoints that get an event's notices, in both formats; another organization's endpoints get nothing.
 func TestNoticesOfEvents(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.record(red, "evt-before", id.Deny)
@@ -154,7 +153,7 @@ func TestDataOfAnEvent(t *testing.T) {
 	}
 }
 
-// The plan's thresholds and the ledger's fault are told once each, whatever filters an endpoint has.
+// Plan thresholds and the ledger's fault are notified once each, regardless of an endpoint's filters.
 func TestNoticesOfPlanAndLedger(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		h.create(red, "https://a.example/", wanting("plan.threshold", "ledger.fault"), func(p *webhook.EndpointPatch) {
@@ -187,8 +186,8 @@ func TestNoticesOfPlanAndLedger(t *testing.T) {
 	})
 }
 
-// A receiver that is down lets at most 1,000 notices of events wait; the position waits, and in the end
-// each event was told at least once.
+// A receiver that is down has at most 1,000 waiting notices of events. The position waits, and in the end each event
+// was notified at least once.
 func TestNoticesThatWaitAreBounded(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.create(red, "https://down.example/", wanting("event.stored"), func(p *webhook.EndpointPatch) { p.Agents = &[]id.Agent{"agt_test"} })
@@ -243,7 +242,7 @@ func TestNoticesThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-// A process that dies before or after any write tells of each event at least once.
+// A process that dies before or after any write notifies of each event at least once.
 func TestNoticesAfterDeaths(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 0; ; n++ {
@@ -256,7 +255,7 @@ func TestNoticesAfterDeaths(t *testing.T) {
 			store.DieAt(n, after)
 			h.openOn(store)
 			logger := slog.New(slog.DiscardHandler)
-			_ = h.sender.SweepEvents(t.Context(), logger) // the store may have ended
+			_ = h.sender.SweepEvents(t.Context(), logger) // the store may have failed
 			h.settle()
 			_ = h.sender.Sweep(t.Context(), logger)
 			h.settle()
@@ -278,8 +277,7 @@ func TestNoticesAfterDeaths(t *testing.T) {
 	}
 }
 
-// An endpoint that is switched on again is told of newer events alone, and one that wants them no more
-// leaves nothing behind.
+// An endpoint that is enabled again is notified only of later events, and one that is unsubscribed leaves no records.
 func TestFollowingEnds(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		name := h.create(red, "https://a.example/", wanting("decision.denied"))

@@ -42,8 +42,8 @@ func writeMany(t testing.TB, o *webhook.Sender, store storage.RecordStore, tenan
 	}
 }
 
-// hanging is a receiver that answers no request for a name with "slow" in it until it
-// is let go, and counts those that are with it.
+// hanging is a receiver that answers no request for a name containing "slow" until it is released, and counts the
+// requests in flight.
 type hanging struct {
 	*world
 	letGo chan struct{}
@@ -84,8 +84,8 @@ func (w *hanging) requests(n int) map[string]int {
 	return count
 }
 
-// One sweep reaches another organization, and the same one's other receivers, behind
-// more hanging deliveries than any sweep looks at.
+// One sweep reaches another organization, and other receivers of the same one, although there are more hanging
+// deliveries than a sweep looks at.
 func TestBehindABacklog(t *testing.T) {
 	w := newHanging(t)
 	writeMany(t, w.sender, w.store, red, "https://slow.example/", 5000)
@@ -100,14 +100,14 @@ func TestBehindABacklog(t *testing.T) {
 	close(w.letGo)
 }
 
-// What one organization, one receiver of it and one receiver of all can have under way
-// while everything hangs, and what is left for others.
+// The number of deliveries in flight for one organization, one of its receivers and one receiver of all while
+// everything hangs, and what remains for others.
 func TestShares(t *testing.T) {
 	for name, tt := range map[string]struct {
-		organizations, receivers int // so many, each with many deliveries to so many
+		organizations, receivers int // number of organizations and of receivers of each, with many deliveries to each
 		shared                   bool
-		most                     int // under way in all
-		own                      int // of one organization at most
+		most                     int // in flight in total
+		own                      int // maximum of one organization
 	}{
 		"one receiver":                    {1, 1, false, 8, 8},
 		"two receivers":                   {1, 2, false, 12, 12},
@@ -150,7 +150,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A delivery that can't be read, and one whose cause never landed, take nobody's place.
+// A delivery that cannot be read, or whose cause was never committed, uses no slot.
 func TestUnreadableDeliveries(t *testing.T) {
 	w := newHanging(t)
 	writeMany(t, w.sender, w.store, red, "https://quick.example/", 100)
@@ -184,8 +184,7 @@ func TestUnreadableDeliveries(t *testing.T) {
 	<-ended
 }
 
-// Entries of programs that knew no receivers are delivered, and those that were moved
-// stay where they are after a restart.
+// Entries of programs without receivers are delivered, and moved entries stay after a restart.
 func TestOlderEntries(t *testing.T) {
 	w := newHanging(t)
 	w.write(red, "https://quick.example/")
@@ -212,12 +211,12 @@ func TestOlderEntries(t *testing.T) {
 	}
 }
 
-// With many deliveries due to a receiver that takes connections and never answers,
-// those of another organization, and to another receiver, arrive. The log has the time.
+// With many deliveries due to a receiver that accepts connections and never answers, another organization's
+// deliveries and those to another receiver arrive. The log shows the time.
 func TestHangingReceiverOnLoopback(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		backlog := 100_000
-		if strings.HasSuffix(t.Name(), "postgres") { // where writing them takes most of the time
+		if strings.HasSuffix(t.Name(), "postgres") { // writing the deliveries takes most of the time there
 			backlog = 20_000
 		}
 		store := open(t)
@@ -228,7 +227,7 @@ func TestHangingReceiverOnLoopback(t *testing.T) {
 		arrived := make(chan string, 10)
 		quick := receiver(t, func(w http.ResponseWriter, r *http.Request) { arrived <- r.URL.Path })
 		slow := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // so that it is seen when the sender leaves
+			_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the sender disconnects
 			<-r.Context().Done()
 		})
 		caller := egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
@@ -241,7 +240,7 @@ func TestHangingReceiverOnLoopback(t *testing.T) {
 			close(ended)
 		}()
 		defer func() { cancel(); <-ended }()
-		for round := range 3 { // the first one meets what was never filed
+		for round := range 3 { // the first round finds unfiled entries
 			began := time.Now()
 			writeMany(t, o, store, red, quick+"/red", 1)
 			writeMany(t, o, store, blue, quick+"/blue", 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 )
 
-// Waiting deliveries lie in the store, not in memory: of 128 MiB of bodies a sweep keeps few. The race
-// detector has memory of its own, so the test is not for it.
+// Waiting deliveries stay in the store, not in memory: of 128 MiB of bodies, a sweep keeps few. The race detector
+// uses memory itself, so the test does not run under it.
 func TestWaitingBodiesCostNoMemory(t *testing.T) {
 	const many, size = 2048, 64 << 10
 	h := newHouse(t, enginetest.Pebble(t))

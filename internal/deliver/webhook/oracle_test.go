@@ -12,21 +12,21 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// seen is what an organization sees of a receiver: after each time that a try may
-// come, how many deliveries it waits for and what its dead letters say.
+// seen is an organization's view of a receiver: after each possible attempt, the number of waiting deliveries and the
+// dead letters.
 type seen struct {
 	waiting int
 	dead    webhook.DeadLetter
 }
 
-// Whoever names a receiver learns nothing about the operator's network: a name that
-// leads into it, one that does not exist and one where nobody listens look alike, try
-// by try. So does a private address in the settings of a service that did not know it.
+// A user who names a receiver learns nothing about the operator's network: a name that resolves into it, a name that
+// does not exist and one without a listener look the same, attempt by attempt. So does a private address in settings
+// that were stored before the check existed.
 func TestReceiversWithoutAnAnswerLookAlike(t *testing.T) {
 	shows := func(name, resolved string) (all []seen) {
 		w := newWorld(t)
 		caller := egress.New(egress.Options{
-			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}, // as if it were a public one, and nobody listens
+			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}, // treated as a public address without a listener
 			Resolver: egresstest.Resolver(t, func(int) string { return resolved }),
 		})
 		w.sender = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
@@ -60,7 +60,7 @@ func TestReceiversWithoutAnAnswerLookAlike(t *testing.T) {
 	}
 }
 
-// A dead letter of an older program says no more than one of today.
+// A dead letter of an older program reveals no more than a current one.
 func TestFormerDeadLetter(t *testing.T) {
 	w := newWorld(t)
 	dead := []byte(`{"url":"https://a.example/","type":"approval.denied","body":{},"created_at":"2026-11-20T12:00:00.000Z",

@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// accepts reports whether a receiver with a secret (whsec_) or a public key (whpk_) accepts a delivery, as Standard
-// Webhooks describes it.
+// accepts reports whether a receiver with a secret (whsec_) or a public key (whpk_) accepts a delivery, according to
+// Standard Webhooks.
 func accepts(t *testing.T, key string, header http.Header, body []byte) bool {
 	t.Helper()
 	text := []byte(header.Get("Webhook-Id") + "." + header.Get("Webhook-Timestamp") + "." + string(body))
@@ -53,7 +53,7 @@ func (h *house) rotate(name webhook.EndpointID, overlap time.Duration) webhook.E
 	return e
 }
 
-// The keys of before sign next to the new ones until the overlap ends, on every engine and after a restart.
+// The previous keys sign in addition to the new ones until the overlap ends, on every engine and after a restart.
 func TestRotationOverlaps(t *testing.T) {
 	eachHouse(t, func(t *testing.T, h *house) {
 		address := "https://a.example/"

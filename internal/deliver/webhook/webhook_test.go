@@ -32,8 +32,7 @@ const (
 
 func organization(t id.Tenant) id.Organization { return id.Organization{15: byte(t)} }
 
-// world is an outbox whose clock stands still and whose receivers answer as they
-// are told to.
+// world has an outbox whose clock stands still and whose receivers give the configured answers.
 type world struct {
 	t       testing.TB
 	store   *storagetest.Model
@@ -63,7 +62,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// open begins anew on what is stored.
+// open starts a new process on the stored state.
 func (w *world) open() {
 	w.sender = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: w, Clock: w.clock})
 }
@@ -95,7 +94,7 @@ func (w *world) Post(_ context.Context, address string, header http.Header, body
 	return answer(address)
 }
 
-// write writes a delivery as its cause would.
+// write writes a delivery, like its cause.
 func (w *world) write(t id.Tenant, address string) {
 	w.t.Helper()
 	changes, err := w.sender.WriteDelivery(w.t.Context(), t, organization(t), webhook.Message{URL: address, Type: "thing.happened", Data: []byte(`{"n":1}`)})
@@ -107,7 +106,7 @@ func (w *world) write(t id.Tenant, address string) {
 	}
 }
 
-// deliver makes the deliveries that are due and waits for them.
+// deliver makes the due deliveries and waits for them.
 func (w *world) deliver() {
 	w.t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.t.Output(), nil))
@@ -134,7 +133,7 @@ func (w *world) dead(t id.Tenant) []webhook.DeadLetter {
 	return letters
 }
 
-// rest is how many records of a kind are left.
+// rest returns the number of remaining records of a kind.
 func (w *world) rest(t id.Tenant, kind storage.Kind) int {
 	w.t.Helper()
 	records, err := w.store.Scan(w.t.Context(), t, kind, "", "", 100)
@@ -195,8 +194,8 @@ func checkSignature(w *world, c delivered) {
 	}
 }
 
-// Each try comes after its pause and has the same id; after the last one the
-// delivery is a dead letter, which can be sent again.
+// Each attempt follows its pause and has the same ID. After the last one, the delivery is a dead letter, which can be
+// resent.
 func TestTriesAndDeadLetter(t *testing.T) {
 	w := newWorld(t)
 	w.answer = func(string) (egress.Answer, error) { return egress.Answer{Status: 500}, nil }
@@ -246,8 +245,7 @@ func TestTriesAndDeadLetter(t *testing.T) {
 	}
 }
 
-// A receiver that says when to come again is left alone until then, but not for longer
-// than a day, and never comes sooner than by our own plan.
+// A Retry-After of the receiver is respected, up to a day, and never shortens the normal pause.
 func TestRetryAfter(t *testing.T) {
 	const ownFirst = 5 * time.Second
 	for value, want := range map[string]time.Duration{
@@ -261,7 +259,7 @@ func TestRetryAfter(t *testing.T) {
 			}
 			w.write(red, "https://a.example/")
 			w.deliver()
-			w.open() // what was told is remembered
+			w.open() // the pause is stored
 			w.pass(want - time.Millisecond)
 			w.deliver()
 			if got := w.count(); got != 1 {
@@ -318,7 +316,7 @@ func TestWhatCountsAsDelivered(t *testing.T) {
 	}
 }
 
-// A delivery whose cause never landed is never made.
+// A delivery whose cause was never committed is never made.
 func TestCauseThatNeverLanded(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.sender.WriteDelivery(t.Context(), red, organization(red), webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}); err != nil {
@@ -364,7 +362,7 @@ func TestHangingReceiver(t *testing.T) {
 	}
 }
 
-// What found no room is delivered when there is some, not a second later.
+// A delivery that found no slot is made as soon as one is free, not a second later.
 func TestManyAtOnce(t *testing.T) {
 	w := newWorld(t)
 	const many = 400
@@ -408,7 +406,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The key is made once, also by deliveries that are written at the same time.
+// The key is generated once, even by concurrent deliveries.
 func TestOneKey(t *testing.T) {
 	w := newWorld(t)
 	message := webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}
@@ -431,8 +429,8 @@ func TestOneKey(t *testing.T) {
 	}
 }
 
-// A callback's name is honest when it is checked and at the first try, and then
-// leads into the service's own network: nothing is sent there.
+// A callback's name resolves to a public address when it is checked and at the first attempt, and then into the
+// service's own network: nothing is sent there.
 func TestRebinding(t *testing.T) {
 	w := newWorld(t)
 	var honest, inside atomic.Int32
@@ -452,7 +450,7 @@ func TestRebinding(t *testing.T) {
 	})
 	serve(t, own, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
 	caller := egress.New(egress.Options{
-		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}, // as if it were a public one
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}, // treated as a public address
 		Resolver: egresstest.Resolver(t, func(n int) string {
 			if n == 1 {
 				return "127.0.0.2"

@@ -34,7 +34,7 @@ func constants(t *testing.T, file, typeName string) (names []string) {
 	return names
 }
 
-// keys returns the names of package sysevent that stand alone as a key of a table in a file.
+// keys returns the names of package sysevent that are the whole key of a table entry in a file.
 func keys(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -96,7 +96,7 @@ func sentenceOf(t *testing.T, kind, payload string) string {
 	return text
 }
 
-// A sentence whose members are all there has each of them, and one of an empty payload has no place left.
+// If all members are present, the sentence contains each of them. With an empty payload, it contains no placeholder.
 func TestSentencesUseTheirMembers(t *testing.T) {
 	places := regexp.MustCompile(`{([a-z_]+)}`)
 	for key, text := range sentences() {

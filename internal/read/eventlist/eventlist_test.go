@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// A query is refused as Invalid or asks for something that lists can answer.
+// A query is rejected as Invalid or can be answered by lists.
 func FuzzParseQuery(f *testing.F) {
 	for _, seed := range []string{"", "tool=a.*&from=5&to=2026-01-31T12:00:00Z", "q=%00&order=oldest", "decision=deny&declared=&signer=agent",
 		"from=18446744073709551615", "tool=**.a", "from=0000-01-01T00:00:00Z"} {

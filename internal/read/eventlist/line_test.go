@@ -48,8 +48,8 @@ func (h *house) send(of, ledger id.Tenant, name string, n int) {
 	}
 }
 
-// Answers are of one log, say which one was before it, and can be asked of that one too: of the
-// organization's own line alone.
+// Each answer is about one log and names its predecessor, which can be queried too, but only within the
+// organization's own line.
 func TestFormerLogs(t *testing.T) {
 	h := newHouse(t)
 	h.send(red, red, "first", 3)

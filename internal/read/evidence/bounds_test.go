@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// A plan at each bound of a pack is made, and one beyond it is refused.
+// A plan at each bound of a pack is accepted, and one beyond it is rejected.
 func TestPlanBounds(t *testing.T) {
 	hash := func(i int) id.Hash { return id.Hash{byte(i >> 16), byte(i >> 8), byte(i)} }
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestRangeBound(t *testing.T) {
 	}
 }
 
-// Tables count many values in bounded memory, and lose no event.
+// Tables count many values in bounded memory, and count every event.
 func TestTablesAreBounded(t *testing.T) {
 	groups := map[string]*group{}
 	for i := range maxGroups + 50 {

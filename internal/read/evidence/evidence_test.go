@@ -30,7 +30,7 @@ func parse(t testing.TB, query string) evidence.Wanted {
 	return wanted
 }
 
-// output keeps a pack. It counts turns.
+// output records a pack and counts turns.
 type output struct {
 	bytes.Buffer
 	turns int
@@ -58,7 +58,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Buffer.Write(b)
 }
 
-// export makes a pack.
+// export creates a pack.
 func (w *world) export(t testing.TB, tenant id.Tenant, query string) string {
 	t.Helper()
 	var o output
@@ -80,8 +80,8 @@ func (w *world) check(t testing.TB, tenant id.Tenant, text string) pack.Report {
 	return r
 }
 
-// Every range of a ledger, with every filter, gives a pack that checks, that shows the events of a naive scan, and
-// in which no text of another event is.
+// Every range of a ledger, with every filter, gives a pack that verifies, shows exactly the events of a naive scan,
+// and contains no text of another event.
 func TestPacksAgainstAScan(t *testing.T) {
 	onEngines(t, func(t *testing.T, w *world) {
 		w.fill(t, red, 40)
@@ -112,8 +112,8 @@ func TestPacksAgainstAScan(t *testing.T) {
 	})
 }
 
-// The same request under the same head gives the same bytes. Another head changes the checkpoint, the proofs and
-// what is said of them, and no document of the events.
+// The same request under the same head gives the same bytes. Another head changes only the checkpoint, the proofs and
+// the statements about them, not the documents of the events.
 func TestSameBytes(t *testing.T) {
 	onEngines(t, func(t *testing.T, w *world) {
 		w.fill(t, red, 12)
@@ -159,7 +159,7 @@ func filesOf(t *testing.T, text string) map[string]string {
 	return files
 }
 
-// A page is flushed between two reads of the store, so memory does not grow with the range.
+// A page is flushed between two reads of the store, so that memory does not grow with the range.
 func TestPagesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.pad = strings.Repeat("x", 40_000)
@@ -184,7 +184,7 @@ func TestPagesAreBounded(t *testing.T) {
 	w.check(t, red, o.String())
 }
 
-// measured notes the largest write.
+// measured records the largest write.
 type measured struct {
 	*output
 	largest *int
@@ -195,7 +195,7 @@ func (m *measured) Write(b []byte) (int, error) {
 	return m.output.Write(b)
 }
 
-// A broken connection leaves no event in the log, and the event comes before the last bytes.
+// A broken connection still leaves the event in the log: it is appended before the last bytes are sent.
 func TestExportIsAnEvent(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, red, 5)
@@ -231,7 +231,7 @@ func TestExportIsAnEvent(t *testing.T) {
 	}
 }
 
-// An erased event is shown without its envelope, with the statement, also one behind the range.
+// An erased event is shown without its envelope and with the statement, even if the statement is after the range.
 func TestErased(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, red, 10)
@@ -255,7 +255,7 @@ func TestErased(t *testing.T) {
 	}
 }
 
-// An envelope that is erased while the pack is sent ends it.
+// If an envelope is erased while the pack is sent, the pack is aborted.
 func TestErasedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, red, 10)

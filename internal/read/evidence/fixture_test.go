@@ -37,7 +37,7 @@ const (
 	blue = ledgertest.Blue
 )
 
-// world is two organizations whose agents and policy are made up.
+// world has two organizations with made-up agents and policy.
 type world struct {
 	*ledgertest.Service
 	exporter *evidence.Exporter
@@ -66,7 +66,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	return w
 }
 
-// onEngines runs a test on the store in memory and on both engines.
+// onEngines runs a test on the in-memory store and on both engines.
 func onEngines(t *testing.T, test func(*testing.T, *world)) {
 	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
@@ -193,7 +193,7 @@ func (w *world) erase(t testing.TB, tenant id.Tenant, r id.Range) {
 	}
 }
 
-// fits is the filter of a query, written a second time.
+// fits is a second implementation of a query's filter.
 func fits(filter string, e *event.Envelope) bool {
 	for part := range strings.SplitSeq(filter, "&") {
 		name, value, _ := strings.Cut(part, "=")

@@ -30,7 +30,7 @@ func file(t testing.TB, text, name string) string {
 	return string(content)
 }
 
-// The page holds texts of people as text, no script and nothing from outside, and the rows of its bounds.
+// The page contains users' texts as text, no script and no external resource, and the rows within its bounds.
 func TestReport(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, red, 4)

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// voting states events about voter keys and votes, as the service does.
+// voting appends events about voter keys and votes, like the service.
 type voting struct {
 	*world
 	t      testing.TB
@@ -81,7 +81,7 @@ func (v voting) vote(account, approval string, key *passkeytest.Voter) id.Index 
 	return v.state(sysevent.Approval, account, payload)
 }
 
-// A pack has the events about voter keys that its signed votes need, wherever they lie, and no others.
+// A pack contains exactly the events about voter keys that its signed votes need, wherever they are.
 func TestVoters(t *testing.T) {
 	onEngines(t, func(t *testing.T, w *world) {
 		v, other := voting{w, t, red}, voting{w, t, blue}

@@ -27,8 +27,8 @@ var (
 	anew    = flag.Bool("anew", false, "the index of a store that is used again is made anew")
 )
 
-// BenchmarkIndex fills a ledger of 200 agents and 500 tools by Zipf's law, makes its index and asks for
-// first pages. It reports events a second, bytes an event and percentiles.
+// BenchmarkIndex fills a ledger of 200 agents and 500 tools with a Zipf distribution, builds its index and reads
+// first pages. It reports events per second, bytes per event and percentiles.
 func BenchmarkIndex(b *testing.B) {
 	engine := benchEngine(b)
 	s := filledService(b, engine)
@@ -62,7 +62,7 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// filledService returns a service with the benchmark's ledger, which is filled unless the engine has it.
+// filledService returns a service with the benchmark's ledger, which is filled unless the engine has it already.
 func filledService(b *testing.B, engine storage.Engine) *ledgertest.Service {
 	key, err := seal.KeyFromSecret(strings.Repeat("A", 43) + "=")
 	if err != nil {

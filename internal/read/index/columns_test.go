@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Damaged columns are refused, and never make the reader fail otherwise.
+// Damaged columns are rejected, and never make the reader fail otherwise.
 func FuzzColumns(f *testing.F) {
 	rows := make([]Row, chunkEvents)
 	for i := range rows {

@@ -27,8 +27,8 @@ const (
 	blue = ledgertest.Blue
 )
 
-// filler writes ledgers below package log: entries, chain and tree are those of a ledger, and
-// signatures are missing. So a test has a ledger of many events in a second.
+// filler writes ledgers below package log: entries, chain and tree are real, and signatures are missing. A test thus
+// gets a ledger of many events in a second.
 type filler struct {
 	t      testing.TB
 	engine storage.Engine
@@ -39,8 +39,8 @@ type filler struct {
 	agents *rand.Zipf
 	tools  *rand.Zipf
 	now    id.Instant
-	falls  bool // received_at falls now and then
-	traces int  // how many there are; 0: a fifth of the events
+	falls  bool // received_at decreases sometimes
+	traces int  // number of traces; 0: a fifth of the events
 	pad    string
 
 	rows  []index.Row // of all events, when keep is true
@@ -48,7 +48,7 @@ type filler struct {
 	keep  bool
 }
 
-// newFiller fills an empty ledger, which nothing else may write meanwhile.
+// newFiller fills an empty ledger, which must have no other writer.
 func newFiller(t testing.TB, engine storage.Engine, tenant id.Tenant, agents, tools uint64) *filler {
 	t.Helper()
 	head, err := engine.Head(t.Context(), tenant)
@@ -60,7 +60,7 @@ func newFiller(t testing.TB, engine storage.Engine, tenant id.Tenant, agents, to
 		agents: rand.NewZipf(r, 1.1, 4, agents-1), tools: rand.NewZipf(r, 1.1, 4, tools-1)}
 }
 
-// append writes n events, some at once.
+// append writes n events, several at a time.
 func (f *filler) append(n int) {
 	f.t.Helper()
 	for n > 0 {
@@ -140,7 +140,7 @@ func orNull(s string) string {
 	return `"` + s + `"`
 }
 
-// world is ledgers of two organizations that were filled, and their index.
+// world has filled ledgers of two organizations and their index.
 type world struct {
 	*ledgertest.Service
 	t      testing.TB
@@ -151,8 +151,8 @@ type world struct {
 	filled map[id.Tenant]*filler
 }
 
-// newWorld fills the ledgers of red and blue. Blue has at most maxBlue events: the size of red's ledger is what tests are
-// about, and blue's shows that the other organization is left alone.
+// newWorld fills the ledgers of red and blue. Blue has at most maxBlue events: tests are about the size of red's
+// ledger, and blue's shows that the other organization is not affected.
 func newWorld(t testing.TB, engine storage.Engine, events int, change ...func(*filler)) *world {
 	t.Helper()
 	s := ledgertest.On(t, engine)
@@ -180,7 +180,7 @@ func newWorld(t testing.TB, engine storage.Engine, events int, change ...func(*f
 
 const maxBlue = 3 * index.ChunkEvents
 
-// newFillerBehind goes on with a ledger that was filled, which nobody else has written since.
+// newFillerBehind continues a filled ledger that has had no other writer since.
 func newFillerBehind(w *world, tenant id.Tenant) *filler {
 	f := w.filled[tenant]
 	head, err := w.engine.Head(w.t.Context(), tenant)
@@ -191,7 +191,7 @@ func newFillerBehind(w *world, tenant id.Tenant) *filler {
 	return f
 }
 
-// reopen brings the ledgers into memory as they are in the store.
+// reopen loads the ledgers as they are in the store.
 func (w *world) reopen() {
 	w.t.Helper()
 	if err := w.Ledgers.Close(); err != nil {
@@ -205,7 +205,7 @@ func (w *world) open(store index.Store) *index.Index {
 	return index.New(index.Options{Ledgers: w.Ledgers, Store: store, Clock: w.Clock})
 }
 
-// follow takes all steps that are due.
+// follow makes all due steps.
 func (w *world) follow() {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {
@@ -218,7 +218,7 @@ func (w *world) follow() {
 	}
 }
 
-// want is the naive scan.
+// want is the result of a naive scan.
 func (w *world) want(tenant id.Tenant, q index.Query) (page []index.Row) {
 	rows := w.rows[tenant]
 	for i := range rows {
@@ -250,8 +250,7 @@ func (w *world) wants(tenant id.Tenant, q *index.Query, r *index.Row) bool {
 		(!q.From.Given || w.reached(tenant, q.From, r)) && (!q.To.Given || !w.reached(tenant, q.To, r))
 }
 
-// reached reports whether a row is at a bound or behind it. Where times fall, a row is compared with
-// its own time.
+// reached reports whether a row is at or after a bound. If times decrease, a row is compared by its own time.
 func (w *world) reached(_ id.Tenant, b index.Bound, r *index.Row) bool {
 	if b.At != 0 {
 		return r.ReceivedAt >= b.At
@@ -259,7 +258,7 @@ func (w *world) reached(_ id.Tenant, b index.Bound, r *index.Row) bool {
 	return r.Index >= b.Index
 }
 
-// randomQuery makes up a query that finds something now and then.
+// randomQuery makes up a query that sometimes finds something.
 func (w *world) randomQuery(r *rand.Rand, tenant id.Tenant) index.Query {
 	rows := w.rows[tenant]
 	like := rows[r.IntN(len(rows))]

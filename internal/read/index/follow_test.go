@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// stored returns all records of the index of a tenant, but the versions.
+// stored returns all records of a tenant's index, without versions.
 func (w *world) stored(tenant id.Tenant) map[string][]byte {
 	w.t.Helper()
 	found := make(map[string][]byte)
@@ -58,7 +58,7 @@ func (w *world) drop(tenant id.Tenant) {
 	}
 }
 
-// advanceAll takes all steps of a tenant's index, until one fails.
+// advanceAll makes all steps of a tenant's index, until one fails.
 func advanceAll(ctx context.Context, x *index.Index, tenant id.Tenant) (steps int, err error) {
 	for more := true; more && err == nil; steps++ {
 		more, err = x.Advance(ctx, tenant)
@@ -66,8 +66,8 @@ func advanceAll(ctx context.Context, x *index.Index, tenant id.Tenant) (steps in
 	return steps, err
 }
 
-// A follower that dies before or after each of its writes goes on where it was: the index holds the
-// same bytes as without a death. So does one that is made anew, with its replacement and clean-up.
+// A follower that dies before or after each of its writes continues where it was: the index has the same bytes as
+// without a death. The same holds for a rebuild, with its replacement and clean-up.
 func TestFollowerDiesAtEachWrite(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents+100)
 	w.follow()
@@ -108,7 +108,7 @@ func TestFollowerDiesAtEachWrite(t *testing.T) {
 	}())
 }
 
-// Lists go on while the index is made anew, and show the same.
+// Lists continue while the index is rebuilt, with the same content.
 func TestRebuildWhileServing(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 3*index.ChunkEvents+100)
 	w.follow()
@@ -137,7 +137,7 @@ func TestRebuildWhileServing(t *testing.T) {
 	}
 }
 
-// A generation that is replaced and deleted while a list reads it is not mixed into the list.
+// A generation that is replaced and deleted while a list reads it does not mix into the list.
 func TestListOfAGenerationThatGoes(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents)
 	w.follow()
@@ -174,7 +174,7 @@ func (h *hooked) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 	return h.Engine.Scan(ctx, t, kind, begin, end, limit)
 }
 
-// An index in the form of an older program is made anew: its records go, and lists are right meanwhile.
+// An index in an older program's format is rebuilt: its records are removed, and lists are correct in the meantime.
 func TestOlderForm(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t), index.ChunkEvents+100)
@@ -199,7 +199,7 @@ func TestOlderForm(t *testing.T) {
 	})
 }
 
-// A damaged index is never taken for an empty one. The follower makes it anew.
+// A damaged index is never treated as an empty one. The follower rebuilds it.
 func TestDamagedIndex(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents)
 	if _, err := w.index.Advance(t.Context(), red); err != nil { // all that is due

@@ -45,7 +45,7 @@ func (w *world) checkList(tenant id.Tenant, q index.Query, pages int) {
 
 func first(rows []index.Row) []index.Row { return rows[:min(2, len(rows))] }
 
-// Lists are the same as naive scans, before the index was made, while it grows and afterwards.
+// Lists equal naive scans before the index is built, while it grows and afterwards.
 func TestListsAgainstNaiveScans(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t), index.ChunkEvents+500, func(f *filler) { f.falls = true })
@@ -71,7 +71,7 @@ func TestListsAgainstNaiveScans(t *testing.T) {
 	})
 }
 
-// Lists go over the ends of blocks.
+// Lists span the ends of blocks.
 func TestListsOverBlocks(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 70_000, func(f *filler) { f.falls = true })
 	w.follow()
@@ -82,8 +82,8 @@ func TestListsOverBlocks(t *testing.T) {
 	}
 }
 
-// Pages stay as they are while events come in and the index takes them in, in either order. Nothing of
-// the events of the other organization is shown.
+// Pages do not change while events arrive and are indexed, in either order. No event of the other organization is
+// shown.
 func TestPagesWhileEventsComeIn(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), index.ChunkEvents-500)
 	ctx, stop := context.WithCancel(t.Context())

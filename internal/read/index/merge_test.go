@@ -18,7 +18,7 @@ import (
 
 const mergeRed, mergeBlue id.Tenant = 11, 12
 
-// memory is records in memory, by tenant, kind and key.
+// memory has records in memory, by tenant, kind and key.
 type memory struct {
 	names  []string // in ascending order
 	values map[string][]byte
@@ -95,7 +95,7 @@ func (m *memory) fill(r *rand.Rand, t id.Tenant, blocks uint64) (all []entry) {
 	return all
 }
 
-// find looks for a term at level 0 and in the merged records.
+// find looks up a term at level 0 and in the merged records.
 func find(t *testing.T, g merger, tenant id.Tenant, blocks uint64, window [2]uint64, bucket uint16, fingerprint uint32) (found []entry) {
 	t.Helper()
 	visit := func(block uint64, entries []byte) error {
@@ -128,8 +128,8 @@ func want(all []entry, window [2]uint64, bucket uint16, fingerprint uint32) (fou
 	return found
 }
 
-// Each entry is found before, between and after the steps, in each window, also while blocks are added. The other
-// organization's records stay as they are.
+// Each entry is found before, between and after the steps, in each window, even while blocks are added. The other
+// organization's records do not change.
 func TestMerging(t *testing.T) {
 	for _, bits := range []int{1, 2, mergeBits} {
 		t.Run(fmt.Sprint("bits=", bits), func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestMerging(t *testing.T) {
 			}
 			var s mergeState
 			for steps := 0; ; steps++ {
-				known := min(blocks, uint64(steps)) // the ledger grows meanwhile
+				known := min(blocks, uint64(steps)) // the ledger grows in the meantime
 				changes, next, err := g.Step(t.Context(), mergeRed, 7, s, known)
 				if err != nil {
 					t.Fatal(err)
@@ -198,7 +198,7 @@ func (m *memory) scanAll(t id.Tenant, kind storage.Kind) []storage.Record {
 	return found
 }
 
-// A reader that began before the last block was whole finds what was merged meanwhile.
+// A reader that started before the last block was complete finds what was merged since.
 func TestReaderOfBefore(t *testing.T) {
 	const bits, blocks = 2, 1 << 2
 	m := newMemory()
@@ -221,7 +221,7 @@ func TestReaderOfBefore(t *testing.T) {
 	}
 }
 
-// A record that can't be read is an error, and is not merged.
+// A record that cannot be read is an error, and is not merged.
 func TestDamagedRecord(t *testing.T) {
 	for _, value := range [][]byte{{1}, {0, 0, 0, 9, 4, 1}, {0, 0, 0, 9, 2, 1, 0, 0, 0, 1, 2}, {0x90, 0, 0, 0, 2, 1, 0, 0, 0, 0, 2, 1}} {
 		m := newMemory()
@@ -233,7 +233,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// Whatever bytes a merged record has, it is read to its end or refused.
+// A merged record with any bytes is read to its end or rejected.
 func FuzzVisit(f *testing.F) {
 	f.Add([]byte{0, 0, 6, 0, 0, 0, 1, 2, 5}, byte(1))
 	f.Add([]byte{0, 9, 0}, byte(2))

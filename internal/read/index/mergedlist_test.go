@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// checkSingles looks for traces and hashes of all parts of a ledger.
+// checkSingles looks up traces and hashes of all parts of a ledger.
 func (w *world) checkSingles(r *rand.Rand, tenant id.Tenant, n int) {
 	w.t.Helper()
 	for range n {
@@ -42,7 +42,7 @@ func (c *reads) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin,
 	return found, err
 }
 
-// Traces and hashes are found at each step while blocks are merged, after a follower that died at any of its writes, and
+// Traces and hashes are found at each step while blocks are merged, after a follower died at any of its writes, and
 // afterwards in a few records of each level.
 func TestMergedPostings(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 2*index.BlockEvents+100, func(f *filler) { f.falls = true })
@@ -88,7 +88,7 @@ func TestMergedPostings(t *testing.T) {
 	w.damageMerged()
 }
 
-// damageMerged damages all merged records, which are never taken for empty ones.
+// damageMerged damages all merged records, which are never treated as empty ones.
 func (w *world) damageMerged() {
 	var changes []storage.Change
 	for key := range w.stored(red) {
@@ -103,7 +103,7 @@ func (w *world) damageMerged() {
 	if _, err := w.index.List(w.t.Context(), red, q); !errors.Is(err, storage.ErrCorrupt) {
 		w.t.Errorf("got %v, want damage", err)
 	}
-	w.follow() // made anew
+	w.follow() // rebuilt
 	w.checkList(red, q, 2)
 	w.checkList(blue, q, 2)
 }

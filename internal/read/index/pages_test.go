@@ -13,11 +13,11 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// maxPage is the longest page that the console asks for.
+// maxPage is the longest page that the console requests.
 const maxPage = 1000
 
-// Pages of each size are those of a naive scan of what was there before, joined to the end, while events
-// come in and the index takes them in.
+// Pages of each size, joined to the end, equal a naive scan of the events that existed at the start, while events
+// arrive and are indexed.
 func TestPagesOfEachSize(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents+200, func(f *filler) { f.falls = true })
 	known := id.Index(len(w.rows[red]))
@@ -43,7 +43,7 @@ func sizes(first, last int) (all []int) {
 	return all
 }
 
-// maxPages is how many pages of one list are compared, so that small ones end.
+// maxPages bounds the number of compared pages of one list, so that lists of small pages end.
 const maxPages = 30
 
 // checkPages compares the pages of a random list of red with the naive scan of its first events.

@@ -32,7 +32,7 @@ func encode(places map[uint32][]uint16) (record []byte) {
 	return record
 }
 
-// Records of postings hold all places in either form, and in both orders.
+// Records of postings contain all places in either form, and in both orders.
 func TestPostings(t *testing.T) {
 	want := randomPlaces(rand.New(rand.NewPCG(1, 2)))
 	record := encode(want)
@@ -64,7 +64,7 @@ func TestPostings(t *testing.T) {
 	}
 }
 
-// Sections are found by their numbers, and no other section is taken for one that is missing.
+// Sections are found by their numbers, and a missing section is not confused with another one.
 func TestSections(t *testing.T) {
 	var record []byte
 	for _, n := range []uint16{3, 500, 1 << 15} {
@@ -77,7 +77,7 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// Sets are joined and cut as sets of numbers are.
+// Sets are united and cut like sets of numbers.
 func TestSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
@@ -109,7 +109,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// Damaged postings are refused, and never make the reader fail otherwise.
+// Damaged postings are rejected, and never make the reader fail otherwise.
 func FuzzPostings(f *testing.F) {
 	entries := appendEntry(appendEntry(nil, 1, []uint16{1, 2, 60_000}), 9, []uint16{5})
 	f.Add(entries)

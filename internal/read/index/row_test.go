@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// A statement is read as the record has it, whatever the texts hold.
+// A statement is read as in the record, whatever the texts contain.
 func TestReadStatement(t *testing.T) {
 	texts := []string{"", "r-1", `"signer":"x"`, `\","rule_id":"y`, "Zoë\u2028", `"declared":"deny"`}
 	for _, rule := range texts {
@@ -35,7 +35,7 @@ func TestReadStatement(t *testing.T) {
 	}
 }
 
-// A principal is read as decoding finds it, whatever the texts hold.
+// A principal is read as by decoding, whatever the texts contain.
 func FuzzReadPrincipal(f *testing.F) {
 	for _, text := range []string{`{}`, `{"action_kind":"a","actor_principal":"b","agent_id":"c"}`, `{"action_kind":"a"}`,
 		`{"a":{"actor_principal":"x"},"action_kind":"a","actor_principal":"b"}`, `{"action_kind":"\\","actor_principal":"\""}`,

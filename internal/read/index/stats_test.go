@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Counts, traces and single events are the same as those of a naive scan.
+// Counts, traces and single events equal those of a naive scan.
 func TestCountsTracesAndHashes(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t), 2*index.ChunkEvents+300)
@@ -109,7 +109,7 @@ func (w *world) checkTraces(tenant id.Tenant) {
 	}
 }
 
-// The follower takes in what is due of all ledgers, those of before its start and those that move.
+// The follower indexes what is due of all ledgers: those that existed before its start and those that move.
 func TestRun(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), index.ChunkEvents+10)
 	ctx, stop := context.WithCancel(t.Context())
@@ -126,7 +126,7 @@ func TestRun(t *testing.T) {
 	<-ended
 }
 
-// awaitPosition waits until a ledger's index has so many chunks.
+// awaitPosition waits until a ledger's index has the given number of chunks.
 func (w *world) awaitPosition(tenant id.Tenant, chunks int) {
 	w.t.Helper()
 	for w.t.Context().Err() == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A trace is counted to its first event, however long it is. Only its agents are of the newest events, and
-// then the answer says so.
+// A trace is counted to its first event, however long it is. Only its agents are limited to the latest events, and
+// the answer then indicates it.
 func TestLongTraces(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newWorld(t, open(t), index.ChunkEvents+3000, func(f *filler) { f.traces = 3 })
@@ -27,8 +27,8 @@ func TestLongTraces(t *testing.T) {
 	})
 }
 
-// A page counts a bounded number of events of long traces, and says of which traces it knows a part. All stay
-// on the page, with their first and last events.
+// A page counts a bounded number of events of long traces, and indicates which traces are incomplete. All stay on the
+// page, with their first and last events.
 func TestCountsOfLongTracesAreBounded(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), index.ChunkEvents+3000, func(f *filler) { f.traces = 3 })
 	w.follow()
