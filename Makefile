@@ -102,7 +102,7 @@ IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Heap|Idle|Least|Listen
 #
 # Tests that repeat one sequence of steps for each write, seed or flipped bit, or thousands of times, and tests of other programs, take most of the time there and
 # have nothing to race that other tests leave out. make test runs them.
-UNRACED := ManyWaiting|CourierEdits|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
+UNRACED := VerifiersAgree|ManyWaiting|CourierEdits|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
 race: export CGO_ENABLED := 1
 race:
 	./scripts/postgres
