@@ -155,10 +155,19 @@ func cancelWaits(t *testing.T, s *pgtest.Server, n int) {
 	conn, err := pgx.Connect(t.Context(), s.URL())
 	must(t, err)
 	defer conn.Close(t.Context())
-	for cancelled := 0; cancelled < n; time.Sleep(5 * time.Millisecond) {
-		var now int
-		must(t, conn.QueryRow(t.Context(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE "+waits).Scan(&now))
-		cancelled += now
+	cancelled := make(map[string]bool) // by process and query: a canceled one may be listed once more
+	for ; len(cancelled) < n; time.Sleep(5 * time.Millisecond) {
+		rows, err := conn.Query(t.Context(), "SELECT pid || ' ' || query_start, pg_cancel_backend(pid) FROM pg_stat_activity WHERE "+waits)
+		must(t, err)
+		var query string
+		var done bool
+		_, err = pgx.ForEachRow(rows, []any{&query, &done}, func() error {
+			if done {
+				cancelled[query] = true
+			}
+			return nil
+		})
+		must(t, err)
 	}
 }
 
