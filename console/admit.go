@@ -34,7 +34,11 @@ func (s *surface) admitPerson(r *http.Request, right account.Permission) (*Calle
 		return nil, err
 	}
 	c := NewCaller(who)
-	return c, s.admit(r.Context(), c, right)
+	if err := s.admit(r.Context(), c, right); err != nil {
+		return nil, err
+	}
+	c.right = right // serveRoute checks that the organization is active
+	return c, nil
 }
 
 // findSession returns the session of a request. Every invalid cookie gets the same answer.

@@ -31,10 +31,13 @@ func (s *surface) check(ctx context.Context, c *Caller, right account.Permission
 	if err := s.admit(ctx, c, right); err != nil {
 		return err
 	}
-	if !right.NeedsActive() {
-		return nil
+	if right.NeedsActive() {
+		if err := s.checkActive(ctx, c.Who.Tenant); err != nil {
+			return err
+		}
 	}
-	return s.checkActive(ctx, c.Who.Tenant)
+	c.right = right
+	return nil
 }
 
 // admit checks the permission of a session: the role, whether this node owns the organization, the sign-in method, and
@@ -55,7 +58,6 @@ func (s *surface) admit(ctx context.Context, c *Caller, right account.Permission
 			return err
 		}
 	}
-	c.right = right
 	return nil
 }
 

@@ -48,7 +48,6 @@ func newConnector(o Options) (*connector, error) {
 	if err != nil {
 		return nil, errors.New("the database URL is malformed") // the cause may contain a password
 	}
-	// PGPASSWORD may come from a file
 	cc := config.ConnConfig
 	cc.Password = secret.TrimLineEnd(cc.Password) // PGPASSWORD may have been filled from a file
 	settings := maps.Clone(session)

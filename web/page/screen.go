@@ -182,11 +182,3 @@ const noticeParameter = "notice"
 
 // notice returns the message that an address selects, or "" if it is unknown.
 func (s *Server) notice(query url.Values) string { return s.notices[query.Get(noticeParameter)] }
-
-// formNamed returns the form with a name.
-func (s *Screen) formNamed(name string) (Form, bool) {
-	f, ok := s.Forms[name]
-	return f, ok
-}
-
-func isOneOf(status int, all ...int) bool { return slices.Contains(all, status) }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
@@ -74,7 +75,7 @@ func (r *Request) IsOpen() bool { return r.screen.Open }
 
 // serveForm makes the change of a form. It shows a refused form again.
 func (r *Request) serveForm() (Answer, error) {
-	change, ok := r.screen.formNamed(r.Form.Get("do"))
+	change, ok := r.screen.Forms[r.Form.Get("do")]
 	if !ok {
 		return Answer{}, fault.New(fault.Invalid, "The form can't be read")
 	}
@@ -117,9 +118,9 @@ func (r *Request) serveForm() (Answer, error) {
 
 // showsAgain reports whether the user can correct a form that was refused with a status.
 func showsAgain(status int) bool {
-	return isOneOf(status, http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict,
+	return slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict,
 		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
-		http.StatusServiceUnavailable, http.StatusNotFound)
+		http.StatusServiceUnavailable, http.StatusNotFound}, status)
 }
 
 func (r *Request) redirect(address string) Answer {
@@ -133,7 +134,7 @@ func (r *Request) show(status int) (Answer, error) {
 		content, err = r.screen.Show(r)
 		return err
 	}
-	err := error(nil)
+	var err error
 	if r.server.access.Read != nil {
 		err = r.server.access.Read(r, read)
 	} else {

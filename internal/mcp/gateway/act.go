@@ -68,13 +68,13 @@ func (o *openActs) await(name id.Hash, c *call) (stop func()) {
 }
 
 func (o *openActs) remove(name id.Hash, c *call) {
-	var left []*call
+	var remaining []*call
 	for _, open := range o.input[name] {
 		if open != c {
-			left = append(left, open)
+			remaining = append(remaining, open)
 		}
 	}
-	if o.input[name] = left; len(left) == 0 {
+	if o.input[name] = remaining; len(remaining) == 0 {
 		delete(o.input, name)
 	}
 }
@@ -217,14 +217,21 @@ func (c *call) exchange(hurry <-chan struct{}) (message.Message, error) {
 	return message.Message{}, guard.ErrInterrupted
 }
 
+// maxRoundTrips bounds the questions of a server in one call, because the result event names each of them.
+const maxRoundTrips = 64
+
 // awaitInput answers the client with the server's questions, and waits for the request that has the answers.
 func (c *call) awaitInput(m message.Message, kind answerKind) error {
+	if len(c.trips) >= maxRoundTrips {
+		c.session.gate.OnError(fmt.Errorf("%s asked %d times in one call of %s, which ends here", c.leg.link.name, maxRoundTrips, c.tool))
+		return guard.ErrInterrupted
+	}
 	gate := c.session.gate
 	trip := roundTrip{Requests: kind.Requests}
 	if kind.State != "" {
 		trip.State = digestOf(kind.State)
 	}
-	// An equal call of somebody who has not seen the questions is another call.
+	// An equal call of a client that has not seen the questions is another call.
 	if err := gate.Questions.forget(c.question, c.key); err != nil {
 		gate.OnError(err)
 	}
@@ -265,11 +272,11 @@ func (c *call) suspend() (resume func()) {
 	}
 }
 
-// awaitTask answers the client with the handle of a task, and waits until the server has told the end of the task.
+// awaitTask answers the client with the handle of a task, and waits until the server reports the end of the task.
 func (c *call) awaitTask(m message.Message, task string) (any, error) {
 	stop := c.session.gate.acts.begin(taskName{c.leg.link, task}, c)
 	if stop == nil {
-		return nil, guard.ErrInterrupted // it can't be told whose task ends
+		return nil, guard.ErrInterrupted // two calls would have the same task
 	}
 	defer stop()
 	defer c.suspend()()
@@ -285,16 +292,16 @@ func (c *call) awaitTask(m message.Message, task string) (any, error) {
 
 // takeTask passes what a server says about a task to the call that has begun it.
 func (s *session) takeTask(l *link, method, task string, text jsontext.Value) {
-	var told struct {
+	var update struct {
 		ID     string         `json:"taskId"`
 		Status string         `json:"status"`
 		Result jsontext.Value `json:"result"`
 	}
-	if json.Unmarshal(text, &told) != nil {
+	if json.Unmarshal(text, &update) != nil {
 		return
 	}
-	if told.ID != "" {
-		task = told.ID
+	if update.ID != "" {
+		task = update.ID
 	}
 	s.gate.acts.mu.Lock()
 	c := s.gate.acts.tasks[taskName{l, task}]
@@ -305,12 +312,12 @@ func (s *session) takeTask(l *link, method, task string, text jsontext.Value) {
 	end := message.Message{Result: text}
 	switch {
 	case method == "tasks/result": // it is the result itself
-	case told.Status == "completed" && told.Result != nil:
-		end.Result = told.Result
-	case told.Status == "completed":
-	case told.Status == "failed":
+	case update.Status == "completed" && update.Result != nil:
+		end.Result = update.Result
+	case update.Status == "completed":
+	case update.Status == "failed":
 		end.Result, end.Error = nil, text
-	case told.Status == "cancelled": // how far it came is not known
+	case update.Status == "cancelled": // how far it came is not known
 		end.Local = true
 	default:
 		return

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,6 +110,26 @@ func TestRoundTripsWithoutEnd(t *testing.T) {
 		t.Errorf("before the end: %v", got)
 	}
 	c.in.Close()
+	want := []string{"intent mcp.files.refund", "result mcp.files.refund unknown"}
+	if got := o.toldResults(organizations[0], 1); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A server that never stops asking ends its call, because the result names each question.
+func TestTooManyRoundTrips(t *testing.T) {
+	o := newOffice(t)
+	_, c := startRoundTrips(t, o, nil)
+	got := c.ask(stateless("0", "refund", `{}`, ""))
+	for i := 1; i <= maxRoundTrips; i++ {
+		if !strings.Contains(got, "input_required") {
+			t.Fatalf("after %d answers: got %s", i-1, got)
+		}
+		got = c.ask(stateless(strconv.Itoa(i), "refund", `{}`, yes))
+	}
+	if !strings.Contains(got, `"isError":true`) {
+		t.Errorf("got %s", got)
+	}
 	want := []string{"intent mcp.files.refund", "result mcp.files.refund unknown"}
 	if got := o.toldResults(organizations[0], 1); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)

@@ -13,10 +13,13 @@ import (
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-// maxOwned bounds the names of each kind that one session remembers. maxTemplate bounds a template, in bytes.
+// Bounds of what one session remembers of its servers. A template is compiled, which takes up to a hundred times its
+// size.
 const (
-	maxOwned    = 20_000
-	maxTemplate = 2 << 10
+	maxOwned     = 20_000  // names of each kind, except templates
+	maxName      = 4 << 10 // bytes of a name
+	maxTemplates = 500
+	maxTemplate  = 2 << 10 // bytes of a template
 )
 
 var (
@@ -49,11 +52,14 @@ func (o *owners) addListed(l *link, entry map[string]jsontext.Value) error {
 	var uri string
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.resources)+len(o.templates) >= maxOwned {
-		return fmt.Errorf("%s lists more resources than a session remembers", l.name)
-	}
 	if json.Unmarshal(entry["uri"], &uri) == nil {
-		if known, ok := o.resources[uri]; ok && known != l {
+		known, ok := o.resources[uri]
+		switch {
+		case len(uri) > maxName:
+			return fmt.Errorf("%s lists a URI longer than %d bytes", l.name, maxName)
+		case !ok && len(o.resources) >= maxOwned:
+			return fmt.Errorf("%s lists more resources than a session remembers (%d)", l.name, maxOwned)
+		case ok && known != l:
 			l = nil
 		}
 		o.resources[uri] = l
@@ -62,11 +68,15 @@ func (o *owners) addListed(l *link, entry map[string]jsontext.Value) error {
 	if json.Unmarshal(entry["uriTemplate"], &uri) != nil {
 		return nil // the client can't ask for it either
 	}
+	known, ok := o.templates[uri]
+	if !ok && len(o.templates) >= maxTemplates {
+		return fmt.Errorf("%s lists more templates than a session remembers (%d)", l.name, maxTemplates)
+	}
 	pattern, err := templatePattern(uri)
 	if err != nil {
 		return fmt.Errorf("template of %s: %w", l.name, err)
 	}
-	if known, ok := o.templates[uri]; ok && known.owner != l {
+	if ok && known.owner != l {
 		l = nil
 	}
 	o.templates[uri] = ownedTemplate{l, pattern}
@@ -91,12 +101,12 @@ func (o *owners) addResult(l *link, result jsontext.Value) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range named.Content {
-		if _, known := o.linked[c.URI]; c.Type == "resource_link" && !known && len(o.linked) < maxOwned {
+		if _, known := o.linked[c.URI]; c.Type == "resource_link" && !known && len(o.linked) < maxOwned && len(c.URI) <= maxName {
 			o.linked[c.URI] = l
 		}
 	}
 	for _, task := range [...]string{named.TaskID, named.Task.TaskID} {
-		if _, known := o.tasks[task]; task != "" && !known && len(o.tasks) < maxOwned {
+		if _, known := o.tasks[task]; task != "" && !known && len(o.tasks) < maxOwned && len(task) <= maxName {
 			o.tasks[task] = l
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// Pins keeps the digest of the definition that each tool had when it was first used. Several gateways may share its
-// folder. Its methods may be used by several goroutines.
+// Pins stores the digest of the definition that each tool had when it was first used. Several gateways may share its
+// folder. Its methods may be called concurrently.
 type Pins struct {
 	dir string
 
@@ -34,7 +34,7 @@ type pin struct {
 	Digest id.Hash `json:"definition_digest"`
 }
 
-// OpenPins opens the folder, and makes it if it is missing.
+// OpenPins opens the folder, and creates it if it is missing.
 func OpenPins(dir string) (*Pins, error) {
 	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
 		return nil, fmt.Errorf("open pins: %w", err)
@@ -57,18 +57,18 @@ func (p *Pins) find(tool id.Tool) (digest id.Hash, ok bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return id.Hash{}, false, nil
 	}
-	var kept pin
+	var stored pin
 	if err == nil {
-		err = json.Unmarshal(text, &kept)
+		err = json.Unmarshal(text, &stored)
 	}
-	if err == nil && kept.Tool != tool {
+	if err == nil && stored.Tool != tool {
 		err = fmt.Errorf("%s is of another tool", p.path(tool))
 	}
 	if err != nil {
 		return id.Hash{}, false, fmt.Errorf("read pin: %w", err)
 	}
-	p.known[tool] = kept.Digest
-	return kept.Digest, true, nil
+	p.known[tool] = stored.Digest
+	return stored.Digest, true, nil
 }
 
 // keep pins a digest durably.
@@ -90,6 +90,12 @@ func (p *Pins) keep(tool id.Tool, digest id.Hash) error {
 const changeKind = "tool_definition_changed"
 
 var errUnlistedTool = errors.New("the tool is in no list that this session has asked for")
+
+// maxChanges bounds the events about changed definitions of one session, because a server could change them with each
+// list.
+const maxChanges = 1000
+
+var errManyChanges = fmt.Errorf("tools have changed %d times in this session: it must be started again", maxChanges)
 
 // changedError is returned for a tool whose definition differs from the pinned one and was not accepted.
 type changedError struct {
@@ -153,13 +159,18 @@ func (s *session) checkDefinition(ctx context.Context, tool id.Tool, use bool) e
 	accepted := !g.RefuseChanged || g.Accepted[tool] == digest
 	s.mu.Lock()
 	recorded := s.changes[tool] == digest
+	full := s.changed >= maxChanges
 	s.mu.Unlock()
 	if !recorded {
+		if full {
+			return errManyChanges
+		}
 		if err := g.recordChange(ctx, s.trace, tool, pinned, digest, accepted); err != nil {
 			return fmt.Errorf("the changed definition of %s is not recorded: %w", tool, err)
 		}
 		s.mu.Lock()
 		s.changes[tool] = digest
+		s.changed++
 		s.mu.Unlock()
 	}
 	if !accepted {

@@ -61,6 +61,7 @@ type session struct {
 
 	definitions map[id.Tool]id.Hash // digests of the listed tools
 	changes     map[id.Tool]id.Hash // changed definitions that are recorded
+	changed     int                 // number of recorded changes
 }
 
 // pending is a request that a server has not answered.

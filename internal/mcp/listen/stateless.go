@@ -2,9 +2,9 @@ package listen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -154,7 +154,7 @@ type pool struct {
 	tools map[string][]message.Mirrored // by the names of the lists that clients have seen
 }
 
-// mirrored returns the arguments that headers repeat. The map is not changed any more.
+// mirrored returns the arguments that headers repeat. The map is never changed.
 func (p *pool) mirrored() map[string][]message.Mirrored {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,10 +165,17 @@ type statelessRequest struct {
 	method    string
 	id, token jsontext.Value // as the client has them
 	messages  chan message.Message
-	gone      chan struct{} // closed when the client has left
+	abandon   context.CancelFunc
+	gone      <-chan struct{} // closed when the client has left, or after abandon
 }
 
-// openPool returns the pool of a caller, nil when there are too many sessions.
+const (
+	maxQueued = 16               // messages of a request that its client has not read
+	maxSlow   = 2 * time.Second  // how long a message waits until they are fewer
+	writeTime = 30 * time.Second // for one message to a client
+)
+
+// openPool returns the pool of a caller, or nil if there are too many sessions.
 func (h *Handler) openPool(origin, caller string) *pool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -235,7 +242,8 @@ func (p *pool) Read() (message.Message, error) {
 	}
 }
 
-// Write implements gateway.Caller. A message that belongs to no open request is dropped.
+// Write implements gateway.Caller. A message that belongs to no open request is dropped. A request whose client does not
+// read its messages is abandoned, because it would delay the other requests.
 func (p *pool) Write(m message.Message) error {
 	to, m := p.receiver(m)
 	if to == nil {
@@ -243,7 +251,16 @@ func (p *pool) Write(m message.Message) error {
 	}
 	select {
 	case to.messages <- m:
+		return nil
+	default:
+	}
+	slow := time.NewTimer(maxSlow)
+	defer slow.Stop()
+	select {
+	case to.messages <- m:
 	case <-to.gone:
+	case <-slow.C:
+		to.abandon()
 	case <-p.ctx.Done():
 	}
 	return nil
@@ -260,12 +277,7 @@ func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) 
 		}
 		m.ID = to.id
 		if to.method == "tools/list" && m.Error == nil {
-			all := maps.Clone(p.tools)
-			if all == nil {
-				all = map[string][]message.Mirrored{}
-			}
-			maps.Copy(all, message.MirroredParams(m.Result))
-			p.tools = all
+			p.tools = message.MergeMirrored(p.tools, m.Result)
 		}
 		return to, m
 	}
@@ -298,9 +310,10 @@ func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) 
 	return to, m
 }
 
-// enter gives a request an id and a progress token that no other request has.
-func (p *pool) enter(m message.Message) (*statelessRequest, message.Message, error) {
-	own := &statelessRequest{method: m.Method, id: m.ID, messages: make(chan message.Message), gone: make(chan struct{})}
+// enter gives a request an id and a progress token that no other request has. The request ends with ctx.
+func (p *pool) enter(ctx context.Context, m message.Message) (*statelessRequest, message.Message, error) {
+	ctx, abandon := context.WithCancel(ctx)
+	own := &statelessRequest{method: m.Method, id: m.ID, messages: make(chan message.Message, maxQueued), abandon: abandon, gone: ctx.Done()}
 	p.mu.Lock()
 	p.last++
 	m.ID = jsontext.Value(strconv.Itoa(p.last))
@@ -319,13 +332,13 @@ func (p *pool) leave(name jsontext.Value, own *statelessRequest) {
 	defer p.mu.Unlock()
 	delete(p.open, string(name))
 	p.used = time.Now()
-	close(own.gone)
+	own.abandon()
 }
 
 // serve hands a request to the gateway and writes its answer: one document, or a stream if a notification comes first.
 // A client that leaves cancels its request.
 func (p *pool) serve(w http.ResponseWriter, r *http.Request, m message.Message) {
-	own, m, err := p.enter(m)
+	own, m, err := p.enter(r.Context(), m)
 	defer p.leave(m.ID, own)
 	if err != nil {
 		writeMessage(w, message.Message{ID: own.id}.Refuse(message.CodeInvalidParams, "params can't be read"), http.StatusBadRequest)
@@ -356,7 +369,7 @@ func (p *pool) serve(w http.ResponseWriter, r *http.Request, m message.Message) 
 			if got.IsResponse() {
 				return
 			}
-		case <-r.Context().Done():
+		case <-own.gone:
 			p.cancel(m.ID)
 			return
 		case <-p.ctx.Done():
@@ -383,10 +396,21 @@ func writeEvent(w http.ResponseWriter, m message.Message) error {
 	if err != nil {
 		return err
 	}
+	control := http.NewResponseController(w)
+	if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
 	if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
 		return err
 	}
-	return http.NewResponseController(w).Flush()
+	if err := control.Flush(); err != nil {
+		return err
+	}
+	// The deadline would apply to the connection's next answer too.
+	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
 }
 
 // replaceMeta returns params with another value of one member of _meta.

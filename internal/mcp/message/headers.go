@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/base64"
+	"maps"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -97,9 +98,12 @@ type schema struct {
 	Properties map[string]schema `json:"properties"`
 }
 
-// MirroredParams returns the arguments that the tools of a list repeat in headers. Tools whose annotations break the
-// protocol's rules have none.
-func MirroredParams(result jsontext.Value) map[string][]Mirrored {
+// maxMirrored bounds the tools whose arguments are remembered.
+const maxMirrored = 20_000
+
+// MergeMirrored returns known together with the arguments that the tools of a list repeat in headers, for at most
+// maxMirrored tools. Tools whose annotations break the protocol's rules have none. known is not changed.
+func MergeMirrored(known map[string][]Mirrored, result jsontext.Value) map[string][]Mirrored {
 	var list struct {
 		Tools []struct {
 			Name   string `json:"name"`
@@ -107,10 +111,15 @@ func MirroredParams(result jsontext.Value) map[string][]Mirrored {
 		} `json:"tools"`
 	}
 	if json.Unmarshal(result, &list) != nil {
-		return nil
+		return known
 	}
 	all := map[string][]Mirrored{}
+	maps.Copy(all, known)
 	for _, tool := range list.Tools {
+		if _, replaced := all[tool.Name]; !replaced && len(all) >= maxMirrored {
+			continue
+		}
+		delete(all, tool.Name)
 		var params []Mirrored
 		if tool.Schema.collect(nil, map[string]bool{}, &params) {
 			all[tool.Name] = params

@@ -280,13 +280,8 @@ func (c *remoteConn) deliverText(m message.Message, text []byte) (bool, error) {
 		}
 	}
 	if done && m.Method == "tools/list" {
-		tools := message.MirroredParams(got.Result)
 		c.mu.Lock()
-		if c.tools == nil {
-			c.tools = tools
-		} else {
-			maps.Copy(c.tools, tools)
-		}
+		c.tools = message.MergeMirrored(c.tools, got.Result)
 		c.mu.Unlock()
 	}
 	c.deliver(got)
