@@ -14,31 +14,33 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
-// admitCaller returns the caller of a request, and the public name of its token, if its role has a permission. A
-// request with a token needs no check of the requesting site, because browsers never add tokens automatically.
-func (s *surface) admitCaller(r *http.Request, right account.Permission) (*Caller, apitoken.ID, error) {
+// admitCaller returns the caller of a request if its role has a permission. A request with a token needs no check of
+// the requesting site, because browsers never add tokens automatically.
+func (s *surface) admitCaller(r *http.Request, right account.Permission) (*Caller, error) {
 	if token := bearerToken(r); token != "" {
 		return s.admitToken(r, token, right)
 	}
-	who, err := s.admitPerson(r, right)
-	return who, "", err
-}
-
-// admitPerson returns the session of a request if its role has a permission.
-func (s *surface) admitPerson(r *http.Request, right account.Permission) (*Caller, error) {
-	if err := s.crossOrigin.Check(r); err != nil {
-		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
+	if err := s.checkOrigin(r); err != nil {
+		return nil, err
 	}
 	who, err := s.findSession(r)
 	if err != nil {
 		return nil, err
 	}
-	c := NewCaller(who)
+	c := NewCaller(who, r.UserAgent())
 	if err := s.admit(r.Context(), c, right); err != nil {
 		return nil, err
 	}
 	c.right = right // serveRoute checks that the organization is active
 	return c, nil
+}
+
+// checkOrigin refuses a request that a browser makes on behalf of another site.
+func (s *surface) checkOrigin(r *http.Request) error {
+	if err := s.crossOrigin.Check(r); err != nil {
+		return fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
+	}
+	return nil
 }
 
 // findSession returns the session of a request. Every invalid cookie gets the same answer.
@@ -77,20 +79,19 @@ func bearerToken(r *http.Request) string {
 }
 
 // admitToken returns the caller that a token acts for if the token's role and kind have a permission.
-func (s *surface) admitToken(
-	r *http.Request, token string, right account.Permission,
-) (*Caller, apitoken.ID, error) {
+func (s *surface) admitToken(r *http.Request, token string, right account.Permission) (*Caller, error) {
 	who, name, err := s.Tokens.Authenticate(r.Context(), token)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if !right.ForTokens() {
-		return nil, "", fault.New(fault.Forbidden, "Tokens can't do this: sign in")
+		return nil, fault.New(fault.Forbidden, "Tokens can't do this: sign in")
 	}
 	if !who.Role.May(right) {
-		return nil, "", fault.New(fault.Forbidden, "The token's role does not allow this")
+		return nil, fault.New(fault.Forbidden, "The token's role does not allow this")
 	}
-	return &Caller{Who: who, ByToken: true, right: right}, name, s.Edge.CheckOwner(r.Context(), who.Tenant)
+	return &Caller{Who: who, ByToken: true, Program: r.UserAgent(), token: name, right: right},
+		s.Edge.CheckOwner(r.Context(), who.Tenant)
 }
 
 // exchange is one request of a caller and its answer.
@@ -98,7 +99,6 @@ type exchange struct {
 	request
 	surface *surface
 	right   account.Permission
-	token   apitoken.ID // "" for a session
 	handle  handler
 	w       http.ResponseWriter
 	answer  answer
@@ -106,20 +106,20 @@ type exchange struct {
 
 // Identify implements admission.Call.
 func (e *exchange) Identify() (t admission.Tenant, err error) {
-	if e.Caller, e.token, err = e.surface.admitCaller(e.request.Request, e.right); err != nil {
+	if e.Caller, err = e.surface.admitCaller(e.request.Request, e.right); err != nil {
 		return t, err
 	}
 	return admission.TenantOf(e.Who.Tenant), nil
 }
 
-// sourceContext returns the context of a call. Events of its changes name the token, and the source of the call is
-// stored with them.
-func (e *exchange) sourceContext() context.Context {
-	from := sysevent.Source{Credential: sysevent.BySession, ID: e.Who.ID, Address: e.surface.Address(e.request.Request)}
-	ctx := e.Context()
-	if e.ByToken {
-		from.Credential, from.ID = sysevent.ByToken, string(e.token)
-		ctx = sysevent.WithCredential(ctx, string(e.token))
+// withSource returns the context of a call. Events of its changes name the token, and the source of the call is stored
+// with them.
+func (s *surface) withSource(r *http.Request, c *Caller) context.Context {
+	from := sysevent.Source{Credential: sysevent.BySession, ID: c.Who.ID, Address: s.Address(r)}
+	ctx := r.Context()
+	if c.ByToken {
+		from.Credential, from.ID = sysevent.ByToken, string(c.token)
+		ctx = sysevent.WithCredential(ctx, string(c.token))
 	}
 	return sysevent.WithSource(ctx, from)
 }
@@ -127,7 +127,7 @@ func (e *exchange) sourceContext() context.Context {
 // Handle implements admission.Call. It copies the request only now, because the admission has replaced its body in the
 // meantime.
 func (e *exchange) Handle() (err error) {
-	ctx, check := sysevent.WithOutcome(e.sourceContext())
+	ctx, check := sysevent.WithOutcome(e.surface.withSource(e.request.Request, e.Caller))
 	e.request.Request = e.WithContext(ctx)
 	kept := e.surface.Edge.KeepBody(e.request.Request)
 	e.answer, err = e.handle(&e.request)

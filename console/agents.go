@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/agentledger/agentledger/did"
@@ -61,62 +60,82 @@ func (s *Server) ShowAgent(ctx context.Context, c *Caller, name string) (wire.Ag
 	return describeAgent(found), err
 }
 
-func (s *Server) createAgent(r *request) (answer, error) {
-	var wanted struct {
-		AgentID     id.Agent `json:"agent_id"`
-		DisplayName string   `json:"display_name"`
-		keyBody     `json:",inline"`
-	}
-	if err := r.DecodeBody(&wanted); err != nil {
-		return answer{}, err
-	}
-	if wanted.keyBody != (keyBody{}) {
-		return s.createAgentWithKey(r, agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName},
-			wanted.keyBody)
-	}
-	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.Who.Tenant, string(r.Who.Account),
-		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
-	if err != nil {
-		return answer{}, err
-	}
-	return jsonAnswer(http.StatusCreated,
-		wire.CreatedAgent{Agent: describeAgent(made), Credentials: credentials.Wire()}), nil
+// NewAgent is the request for an agent. Without a key of its own, the service generates the agent's first key.
+type NewAgent struct {
+	AgentID     id.Agent `json:"agent_id"`
+	DisplayName string   `json:"display_name"`
+	NewAgentKey `json:",inline"`
 }
 
-// keyBody is a public key supplied by a client.
-type keyBody struct {
+// NewAgentKey is a public key supplied by a client.
+type NewAgentKey struct {
 	PublicKeyB64 string `json:"public_key_b64"`
 	ProofB64     string `json:"proof_b64"`
 	KeyID        id.Key `json:"key_id"`
 }
 
-func (b keyBody) toRegistration() agent.Registration {
-	return agent.Registration{KeyID: b.KeyID, PublicKey: b.PublicKeyB64, Proof: b.ProofB64}
+func (k NewAgentKey) toRegistration() agent.Registration {
+	return agent.Registration{KeyID: k.KeyID, PublicKey: k.PublicKeyB64, Proof: k.ProofB64}
 }
 
-// createAgentWithKey creates an agent whose private key the service never has.
-func (s *Server) createAgentWithKey(r *request, wanted agent.Wanted, body keyBody) (answer, error) {
-	made, key, err := s.Agents.CreateAgentWithKey(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted,
-		body.toRegistration())
-	if err != nil {
+func (s *Server) createAgent(r *request) (answer, error) {
+	var wanted NewAgent
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(http.StatusCreated,
-		wire.CreatedAgentWithKey{Agent: describeAgent(made), Key: describeAgentKey(key)}), nil
+	if wanted.NewAgentKey != (NewAgentKey{}) {
+		return createdAnswer(s.CreateAgentWithKey(r.Context(), r.Caller, wanted))
+	}
+	return createdAnswer(s.CreateAgent(r.Context(), r.Caller, wanted))
+}
+
+// CreateAgent creates an agent and generates its first key.
+func (s *Server) CreateAgent(ctx context.Context, c *Caller, wanted NewAgent) (wire.CreatedAgent, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.CreatedAgent{}, err
+	}
+	made, credentials, err := s.Agents.CreateAgent(ctx, c.Who.Tenant, string(c.Who.Account),
+		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
+	if err != nil {
+		return wire.CreatedAgent{}, err
+	}
+	return wire.CreatedAgent{Agent: describeAgent(made), Credentials: credentials.Wire()}, nil
+}
+
+// CreateAgentWithKey creates an agent whose private key the service never has.
+func (s *Server) CreateAgentWithKey(
+	ctx context.Context, c *Caller, wanted NewAgent,
+) (wire.CreatedAgentWithKey, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.CreatedAgentWithKey{}, err
+	}
+	made, key, err := s.Agents.CreateAgentWithKey(ctx, c.Who.Tenant, string(c.Who.Account),
+		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName}, wanted.toRegistration())
+	return wire.CreatedAgentWithKey{Agent: describeAgent(made), Key: describeAgentKey(key)}, err
+}
+
+// AgentPatch is a change of an agent. Nil members stay as they are.
+type AgentPatch struct {
+	DisplayName *string `json:"display_name"`
+	Bridge      *bool   `json:"bridge"`
+	Active      *bool   `json:"active"`
 }
 
 func (s *Server) patchAgent(r *request) (answer, error) {
-	var patch struct {
-		DisplayName *string `json:"display_name"`
-		Bridge      *bool   `json:"bridge"`
-		Active      *bool   `json:"active"`
-	}
+	var patch AgentPatch
 	if err := r.DecodeBody(&patch); err != nil {
 		return answer{}, err
 	}
-	changed, err := s.Agents.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
-		agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge, Active: patch.Active})
-	return jsonAnswer(http.StatusOK, describeAgent(changed)), err
+	return okAnswer(s.ChangeAgent(r.Context(), r.Caller, r.PathParameter("agent"), patch))
+}
+
+// ChangeAgent changes an agent and returns it.
+func (s *Server) ChangeAgent(ctx context.Context, c *Caller, name string, patch AgentPatch) (wire.Agent, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Agent{}, err
+	}
+	changed, err := s.Agents.Change(ctx, c.Who.Tenant, string(c.Who.Account), id.Agent(name), agent.Patch(patch))
+	return describeAgent(changed), err
 }
 
 func (s *Server) listAgentKeys(r *request) (answer, error) {
@@ -142,36 +161,60 @@ func (s *Server) ListAgentKeys(ctx context.Context, c *Caller, name string, quer
 }
 
 func (s *Server) registerKey(r *request) (answer, error) {
-	var body keyBody
-	if err := r.DecodeBody(&body); err != nil {
+	var key NewAgentKey
+	if err := r.DecodeBody(&key); err != nil {
 		return answer{}, err
 	}
-	k, err := s.Agents.RegisterKey(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
-		body.toRegistration())
-	return jsonAnswer(http.StatusCreated, describeAgentKey(k)), err
+	return createdAnswer(s.RegisterAgentKey(r.Context(), r.Caller, r.PathParameter("agent"), key))
+}
+
+// RegisterAgentKey registers a key of an agent.
+func (s *Server) RegisterAgentKey(ctx context.Context, c *Caller, name string, key NewAgentKey) (wire.AgentKey, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.AgentKey{}, err
+	}
+	k, err := s.Agents.RegisterKey(ctx, c.Who.Tenant, string(c.Who.Account), id.Agent(name), key.toRegistration())
+	return describeAgentKey(k), err
 }
 
 func (s *Server) retireAgentKey(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	k, err := s.Agents.RetireKey(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
-		id.Key(r.PathParameter("key")))
-	return jsonAnswer(http.StatusOK, describeAgentKey(k)), err
+	return okAnswer(s.RetireAgentKey(r.Context(), r.Caller, r.PathParameter("agent"), r.PathParameter("key")))
+}
+
+// RetireAgentKey retires a key of an agent.
+func (s *Server) RetireAgentKey(ctx context.Context, c *Caller, name, key string) (wire.AgentKey, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.AgentKey{}, err
+	}
+	k, err := s.Agents.RetireKey(ctx, c.Who.Tenant, string(c.Who.Account), id.Agent(name), id.Key(key))
+	return describeAgentKey(k), err
+}
+
+// KeyRevocation explains why a key is revoked. CompromisedFrom is the first event that may be forged; if nil, none is.
+type KeyRevocation struct {
+	CompromisedFrom *id.Index `json:"compromised_from"`
+	Reason          string    `json:"reason"`
 }
 
 func (s *Server) revokeAgentKey(r *request) (answer, error) {
-	var body struct {
-		CompromisedFrom *id.Index `json:"compromised_from"`
-		Reason          string    `json:"reason"`
-	}
-	if err := r.DecodeOptionalBody(&body); err != nil {
+	var why KeyRevocation
+	if err := r.DecodeOptionalBody(&why); err != nil {
 		return answer{}, err
 	}
-	revocation := agent.Revocation{CompromisedFrom: body.CompromisedFrom, Reason: body.Reason}
-	k, err := s.Agents.RevokeKey(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
-		id.Key(r.PathParameter("key")), revocation)
-	return jsonAnswer(http.StatusOK, describeAgentKey(k)), err
+	return okAnswer(s.RevokeAgentKey(r.Context(), r.Caller, r.PathParameter("agent"), r.PathParameter("key"), why))
 }
 
-func agentOfPath(r *request) id.Agent { return id.Agent(r.PathParameter("agent")) }
+// RevokeAgentKey revokes a key of an agent.
+func (s *Server) RevokeAgentKey(
+	ctx context.Context, c *Caller, name, key string, why KeyRevocation,
+) (wire.AgentKey, error) {
+	if err := s.surface.check(ctx, c, account.RevokeKeys); err != nil {
+		return wire.AgentKey{}, err
+	}
+	k, err := s.Agents.RevokeKey(ctx, c.Who.Tenant, string(c.Who.Account), id.Agent(name), id.Key(key),
+		agent.Revocation(why))
+	return describeAgentKey(k), err
+}

@@ -44,10 +44,6 @@ func (s *Server) describeApprovals(ctx context.Context, c *Caller, list ...appro
 	return views, nil
 }
 
-func (s *Server) answerWithApproval(r *request, a approval.Approval) (answer, error) {
-	return okAnswer(s.describeDetail(r.Context(), r.Caller, a))
-}
-
 func (s *Server) describeDetail(ctx context.Context, c *Caller, a approval.Approval) (wire.ApprovalDetail, error) {
 	views, err := s.describeApprovals(ctx, c, a)
 	if err != nil {
@@ -157,7 +153,7 @@ func (s *Server) ListApprovals(ctx context.Context, c *Caller, query url.Values)
 }
 
 func (s *Server) answerApproval(r *request) (answer, error) {
-	return okAnswer(s.showApproval(r.Context(), r.Caller, r.PathParameter("approval")))
+	return okAnswer(s.ShowApproval(r.Context(), r.Caller, r.PathParameter("approval")))
 }
 
 // ShowApproval returns an approval.
@@ -165,10 +161,10 @@ func (s *Server) ShowApproval(ctx context.Context, c *Caller, name string) (wire
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.ApprovalDetail{}, err
 	}
-	return s.showApproval(ctx, c, name)
+	return s.findApproval(ctx, c, name)
 }
 
-func (s *Server) showApproval(ctx context.Context, c *Caller, name string) (wire.ApprovalDetail, error) {
+func (s *Server) findApproval(ctx context.Context, c *Caller, name string) (wire.ApprovalDetail, error) {
 	found, err := s.Approvals.Find(ctx, c.Who.Tenant, approval.ID(name))
 	if err != nil {
 		return wire.ApprovalDetail{}, err
@@ -176,8 +172,8 @@ func (s *Server) showApproval(ctx context.Context, c *Caller, name string) (wire
 	return s.describeDetail(ctx, c, found)
 }
 
-// ballotBody is the body of a vote.
-type ballotBody struct {
+// Ballot is a vote on an approval. A signed vote has an assertion.
+type Ballot struct {
 	Vote         string                `json:"vote"`
 	Comment      string                `json:"comment"`
 	ReasonCode   string                `json:"reason_code"`
@@ -185,46 +181,63 @@ type ballotBody struct {
 	Assertion    *signedvote.Assertion `json:"assertion"`
 }
 
-func (s *Server) readBallot(r *request) (approval.Ballot, error) {
-	var body ballotBody
-	if err := r.DecodeBody(&body); err != nil {
-		return approval.Ballot{}, err
-	}
-	b := approval.Ballot{Account: r.Who.Account, Email: r.Who.Email, Vote: body.Vote, Action: body.ActionDigest,
-		Remark: approval.Remark{Comment: body.Comment, Code: body.ReasonCode}, Assertion: body.Assertion,
-		Visit: account.Visit{Program: r.UserAgent()}}
-	return b, nil
+// cast returns the ballot of a caller.
+func (b *Ballot) cast(c *Caller) approval.Ballot {
+	return approval.Ballot{Account: c.Who.Account, Email: c.Who.Email, Vote: b.Vote, Action: b.ActionDigest,
+		Remark: approval.Remark{Comment: b.Comment, Code: b.ReasonCode}, Assertion: b.Assertion,
+		Visit: account.Visit{Program: c.Program}}
 }
 
-// voteOnApproval counts a vote. A signed vote itself proves that the user is present.
 func (s *Server) voteOnApproval(r *request) (answer, error) {
-	ballot, err := s.readBallot(r)
-	if err == nil && ballot.Assertion == nil {
-		err = r.Who.CheckFactor()
-	}
-	if err != nil {
+	var ballot Ballot
+	if err := r.DecodeBody(&ballot); err != nil {
 		return answer{}, err
 	}
-	name := approval.ID(r.PathParameter("approval"))
-	after, err := s.Approvals.Vote(r.Context(), r.Who.Tenant, name, ballot)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.Vote(r.Context(), r.Caller, r.PathParameter("approval"), ballot))
+}
+
+// Vote counts a vote on an approval and returns the approval. A signed vote itself proves that the user is present.
+func (s *Server) Vote(ctx context.Context, c *Caller, name string, ballot Ballot) (wire.ApprovalDetail, error) {
+	if err := s.surface.check(ctx, c, account.SignedVote); err != nil {
+		return wire.ApprovalDetail{}, err
 	}
-	return s.answerWithApproval(r, after)
+	if ballot.Assertion == nil {
+		if err := c.Who.CheckFactor(); err != nil {
+			return wire.ApprovalDetail{}, err
+		}
+	}
+	after, err := s.Approvals.Vote(ctx, c.Who.Tenant, approval.ID(name), ballot.cast(c))
+	if err != nil {
+		return wire.ApprovalDetail{}, err
+	}
+	return s.describeDetail(ctx, c, after)
+}
+
+// Revocation explains why an approval is revoked.
+type Revocation struct {
+	Reason     string `json:"reason"`
+	ReasonCode string `json:"reason_code"`
 }
 
 func (s *Server) revokeApproval(r *request) (answer, error) {
-	var why struct {
-		Reason     string `json:"reason"`
-		ReasonCode string `json:"reason_code"`
-	}
+	var why Revocation
 	if err := r.DecodeOptionalBody(&why); err != nil {
 		return answer{}, err
 	}
-	name := approval.ID(r.PathParameter("approval"))
-	remark := approval.Remark{Comment: why.Reason, Code: why.ReasonCode}
-	if err := s.Approvals.Revoke(r.Context(), r.Who.Tenant, string(r.Who.Account), name, remark); err != nil {
-		return answer{}, err
+	return okAnswer(s.RevokeApproval(r.Context(), r.Caller, r.PathParameter("approval"), why))
+}
+
+// RevokeApproval revokes an approval and returns it.
+func (s *Server) RevokeApproval(
+	ctx context.Context, c *Caller, name string, why Revocation,
+) (wire.ApprovalDetail, error) {
+	if err := s.surface.check(ctx, c, account.Vote); err != nil {
+		return wire.ApprovalDetail{}, err
 	}
-	return s.answerApproval(r)
+	err := s.Approvals.Revoke(ctx, c.Who.Tenant, string(c.Who.Account), approval.ID(name),
+		approval.Remark{Comment: why.Reason, Code: why.ReasonCode})
+	if err != nil {
+		return wire.ApprovalDetail{}, err
+	}
+	return s.findApproval(ctx, c, name)
 }

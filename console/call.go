@@ -120,8 +120,8 @@ func (s *surface) Mount(r *edge.Router, table routes) {
 	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
 }
 
-// WhileActive refuses a call, before its body is read, if the operator has deactivated the organization.
-func (s *surface) WhileActive(h handler) handler {
+// whileActive refuses a call, before its body is read, if the operator has deactivated the organization.
+func (s *surface) whileActive(h handler) handler {
 	return func(r *request) (answer, error) {
 		if err := s.checkActive(r.Context(), r.Who.Tenant); err != nil {
 			return answer{}, err
@@ -145,7 +145,7 @@ func (s *surface) serveRoute(route *edge.Route[handler]) edge.Handler {
 	right, handle, usual := account.Permission(route.Permission.Right), route.Handler, s.classFor(route)
 	polls := &admission.Class{Control: s.Control, Limit: s.polls, Waits: true}
 	if right.NeedsActive() {
-		handle = s.WhileActive(handle)
+		handle = s.whileActive(handle)
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		class := usual

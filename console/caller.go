@@ -7,7 +7,9 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 )
 
 // Caller is the origin of a call: a member with a session, or a program with a console token. Only one goroutine may
@@ -15,12 +17,16 @@ import (
 type Caller struct {
 	Who     *account.Session
 	ByToken bool
+	Program string // of the client (User-Agent), which is stored with votes and voter keys
 
+	token apitoken.ID        // "" for a session
 	right account.Permission // the permission that was checked last
 }
 
-// NewCaller returns the caller of a session.
-func NewCaller(who *account.Session) *Caller { return &Caller{Who: who} }
+// NewCaller returns the caller of a session, with its program.
+func NewCaller(who *account.Session, program string) *Caller {
+	return &Caller{Who: who, Program: program}
+}
 
 // check returns an error unless the caller has a permission. Each exported call begins with it. It is cheap for the
 // permission that was checked last, which in calls over HTTP is the route's.
@@ -66,6 +72,9 @@ func (s *Server) CheckOwner(ctx context.Context, c *Caller) error {
 	return s.surface.Edge.CheckOwner(ctx, c.Who.Tenant)
 }
 
+// CheckOrigin returns an error if a browser made the request on behalf of another site.
+func (s *Server) CheckOrigin(r *http.Request) error { return s.surface.checkOrigin(r) }
+
 // ServeRead calls read under the load control, as one read of the caller's organization.
 func (s *Server) ServeRead(r *http.Request, c *Caller, read func() error) error {
 	class := &admission.Class{Control: s.surface.Control, Limit: s.surface.limit, Queue: s.surface.Control.Reads,
@@ -73,14 +82,25 @@ func (s *Server) ServeRead(r *http.Request, c *Caller, read func() error) error 
 	return class.Serve(r, pageCall{admission.TenantOf(c.Who.Tenant), read})
 }
 
-// pageCall is the read of a page.
+// ServeChange calls change under the load control, as one change of the caller's organization. The body of r was read;
+// maxBody is its maximum size. The context of change names the source of the change, as that of a call over HTTP does.
+func (s *Server) ServeChange(r *http.Request, c *Caller, maxBody int64, change func(context.Context) error) error {
+	class := &admission.Class{Control: s.surface.Control, Limit: s.surface.limit, MaxBody: maxBody, BodyRead: true,
+		Yields: true}
+	return class.Serve(r, pageCall{admission.TenantOf(c.Who.Tenant), func() error {
+		ctx, check := sysevent.WithOutcome(s.surface.withSource(r, c))
+		return check(change(ctx))
+	}})
+}
+
+// pageCall is the read or the change of a page.
 type pageCall struct {
 	tenant admission.Tenant
-	read   func() error
+	call   func() error
 }
 
 // Identify implements admission.Call.
 func (p pageCall) Identify() (admission.Tenant, error) { return p.tenant, nil }
 
 // Handle implements admission.Call.
-func (p pageCall) Handle() error { return p.read() }
+func (p pageCall) Handle() error { return p.call() }

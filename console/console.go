@@ -182,7 +182,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("DELETE", "/v1/console/witnesses", manages, none, s.deleteWitnesses)
 	table.Add("POST", "/v1/console/witnesses/ask", manages, none, s.askWitnesses)
 	table.Add("GET", "/v1/console/tokens", tokens, none, s.listTokens).TakesPage()
-	table.Add("POST", "/v1/console/tokens", tokens, some, s.surface.WhileActive(s.createToken))
+	table.Add("POST", "/v1/console/tokens", tokens, some, s.surface.whileActive(s.createToken))
 	table.Add("DELETE", "/v1/console/tokens/{token}", tokens, none, s.deleteToken)
 	table.Add("GET", "/v1/console/organization/plan-usage", reads, none, s.answerPlanUsage)
 	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -32,39 +31,55 @@ func (s *Server) eraseEvent(r *request) (answer, error) {
 	if err := r.DecodeBody(&body); err != nil {
 		return answer{}, err
 	}
-	return accepted(s.Erasures.AskForEvent(r.Context(), r.Who.Tenant, string(r.Who.Account),
-		r.PathParameter("event"), body.Reason))
+	return acceptedAnswer(s.EraseEvent(r.Context(), r.Caller, r.PathParameter("event"), body.Reason))
+}
+
+// EraseEvent starts the erasure of the payload of an event.
+func (s *Server) EraseEvent(
+	ctx context.Context, c *Caller, event string, reason erasure.Reason,
+) (wire.StartedErasure, error) {
+	if err := s.surface.check(ctx, c, account.Own); err != nil {
+		return wire.StartedErasure{}, err
+	}
+	made, err := s.Erasures.AskForEvent(ctx, c.Who.Tenant, string(c.Who.Account), event, reason)
+	return wire.StartedErasure{ID: string(made.ID)}, err
+}
+
+// NewErasure selects the events whose payloads are erased: those of an agent, a trace or a principal. From and To are
+// times or log indices; "" means no bound.
+type NewErasure struct {
+	Agent     id.Agent       `json:"agent_id"`
+	Trace     id.Trace       `json:"trace_id"`
+	Principal string         `json:"principal"`
+	From      string         `json:"from"`
+	To        string         `json:"to"`
+	Reason    erasure.Reason `json:"reason"`
 }
 
 func (s *Server) eraseMany(r *request) (answer, error) {
-	var body struct {
-		Agent     id.Agent       `json:"agent_id"`
-		Trace     id.Trace       `json:"trace_id"`
-		Principal string         `json:"principal"`
-		From      string         `json:"from"`
-		To        string         `json:"to"`
-		Reason    erasure.Reason `json:"reason"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var wanted NewErasure
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	wanted := erasure.Wanted{Agent: body.Agent, Trace: body.Trace, Principal: body.Principal, Reason: body.Reason}
-	var err error
-	if wanted.From, err = eventlist.ParseBound("from", body.From); err != nil {
-		return answer{}, err
-	}
-	if wanted.To, err = eventlist.ParseBound("to", body.To); err != nil {
-		return answer{}, err
-	}
-	return accepted(s.Erasures.Ask(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted))
+	return acceptedAnswer(s.EraseMany(r.Context(), r.Caller, wanted))
 }
 
-// accepted answers that an erasure has started.
-func accepted(made erasure.Erasure, err error) (answer, error) {
-	if err != nil {
-		return answer{}, err
+// EraseMany starts an erasure.
+func (s *Server) EraseMany(ctx context.Context, c *Caller, wanted NewErasure) (wire.StartedErasure, error) {
+	if err := s.surface.check(ctx, c, account.Own); err != nil {
+		return wire.StartedErasure{}, err
 	}
-	return jsonAnswer(http.StatusAccepted, wire.StartedErasure{ID: string(made.ID)}), nil
+	from, err := eventlist.ParseBound("from", wanted.From)
+	if err != nil {
+		return wire.StartedErasure{}, err
+	}
+	to, err := eventlist.ParseBound("to", wanted.To)
+	if err != nil {
+		return wire.StartedErasure{}, err
+	}
+	made, err := s.Erasures.Ask(ctx, c.Who.Tenant, string(c.Who.Account), erasure.Wanted{Agent: wanted.Agent,
+		Trace: wanted.Trace, Principal: wanted.Principal, From: from, To: to, Reason: wanted.Reason})
+	return wire.StartedErasure{ID: string(made.ID)}, err
 }
 
 func describeRemains() []wire.Remainder {

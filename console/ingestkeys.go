@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -63,47 +62,76 @@ func (s *Server) ShowIngestKey(ctx context.Context, c *Caller, name string) (wir
 	return describeIngestKey(key), err
 }
 
+// NewIngestKey is the request for an ingest key. If ExpiresAt is nil, the key does not expire.
+type NewIngestKey struct {
+	Name      string     `json:"name"`
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Agents    []id.Agent `json:"agents"`
+	Asks      bool       `json:"asks"`
+}
+
 func (s *Server) createIngestKey(r *request) (answer, error) {
-	var body struct {
-		Name      string     `json:"name"`
-		Scopes    []string   `json:"scopes"`
-		ExpiresAt *time.Time `json:"expires_at"`
-		Agents    []id.Agent `json:"agents"`
-		Asks      bool       `json:"asks"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var wanted NewIngestKey
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents, Asks: body.Asks}
-	var err error
-	if wanted.Scopes, err = org.ParseScopes(body.Scopes); err != nil {
-		return answer{}, err
+	return createdAnswer(s.CreateIngestKey(r.Context(), r.Caller, wanted))
+}
+
+// CreateIngestKey creates an ingest key. The answer contains its secret.
+func (s *Server) CreateIngestKey(ctx context.Context, c *Caller, wanted NewIngestKey) (wire.CreatedIngestKey, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.CreatedIngestKey{}, err
 	}
-	if body.ExpiresAt != nil {
-		wanted.ExpiresAt = max(1, id.InstantOf(*body.ExpiresAt)) // 0 would mean never
-	}
-	key, token, err := s.Orgs.CreateIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted)
+	scopes, err := org.ParseScopes(wanted.Scopes)
 	if err != nil {
-		return answer{}, err
+		return wire.CreatedIngestKey{}, err
 	}
-	return jsonAnswer(http.StatusCreated,
-		wire.CreatedIngestKey{Key: describeIngestKey(key), Secret: token.Reveal()}), nil
+	k := org.WantedKey{Name: wanted.Name, Scopes: scopes, Agents: wanted.Agents, Asks: wanted.Asks}
+	if wanted.ExpiresAt != nil {
+		k.ExpiresAt = max(1, id.InstantOf(*wanted.ExpiresAt)) // 0 would mean never
+	}
+	key, token, err := s.Orgs.CreateIngestKey(ctx, c.Who.Tenant, string(c.Who.Account), k)
+	if err != nil {
+		return wire.CreatedIngestKey{}, err
+	}
+	return wire.CreatedIngestKey{Key: describeIngestKey(key), Secret: token.Reveal()}, nil
+}
+
+// IngestKeyPatch is a change of an ingest key. Nil members stay as they are.
+type IngestKeyPatch struct {
+	Name *string `json:"name"`
+	Asks *bool   `json:"asks"`
 }
 
 func (s *Server) patchIngestKey(r *request) (answer, error) {
-	var body struct {
-		Name *string `json:"name"`
-		Asks *bool   `json:"asks"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var patch IngestKeyPatch
+	if err := r.DecodeBody(&patch); err != nil {
 		return answer{}, err
 	}
-	key, err := s.Orgs.ChangeIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("key"),
-		org.KeyPatch{Name: body.Name, Asks: body.Asks})
-	return jsonAnswer(http.StatusOK, describeIngestKey(key)), err
+	return okAnswer(s.ChangeIngestKey(r.Context(), r.Caller, r.PathParameter("key"), patch))
+}
+
+// ChangeIngestKey changes an ingest key and returns it.
+func (s *Server) ChangeIngestKey(
+	ctx context.Context, c *Caller, name string, patch IngestKeyPatch,
+) (wire.IngestKey, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.IngestKey{}, err
+	}
+	key, err := s.Orgs.ChangeIngestKey(ctx, c.Who.Tenant, string(c.Who.Account), name, org.KeyPatch(patch))
+	return describeIngestKey(key), err
 }
 
 func (s *Server) revokeIngestKey(r *request) (answer, error) {
-	name := r.PathParameter("key")
-	return noContent(s.Orgs.RevokeIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), name))
+	return noContent(s.RevokeIngestKey(r.Context(), r.Caller, r.PathParameter("key")))
+}
+
+// RevokeIngestKey revokes an ingest key.
+func (s *Server) RevokeIngestKey(ctx context.Context, c *Caller, name string) error {
+	if err := s.surface.check(ctx, c, account.RevokeKeys); err != nil {
+		return err
+	}
+	return s.Orgs.RevokeIngestKey(ctx, c.Who.Tenant, string(c.Who.Account), name)
 }

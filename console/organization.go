@@ -54,14 +54,14 @@ func parseSignedVotes(value *string) (*bool, error) {
 
 // checkVoteRules refuses a caller who may not change the rules of votes. An owner whose votes are refused after a
 // change of sign-in cannot relax the rule that refuses them.
-func (s *Server) checkVoteRules(r *request, hold *int, signed *bool) error {
+func (s *Server) checkVoteRules(ctx context.Context, c *Caller, hold *int, signed *bool) error {
 	if hold == nil && signed == nil {
 		return nil
 	}
-	if err := checkOwner(r); err != nil {
+	if err := checkOwner(c); err != nil {
 		return err
 	}
-	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
+	settings, err := s.Orgs.CurrentSettings(ctx, c.Who.Tenant)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *Server) checkVoteRules(r *request, hold *int, signed *bool) error {
 	if !looser {
 		return nil
 	}
-	return s.Approvals.CheckHold(r.Context(), r.Who.Tenant, r.Who.Account)
+	return s.Approvals.CheckHold(ctx, c.Who.Tenant, c.Who.Account)
 }
 
 func (s *Server) getOrganization(r *request) (answer, error) {
@@ -88,82 +88,94 @@ func (s *Server) ShowOrganization(ctx context.Context, c *Caller) (wire.Organiza
 	return s.describeSettings(ctx, settings)
 }
 
-// patchOrganization changes the settings that the organization controls. The operator controls plan, limits and
-// activity.
+// OrganizationPatch is a change of the settings that the organization controls. Nil members stay as they are. The
+// operator controls plan, limits and activity.
+type OrganizationPatch struct {
+	Disclosure *id.Disclosure       `json:"disclosure"`
+	Name       *string              `json:"name"`
+	SelfReview *bool                `json:"self_review"`
+	TwoPerson  *bool                `json:"two_person_policy"`
+	Published  *bool                `json:"publish_policies"`
+	SignIn     *wire.RequiredSignIn `json:"sign_in"`
+	Retention  *int                 `json:"retention_days"`
+	LegalHold  *bool                `json:"legal_hold"`
+	VoteHold   *int                 `json:"vote_hold_hours"`
+	Signed     *string              `json:"signed_votes"`
+}
+
 func (s *Server) patchOrganization(r *request) (answer, error) {
-	var body struct {
-		Disclosure *id.Disclosure       `json:"disclosure"`
-		Name       *string              `json:"name"`
-		SelfReview *bool                `json:"self_review"`
-		TwoPerson  *bool                `json:"two_person_policy"`
-		Published  *bool                `json:"publish_policies"`
-		SignIn     *wire.RequiredSignIn `json:"sign_in"`
-		Retention  *int                 `json:"retention_days"`
-		LegalHold  *bool                `json:"legal_hold"`
-		VoteHold   *int                 `json:"vote_hold_hours"`
-		Signed     *string              `json:"signed_votes"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var patch OrganizationPatch
+	if err := r.DecodeBody(&patch); err != nil {
 		return answer{}, err
 	}
-	if body.TwoPerson != nil && !r.Who.Role.May(account.Own) {
-		return answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
+	return okAnswer(s.ChangeOrganization(r.Context(), r.Caller, patch))
+}
+
+// ChangeOrganization changes the settings of the organization and returns them. Some only an owner may change.
+func (s *Server) ChangeOrganization(
+	ctx context.Context, c *Caller, wanted OrganizationPatch,
+) (wire.Organization, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Organization{}, err
 	}
-	if body.Retention != nil || body.LegalHold != nil {
-		if err := checkOwner(r); err != nil {
-			return answer{}, err
+	if wanted.TwoPerson != nil && !c.Who.Role.May(account.Own) {
+		return wire.Organization{}, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if wanted.Retention != nil || wanted.LegalHold != nil {
+		if err := checkOwner(c); err != nil {
+			return wire.Organization{}, err
 		}
 	}
-	signed, err := parseSignedVotes(body.Signed)
+	signed, err := parseSignedVotes(wanted.Signed)
 	if err == nil {
-		err = s.checkVoteRules(r, body.VoteHold, signed)
+		err = s.checkVoteRules(ctx, c, wanted.VoteHold, signed)
 	}
 	if err != nil {
-		return answer{}, err
+		return wire.Organization{}, err
 	}
-	required, err := s.checkSignIn(r, body.SignIn)
+	required, err := s.checkSignIn(c, wanted.SignIn)
 	if err != nil {
-		return answer{}, err
+		return wire.Organization{}, err
 	}
-	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
-		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen,
-		RetentionDays: body.Retention, LegalHold: body.LegalHold, VoteHoldHours: body.VoteHold,
+	patch := org.Patch{Disclosure: wanted.Disclosure, Name: wanted.Name, SelfReview: wanted.SelfReview,
+		TwoPerson: wanted.TwoPerson, Published: wanted.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen,
+		RetentionDays: wanted.Retention, LegalHold: wanted.LegalHold, VoteHoldHours: wanted.VoteHold,
 		SignedVotes: signed, BeginRetention: s.Erasures.BeginRetention}
-	settings, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), patch)
+	settings, err := s.Orgs.Change(ctx, c.Who.Tenant, string(c.Who.Account), patch)
 	if err != nil {
-		return answer{}, err
+		return wire.Organization{}, err
 	}
-	return okAnswer(s.describeSettings(r.Context(), settings))
+	return s.describeSettings(ctx, settings)
 }
 
 // checkOwner refuses a caller who is not an owner with a recently proved factor.
-func checkOwner(r *request) error {
+func checkOwner(c *Caller) error {
 	switch {
-	case r.ByToken:
+	case c.ByToken:
 		return fault.New(fault.Forbidden, "Tokens can't do this: sign in")
-	case !r.Who.Role.May(account.Own):
+	case !c.Who.Role.May(account.Own):
 		return fault.New(fault.Forbidden, "Your role does not allow this")
 	}
-	return r.Who.CheckFactor()
+	return c.Who.CheckFactor()
 }
 
 // checkSignIn returns the sign-in method that an owner wants to require, or nil for no change. It refuses a method by
 // which the owner is not signed in, because the owner could not undo the change.
-func (s *Server) checkSignIn(r *request, requested *wire.RequiredSignIn) (*string, error) {
+func (s *Server) checkSignIn(c *Caller, requested *wire.RequiredSignIn) (*string, error) {
 	if requested == nil {
 		return nil, nil
 	}
-	if !r.Who.Role.May(account.Own) {
+	if !c.Who.Role.May(account.Own) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
-	if err := r.Who.CheckFactor(); err != nil {
+	if err := c.Who.CheckFactor(); err != nil {
 		return nil, err
 	}
 	required := string(requested.Require)
 	if err := s.Orgs.CheckSignIn(required); err != nil {
 		return nil, err
 	}
-	if account.Method(required).Allow(r.Who.SignIn) != nil {
+	if account.Method(required).Allow(c.Who.SignIn) != nil {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "sign_in_required",
 			Message: "Sign in that way first: your own session could not act any more"}
 	}

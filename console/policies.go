@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/policy"
 )
 
 // describePolicy describes a version unless err is set.
@@ -29,10 +29,12 @@ func describePolicy(v policystore.Version, err error) (wire.Policy, error) {
 	return view, err
 }
 
-// policyAnswer answers with a version unless err is set.
-func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
-	view, err := describePolicy(v, err)
-	return jsonAnswer(status, view), err
+// checkSize returns fault.TooLarge if a document is longer than the body of a call may be.
+func checkSize(document []byte, most int) error {
+	if len(document) > most {
+		return fault.New(fault.TooLarge, "The body is too large")
+	}
+	return nil
 }
 
 func describeListedPolicy(l policystore.Listed) wire.ListedPolicy {
@@ -69,7 +71,9 @@ func (s *Server) listPolicyVersions(r *request) (answer, error) {
 
 // ListPolicyVersions returns a page of the versions of a policy, latest first. A page of large documents has fewer
 // items.
-func (s *Server) ListPolicyVersions(ctx context.Context, c *Caller, policy string, query url.Values) (wire.PolicyVersions, error) {
+func (s *Server) ListPolicyVersions(
+	ctx context.Context, c *Caller, name string, query url.Values,
+) (wire.PolicyVersions, error) {
 	var body wire.PolicyVersions
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return body, err
@@ -84,7 +88,7 @@ func (s *Server) ListPolicyVersions(ctx context.Context, c *Caller, policy strin
 			return body, err
 		}
 	}
-	found, err := s.Policies.Versions(ctx, c.Who.Tenant, policy, below, p.Limit)
+	found, err := s.Policies.Versions(ctx, c.Who.Tenant, name, below, p.Limit)
 	if err != nil {
 		return body, err
 	}
@@ -117,7 +121,7 @@ func (s *Server) answerPolicy(r *request) (answer, error) {
 }
 
 // ShowPolicy returns the latest version of a policy, or the version in the parameter version.
-func (s *Server) ShowPolicy(ctx context.Context, c *Caller, policy string, query url.Values) (wire.Policy, error) {
+func (s *Server) ShowPolicy(ctx context.Context, c *Caller, name string, query url.Values) (wire.Policy, error) {
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.Policy{}, err
 	}
@@ -128,7 +132,7 @@ func (s *Server) ShowPolicy(ctx context.Context, c *Caller, policy string, query
 			return wire.Policy{}, err
 		}
 	}
-	return describePolicy(s.Policies.Get(ctx, c.Who.Tenant, policy, version))
+	return describePolicy(s.Policies.Get(ctx, c.Who.Tenant, name, version))
 }
 
 func (s *Server) createPolicy(r *request) (answer, error) {
@@ -136,26 +140,46 @@ func (s *Server) createPolicy(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Policies.Create(r.Context(), r.Who.Tenant, string(r.Who.Account), document)
-	return policyAnswer(http.StatusCreated, v, err)
+	return createdAnswer(s.CreatePolicy(r.Context(), r.Caller, document))
 }
 
-// checkPolicy checks a document and stores nothing, so it also works in an inactive organization.
+// CreatePolicy creates a policy, as a draft.
+func (s *Server) CreatePolicy(ctx context.Context, c *Caller, document []byte) (wire.Policy, error) {
+	if err := s.surface.check(ctx, c, account.EditPolicies); err != nil {
+		return wire.Policy{}, err
+	}
+	if err := checkSize(document, policy.MaxBytes); err != nil {
+		return wire.Policy{}, err
+	}
+	return describePolicy(s.Policies.Create(ctx, c.Who.Tenant, string(c.Who.Account), document))
+}
+
 func (s *Server) checkPolicy(r *request) (answer, error) {
 	document, err := r.ReadBody()
 	if err != nil {
 		return answer{}, err
 	}
-	c, err := s.Policies.Check(r.Context(), r.Who.Tenant, document)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.CheckPolicy(r.Context(), r.Caller, document))
+}
+
+// CheckPolicy checks a document and stores nothing, so it also works in an inactive organization.
+func (s *Server) CheckPolicy(ctx context.Context, c *Caller, document []byte) (wire.CheckedPolicy, error) {
+	if err := s.surface.check(ctx, c, account.TryPolicies); err != nil {
+		return wire.CheckedPolicy{}, err
 	}
-	view := wire.CheckedPolicy{Rules: len(c.Policy.Rules), Tests: len(c.Policy.Tests), Failures: []wire.FailedTest{},
-		PolicyID: wire.Text(c.Policy.ID), Quorum: wire.Text(c.Quorum)}
-	for _, f := range c.Failures {
+	if err := checkSize(document, policy.MaxBytes); err != nil {
+		return wire.CheckedPolicy{}, err
+	}
+	found, err := s.Policies.Check(ctx, c.Who.Tenant, document)
+	if err != nil {
+		return wire.CheckedPolicy{}, err
+	}
+	view := wire.CheckedPolicy{Rules: len(found.Policy.Rules), Tests: len(found.Policy.Tests),
+		Failures: []wire.FailedTest{}, PolicyID: wire.Text(found.Policy.ID), Quorum: wire.Text(found.Quorum)}
+	for _, f := range found.Failures {
 		view.Failures = append(view.Failures, wire.FailedTest{Test: f.Place, Name: f.Name, Why: f.Why})
 	}
-	return jsonAnswer(http.StatusOK, view), nil
+	return view, nil
 }
 
 func (s *Server) draftPolicy(r *request) (answer, error) {
@@ -163,39 +187,76 @@ func (s *Server) draftPolicy(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Policies.Draft(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"), patch)
-	return policyAnswer(http.StatusOK, v, err)
+	return okAnswer(s.DraftPolicy(r.Context(), r.Caller, r.PathParameter("policy"), patch))
 }
 
-// activatePolicy activates the draft, or the version in the body.
-func (s *Server) activatePolicy(r *request) (answer, error) {
-	var body struct {
-		Version *uint64 `json:"version"`
-		Digest  id.Hash `json:"policy_digest"`
+// DraftPolicy changes the draft of a policy, or begins one.
+func (s *Server) DraftPolicy(ctx context.Context, c *Caller, name string, patch []byte) (wire.Policy, error) {
+	if err := s.surface.check(ctx, c, account.EditPolicies); err != nil {
+		return wire.Policy{}, err
 	}
-	if err := r.DecodeOptionalBody(&body); err != nil {
+	if err := checkSize(patch, policy.MaxBytes); err != nil {
+		return wire.Policy{}, err
+	}
+	return describePolicy(s.Policies.Draft(ctx, c.Who.Tenant, string(c.Who.Account), name, patch))
+}
+
+// Activation names the version of a policy to activate. If Version is nil, it is the draft. If Digest is not zero, the
+// version must have it.
+type Activation struct {
+	Version *uint64 `json:"version"`
+	Digest  id.Hash `json:"policy_digest"`
+}
+
+func (s *Server) activatePolicy(r *request) (answer, error) {
+	var wanted Activation
+	if err := r.DecodeOptionalBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	wanted := policystore.Activation{PolicyID: r.PathParameter("policy"), Digest: body.Digest}
-	if body.Version != nil {
-		if wanted.Version = *body.Version; wanted.Version == 0 {
-			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+	return okAnswer(s.ActivatePolicy(r.Context(), r.Caller, r.PathParameter("policy"), wanted))
+}
+
+// ActivatePolicy activates a version of a policy.
+func (s *Server) ActivatePolicy(ctx context.Context, c *Caller, name string, wanted Activation) (wire.Policy, error) {
+	if err := s.surface.check(ctx, c, account.EditPolicies); err != nil {
+		return wire.Policy{}, err
+	}
+	activation := policystore.Activation{PolicyID: name, Digest: wanted.Digest}
+	if wanted.Version != nil {
+		if activation.Version = *wanted.Version; activation.Version == 0 {
+			return wire.Policy{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
-	v, err := s.Policies.ActivateVersion(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted)
-	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: the change may have been committed
-	return policyAnswer(http.StatusOK, v, err)
+	v, err := s.Policies.ActivateVersion(ctx, c.Who.Tenant, string(c.Who.Account), activation)
+	s.Approvals.PolicyChanged(c.Who.Tenant) // also on an error: the change may have been committed
+	return describePolicy(v, err)
 }
 
 func (s *Server) deactivatePolicy(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	v, err := s.Policies.Deactivate(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"))
-	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: the change may have been committed
-	return policyAnswer(http.StatusOK, v, err)
+	return okAnswer(s.DeactivatePolicy(r.Context(), r.Caller, r.PathParameter("policy")))
+}
+
+// DeactivatePolicy deactivates a policy.
+func (s *Server) DeactivatePolicy(ctx context.Context, c *Caller, name string) (wire.Policy, error) {
+	if err := s.surface.check(ctx, c, account.EditPolicies); err != nil {
+		return wire.Policy{}, err
+	}
+	v, err := s.Policies.Deactivate(ctx, c.Who.Tenant, string(c.Who.Account), name)
+	s.Approvals.PolicyChanged(c.Who.Tenant) // also on an error: the change may have been committed
+	return describePolicy(v, err)
 }
 
 func (s *Server) deletePolicy(r *request) (answer, error) {
-	return noContent(s.Policies.Delete(r.Context(), r.Who.Tenant, r.PathParameter("policy")))
+	return noContent(s.DeletePolicy(r.Context(), r.Caller, r.PathParameter("policy")))
+}
+
+// DeletePolicy deletes the draft of a policy, and the policy if it has no other version.
+func (s *Server) DeletePolicy(ctx context.Context, c *Caller, name string) error {
+	if err := s.surface.check(ctx, c, account.EditPolicies); err != nil {
+		return err
+	}
+	return s.Policies.Delete(ctx, c.Who.Tenant, name)
 }

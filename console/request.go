@@ -58,6 +58,22 @@ func okAnswer(body any, err error) (answer, error) {
 	return jsonAnswer(http.StatusOK, body), nil
 }
 
+// createdAnswer answers with 201 and body unless err is set.
+func createdAnswer(body any, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return jsonAnswer(http.StatusCreated, body), nil
+}
+
+// acceptedAnswer answers with 202 and body unless err is set.
+func acceptedAnswer(body any, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return jsonAnswer(http.StatusAccepted, body), nil
+}
+
 // noContent answers with 204 unless err is set.
 func noContent(err error) (answer, error) { return answer{Status: http.StatusNoContent}, err }
 

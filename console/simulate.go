@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -30,8 +30,6 @@ type simulation struct {
 	Limits  jsontext.Value `json:"limits"`
 }
 
-// simulatePolicy evaluates a policy version, by default the latest. It changes nothing, so it also works in an inactive
-// organization.
 func (s *Server) simulatePolicy(r *request) (answer, error) {
 	body, err := r.ReadBody()
 	if err != nil {
@@ -44,26 +42,20 @@ func (s *Server) simulatePolicy(r *request) (answer, error) {
 	if err := q.checkMembers(); err != nil {
 		return answer{}, err
 	}
-	version := uint64(0)
+	var version uint64 // the latest
 	if q.Version != nil {
 		version = *q.Version
 	}
-	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)
-	if err != nil {
-		return answer{}, err
+	name := r.PathParameter("policy")
+	if q.Last == nil {
+		return okAnswer(s.TryPolicy(r.Context(), r.Caller, name, version,
+			Trial{Input: q.Input, Now: q.Now, Limits: q.Limits}))
 	}
-	p, err := policy.ParseStored(v.Document)
-	if err != nil {
-		return answer{}, err
+	of := simulate.Range{Last: *q.Last}
+	if q.To != nil {
+		of.To = *q.To
 	}
-	if q.Last != nil {
-		of := simulate.Range{Last: *q.Last}
-		if q.To != nil {
-			of.To = *q.To
-		}
-		return s.simulateEvents(r.Context(), r.Who, v, p, of)
-	}
-	return s.explainInput(r.Context(), r.Who, v, p, &q)
+	return okAnswer(s.SimulatePolicy(r.Context(), r.Caller, name, version, of))
 }
 
 func (q *simulation) checkMembers() error {
@@ -72,8 +64,6 @@ func (q *simulation) checkMembers() error {
 		return fault.New(fault.Invalid, "Give either input or last")
 	case q.Last != nil && (q.Now != nil || q.Limits != nil):
 		return fault.New(fault.Invalid, "now and limits go with input")
-	case q.Last != nil && (*q.Last < 1 || *q.Last > simulate.MaxEvents):
-		return fault.New(fault.Invalid, fmt.Sprintf("last must be from 1 to %d", simulate.MaxEvents))
 	case q.Last == nil && q.To != nil:
 		return fault.New(fault.Invalid, "to goes with last")
 	case q.To != nil && *q.To == 0:
@@ -84,37 +74,68 @@ func (q *simulation) checkMembers() error {
 	return nil
 }
 
-// explainInput explains the decision of the policy on the input.
-func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	q *simulation) (answer, error) {
-	members := map[string]jsontext.Value{"input": q.Input}
-	if q.Now != nil {
-		members["now"] = q.Now
+// findVersion returns a version of a policy, or the latest one if version is 0.
+func (s *Server) findVersion(
+	ctx context.Context, c *Caller, name string, version uint64,
+) (v policystore.Version, p policy.Policy, err error) {
+	if v, err = s.Policies.Get(ctx, c.Who.Tenant, name, version); err == nil {
+		p, err = policy.ParseStored(v.Document)
 	}
-	if q.Limits != nil {
-		members["limits"] = q.Limits
+	return v, p, err
+}
+
+// Trial is an input on which a policy is tried. Now and Limits may be absent.
+type Trial struct {
+	Input  jsontext.Value `json:"input"`
+	Now    jsontext.Value `json:"now,omitzero"`
+	Limits jsontext.Value `json:"limits,omitzero"`
+}
+
+// TryPolicy explains the decision of a version of a policy, or of the latest one if version is 0, on an input. It
+// changes nothing, so it also works in an inactive organization.
+func (s *Server) TryPolicy(
+	ctx context.Context, c *Caller, name string, version uint64, wanted Trial,
+) (wire.Trial, error) {
+	if err := s.surface.check(ctx, c, account.TryPolicies); err != nil {
+		return wire.Trial{}, err
 	}
-	document, err := jcs.Marshal(members)
+	v, p, err := s.findVersion(ctx, c, name, version)
 	if err != nil {
-		return answer{}, err
+		return wire.Trial{}, err
+	}
+	document, err := jcs.Marshal(wanted)
+	if err != nil {
+		return wire.Trial{}, err
 	}
 	trial, err := p.ParseTrial(document)
 	if err != nil {
-		return answer{}, err
+		return wire.Trial{}, err
 	}
-	x, err := s.Simulator.EvaluateTrial(ctx, who.Tenant, p, &trial)
+	x, err := s.Simulator.EvaluateTrial(ctx, c.Who.Tenant, p, &trial)
 	if err != nil {
-		return answer{}, err
+		return wire.Trial{}, err
 	}
-	return jsonAnswer(http.StatusOK, describeTrial(v, &x, &trial)), nil
+	return describeTrial(v, &x, &trial), nil
 }
 
-// simulateEvents evaluates the policy on stored events.
-func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	of simulate.Range) (answer, error) {
-	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, of)
-	if err != nil {
-		return answer{}, err
+// SimulatePolicy evaluates a version of a policy, or the latest one if version is 0, on stored events. It changes
+// nothing, so it also works in an inactive organization.
+func (s *Server) SimulatePolicy(
+	ctx context.Context, c *Caller, name string, version uint64, of simulate.Range,
+) (wire.Simulation, error) {
+	if err := s.surface.check(ctx, c, account.TryPolicies); err != nil {
+		return wire.Simulation{}, err
 	}
-	return jsonAnswer(http.StatusOK, describeSimulation(v, &report)), nil
+	if of.Last < 1 || of.Last > simulate.MaxEvents {
+		return wire.Simulation{}, fault.New(fault.Invalid, fmt.Sprintf("last must be from 1 to %d", simulate.MaxEvents))
+	}
+	v, p, err := s.findVersion(ctx, c, name, version)
+	if err != nil {
+		return wire.Simulation{}, err
+	}
+	report, err := s.Simulator.SimulateEvents(ctx, c.Who.Tenant, p, of)
+	if err != nil {
+		return wire.Simulation{}, err
+	}
+	return describeSimulation(v, &report), nil
 }

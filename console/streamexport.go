@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -60,7 +59,7 @@ func stateOfExport(e *streamexport.Export) string {
 }
 
 func (s *Server) answerStreamExport(r *request) (answer, error) {
-	return okAnswer(s.showStreamExport(r.Context(), r.Caller))
+	return okAnswer(s.ShowStreamExport(r.Context(), r.Caller))
 }
 
 // ShowStreamExport returns the export of events.
@@ -68,10 +67,10 @@ func (s *Server) ShowStreamExport(ctx context.Context, c *Caller) (wire.StreamEx
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.StreamExport{}, err
 	}
-	return s.showStreamExport(ctx, c)
+	return s.findStreamExport(ctx, c)
 }
 
-func (s *Server) showStreamExport(ctx context.Context, c *Caller) (wire.StreamExport, error) {
+func (s *Server) findStreamExport(ctx context.Context, c *Caller) (wire.StreamExport, error) {
 	organization, err := s.organizationID(ctx, c)
 	if err != nil {
 		return wire.StreamExport{}, err
@@ -83,37 +82,46 @@ func (s *Server) showStreamExport(ctx context.Context, c *Caller) (wire.StreamEx
 	return s.describeStreamExport(e, c.Who.Role), nil
 }
 
-// streamExportBody is the complete configuration of the export.
-type streamExportBody struct {
+// NewStreamExport is the complete configuration of the export. From is where it continues: "now", the index of an event,
+// or absent.
+type NewStreamExport struct {
 	URL      string                `json:"url"`
 	Format   streamexport.Format   `json:"format"`
 	Encoding streamexport.Encoding `json:"encoding"`
-	Headers  map[string]string     `json:"headers"`
+	Headers  map[string]string     `json:"headers"` // if nil, they stay as they are
 	Payloads bool                  `json:"payloads"`
 	Active   *bool                 `json:"active"`
 	From     jsontext.Value        `json:"from"`
 }
 
 func (s *Server) putStreamExport(r *request) (answer, error) {
-	var body streamExportBody
-	if err := r.DecodeBody(&body); err != nil {
+	var wanted NewStreamExport
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	from, err := parseFrom(body.From)
+	return okAnswer(s.PutStreamExport(r.Context(), r.Caller, wanted))
+}
+
+// PutStreamExport creates or replaces the export and returns it.
+func (s *Server) PutStreamExport(ctx context.Context, c *Caller, wanted NewStreamExport) (wire.StreamExport, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.StreamExport{}, err
+	}
+	from, err := parseFrom(wanted.From)
 	if err != nil {
-		return answer{}, err
+		return wire.StreamExport{}, err
 	}
-	if body.Payloads && !r.Who.Role.May(account.ReadPayloads) {
-		return answer{}, fault.New(fault.Forbidden, "Your role does not read payloads")
+	if wanted.Payloads && !c.Who.Role.May(account.ReadPayloads) {
+		return wire.StreamExport{}, fault.New(fault.Forbidden, "Your role does not read payloads")
 	}
-	err = s.StreamExports.Put(r.Context(), r.Who.Tenant, string(r.Who.Account), streamexport.Request{
-		URL: body.URL, Format: body.Format, Encoding: body.Encoding, Headers: body.Headers, Payloads: body.Payloads,
-		Paused: body.Active != nil && !*body.Active, From: from,
+	err = s.StreamExports.Put(ctx, c.Who.Tenant, string(c.Who.Account), streamexport.Request{
+		URL: wanted.URL, Format: wanted.Format, Encoding: wanted.Encoding, Headers: wanted.Headers,
+		Payloads: wanted.Payloads, Paused: wanted.Active != nil && !*wanted.Active, From: from,
 	})
 	if err != nil {
-		return answer{}, err
+		return wire.StreamExport{}, err
 	}
-	return s.answerStreamExport(r)
+	return s.findStreamExport(ctx, c)
 }
 
 // parseFrom parses where an export is to continue: "now", the index of an event, or nothing.
@@ -135,18 +143,31 @@ func parseFrom(v jsontext.Value) (streamexport.From, error) {
 }
 
 func (s *Server) deleteStreamExport(r *request) (answer, error) {
-	return noContent(s.StreamExports.Delete(r.Context(), r.Who.Tenant, string(r.Who.Account)))
+	return noContent(s.DeleteStreamExport(r.Context(), r.Caller))
 }
 
-// testStreamExport requests a test delivery. The export shows its result.
+// DeleteStreamExport deletes the export.
+func (s *Server) DeleteStreamExport(ctx context.Context, c *Caller) error {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return err
+	}
+	return s.StreamExports.Delete(ctx, c.Who.Tenant, string(c.Who.Account))
+}
+
 func (s *Server) testStreamExport(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	if err := s.StreamExports.Test(r.Context(), r.Who.Tenant); err != nil {
-		return answer{}, err
+	return acceptedAnswer(s.TestStreamExport(r.Context(), r.Caller))
+}
+
+// TestStreamExport requests a test delivery. The export shows its result.
+func (s *Server) TestStreamExport(ctx context.Context, c *Caller) (wire.StreamExport, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.StreamExport{}, err
 	}
-	a, err := s.answerStreamExport(r)
-	a.Status = http.StatusAccepted
-	return a, err
+	if err := s.StreamExports.Test(ctx, c.Who.Tenant); err != nil {
+		return wire.StreamExport{}, err
+	}
+	return s.findStreamExport(ctx, c)
 }

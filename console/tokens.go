@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -47,24 +46,45 @@ func (s *Server) ListTokens(ctx context.Context, c *Caller, query url.Values) (w
 	return body, nil
 }
 
+// NewToken is the request for a console token.
+type NewToken struct {
+	Name      string       `json:"name"`
+	Role      account.Role `json:"role"`
+	ExpiresAt time.Time    `json:"expires_at"`
+}
+
 func (s *Server) createToken(r *request) (answer, error) {
-	var body struct {
-		Name      string       `json:"name"`
-		Role      account.Role `json:"role"`
-		ExpiresAt time.Time    `json:"expires_at"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var wanted NewToken
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	wanted := apitoken.Wanted{Name: body.Name, Role: body.Role, ExpiresAt: id.InstantOf(body.ExpiresAt)}
-	made, secret, err := s.Tokens.Create(r.Context(), r.Who.Tenant, r.Who.Account, wanted)
+	return createdAnswer(s.CreateToken(r.Context(), r.Caller, wanted))
+}
+
+// CreateToken creates a token of the caller. The answer contains its secret.
+func (s *Server) CreateToken(ctx context.Context, c *Caller, wanted NewToken) (wire.CreatedToken, error) {
+	if err := s.surface.check(ctx, c, account.UseTokens); err != nil {
+		return wire.CreatedToken{}, err
+	}
+	if err := s.surface.checkActive(ctx, c.Who.Tenant); err != nil {
+		return wire.CreatedToken{}, err
+	}
+	made, secret, err := s.Tokens.Create(ctx, c.Who.Tenant, c.Who.Account,
+		apitoken.Wanted{Name: wanted.Name, Role: wanted.Role, ExpiresAt: id.InstantOf(wanted.ExpiresAt)})
 	if err != nil {
-		return answer{}, err
+		return wire.CreatedToken{}, err
 	}
-	return jsonAnswer(http.StatusCreated, wire.CreatedToken{Token: describeToken(made), Secret: secret}), nil
+	return wire.CreatedToken{Token: describeToken(made), Secret: secret}, nil
 }
 
 func (s *Server) deleteToken(r *request) (answer, error) {
-	name := apitoken.ID(r.PathParameter("token"))
-	return noContent(s.Tokens.Delete(r.Context(), r.Who.Tenant, r.Who.Account, name))
+	return noContent(s.DeleteToken(r.Context(), r.Caller, r.PathParameter("token")))
+}
+
+// DeleteToken deletes a token of the caller.
+func (s *Server) DeleteToken(ctx context.Context, c *Caller, name string) error {
+	if err := s.surface.check(ctx, c, account.UseTokens); err != nil {
+		return err
+	}
+	return s.Tokens.Delete(ctx, c.Who.Tenant, c.Who.Account, apitoken.ID(name))
 }

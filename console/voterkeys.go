@@ -44,11 +44,12 @@ func newRequestOptions(text []byte, rpID string, credentials ...signedvote.Bytes
 
 // beginVote returns what the caller must sign to vote.
 func (s *Server) beginVote(r *request) (answer, error) {
-	ballot, err := s.readBallot(r)
-	if err == nil {
-		err = approval.CheckBallot(&ballot)
+	var body Ballot
+	if err := r.DecodeBody(&body); err != nil {
+		return answer{}, err
 	}
-	if err != nil {
+	ballot := body.cast(r.Caller)
+	if err := approval.CheckBallot(&ballot); err != nil {
 		return answer{}, err
 	}
 	if ballot.Assertion != nil {
@@ -158,7 +159,7 @@ func (s *Server) registerVoterKey(r *request) (answer, error) {
 		return answer{}, err
 	}
 	made, err := s.VoterKeys.Register(r.Context(), r.Who.Tenant, who, body.CredentialID, body.Possession, body.Consent,
-		account.Visit{Program: r.UserAgent()})
+		account.Visit{Program: r.Program})
 	if err != nil {
 		return answer{}, err
 	}
@@ -166,18 +167,25 @@ func (s *Server) registerVoterKey(r *request) (answer, error) {
 	return jsonAnswer(http.StatusCreated, view), err
 }
 
-// retireVoterKey retires a voter key of the caller, or, if the caller is an owner, of another member.
 func (s *Server) retireVoterKey(r *request) (answer, error) {
-	var credential signedvote.Bytes
-	if credential.UnmarshalText([]byte(r.PathParameter("credential"))) != nil {
-		return answer{}, fault.New(fault.NotFound, "Not found")
+	return noContent(s.RetireVoterKey(r.Context(), r.Caller, r.PathParameter("credential")))
+}
+
+// RetireVoterKey retires a voter key of the caller, or, if the caller is an owner, of another member.
+func (s *Server) RetireVoterKey(ctx context.Context, c *Caller, name string) error {
+	if err := s.surface.check(ctx, c, account.Vote); err != nil {
+		return err
 	}
-	who := r.Who.Account
-	err := s.VoterKeys.Retire(r.Context(), r.Who.Tenant, who, who, credential)
-	if fault.Is(err, fault.NotFound) && r.Who.Role.May(account.Own) {
-		if who, err = s.VoterKeys.FindAccount(r.Context(), r.Who.Tenant, credential); err == nil {
-			err = s.VoterKeys.Retire(r.Context(), r.Who.Tenant, r.Who.Account, who, credential)
+	var credential signedvote.Bytes
+	if credential.UnmarshalText([]byte(name)) != nil {
+		return fault.New(fault.NotFound, "Not found")
+	}
+	who := c.Who.Account
+	err := s.VoterKeys.Retire(ctx, c.Who.Tenant, who, who, credential)
+	if fault.Is(err, fault.NotFound) && c.Who.Role.May(account.Own) {
+		if who, err = s.VoterKeys.FindAccount(ctx, c.Who.Tenant, credential); err == nil {
+			err = s.VoterKeys.Retire(ctx, c.Who.Tenant, c.Who.Account, who, credential)
 		}
 	}
-	return noContent(err)
+	return err
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -83,12 +82,8 @@ func (s *Server) ShowEndpoint(ctx context.Context, c *Caller, name string) (wire
 	return describeEndpoint(e, c.Who.Role), nil
 }
 
-func endpointID(r *request) webhook.EndpointID {
-	return webhook.EndpointID(r.PathParameter("webhook"))
-}
-
-// endpointBody is the body that creates an endpoint. A change also has active.
-type endpointBody struct {
+// NewEndpoint is the request for a webhook endpoint.
+type NewEndpoint struct {
 	Name   *string         `json:"name"`
 	URL    *string         `json:"url"`
 	Events *[]string       `json:"events"`
@@ -97,89 +92,121 @@ type endpointBody struct {
 	Format *webhook.Format `json:"format"`
 }
 
-func (b endpointBody) toPatch(active *bool) webhook.EndpointPatch {
-	return webhook.EndpointPatch{Name: b.Name, URL: b.URL, Events: b.Events, Tools: b.Tools, Agents: b.Agents,
-		Format: b.Format, Active: active}
+// EndpointPatch is a change of a webhook endpoint. Nil members stay as they are.
+type EndpointPatch struct {
+	NewEndpoint
+	Active *bool `json:"active"`
+}
+
+func (p *EndpointPatch) toPatch() webhook.EndpointPatch {
+	return webhook.EndpointPatch{Name: p.Name, URL: p.URL, Events: p.Events, Tools: p.Tools, Agents: p.Agents,
+		Format: p.Format, Active: p.Active}
 }
 
 func (s *Server) createEndpoint(r *request) (answer, error) {
-	var body endpointBody
-	if err := r.DecodeBody(&body); err != nil {
+	var wanted NewEndpoint
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	made, err := s.Webhooks.CreateEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), body.toPatch(nil))
-	if err != nil {
-		return answer{}, err
+	return createdAnswer(s.CreateEndpoint(r.Context(), r.Caller, wanted))
+}
+
+// CreateEndpoint creates a webhook endpoint. The answer contains its secret.
+func (s *Server) CreateEndpoint(ctx context.Context, c *Caller, wanted NewEndpoint) (wire.Endpoint, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Endpoint{}, err
 	}
-	return jsonAnswer(http.StatusCreated, describeEndpoint(made, r.Who.Role)), nil
+	patch := EndpointPatch{NewEndpoint: wanted}
+	made, err := s.Webhooks.CreateEndpoint(ctx, c.Who.Tenant, string(c.Who.Account), patch.toPatch())
+	return describeEndpoint(made, c.Who.Role), err
 }
 
 func (s *Server) patchEndpoint(r *request) (answer, error) {
-	var body struct {
-		endpointBody
-		Active *bool `json:"active"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var patch EndpointPatch
+	if err := r.DecodeBody(&patch); err != nil {
 		return answer{}, err
 	}
-	changed, err := s.Webhooks.ChangeEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r),
-		body.toPatch(body.Active))
-	if err != nil {
-		return answer{}, err
-	}
-	return jsonAnswer(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
+	return okAnswer(s.ChangeEndpoint(r.Context(), r.Caller, r.PathParameter("webhook"), patch))
 }
 
-// rotateEndpoint generates new keys for an endpoint. The former keys also sign for overlap_hours.
-func (s *Server) rotateEndpoint(r *request) (answer, error) {
-	overlap, err := decodeOverlap(r)
-	if err != nil {
-		return answer{}, err
+// ChangeEndpoint changes a webhook endpoint and returns it.
+func (s *Server) ChangeEndpoint(
+	ctx context.Context, c *Caller, name string, patch EndpointPatch,
+) (wire.Endpoint, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Endpoint{}, err
 	}
-	rotated, err := s.Webhooks.RotateKeys(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r), overlap)
-	if err != nil {
-		return answer{}, err
-	}
-	return jsonAnswer(http.StatusOK, describeEndpoint(rotated, r.Who.Role)), nil
+	changed, err := s.Webhooks.ChangeEndpoint(ctx, c.Who.Tenant, string(c.Who.Account), webhook.EndpointID(name),
+		patch.toPatch())
+	return describeEndpoint(changed, c.Who.Role), err
 }
 
-// decodeOverlap returns the overlap in the body of a rotation.
-func decodeOverlap(r *request) (time.Duration, error) {
-	var body struct {
-		Overlap *int `json:"overlap_hours"`
-	}
-	if err := r.DecodeOptionalBody(&body); err != nil {
-		return 0, err
-	}
-	if body.Overlap == nil {
-		return webhook.DefaultOverlap, nil
-	}
-	return time.Duration(max(-1, min(*body.Overlap, maxOverlapHours))) * time.Hour, nil
+// KeyRotation is the request for new keys. The former keys also sign for an overlap; if Overlap is nil, for
+// webhook.DefaultOverlap.
+type KeyRotation struct {
+	Overlap *int `json:"overlap_hours"`
 }
 
 // maxOverlapHours prevents an overlap from overflowing before it is checked.
 const maxOverlapHours = 1 << 20
 
-func (s *Server) deleteEndpoint(r *request) (answer, error) {
-	return noContent(s.Webhooks.DeleteEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r)))
+func (k KeyRotation) overlap() time.Duration {
+	if k.Overlap == nil {
+		return webhook.DefaultOverlap
+	}
+	return time.Duration(max(-1, min(*k.Overlap, maxOverlapHours))) * time.Hour
 }
 
-// testEndpoint makes a test delivery, which is attempted once. The list of deliveries shows its result.
+func (s *Server) rotateEndpoint(r *request) (answer, error) {
+	var wanted KeyRotation
+	if err := r.DecodeOptionalBody(&wanted); err != nil {
+		return answer{}, err
+	}
+	return okAnswer(s.RotateEndpoint(r.Context(), r.Caller, r.PathParameter("webhook"), wanted))
+}
+
+// RotateEndpoint generates new keys for a webhook endpoint. The answer contains its new secret.
+func (s *Server) RotateEndpoint(ctx context.Context, c *Caller, name string, wanted KeyRotation) (wire.Endpoint, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Endpoint{}, err
+	}
+	rotated, err := s.Webhooks.RotateKeys(ctx, c.Who.Tenant, string(c.Who.Account), webhook.EndpointID(name),
+		wanted.overlap())
+	return describeEndpoint(rotated, c.Who.Role), err
+}
+
+func (s *Server) deleteEndpoint(r *request) (answer, error) {
+	return noContent(s.DeleteEndpoint(r.Context(), r.Caller, r.PathParameter("webhook")))
+}
+
+// DeleteEndpoint deletes a webhook endpoint.
+func (s *Server) DeleteEndpoint(ctx context.Context, c *Caller, name string) error {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return err
+	}
+	return s.Webhooks.DeleteEndpoint(ctx, c.Who.Tenant, string(c.Who.Account), webhook.EndpointID(name))
+}
+
 func (s *Server) testEndpoint(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	organization, err := s.organizationID(r.Context(), r.Caller)
-	if err != nil {
-		return answer{}, err
-	}
-	name, err := s.Webhooks.TestEndpoint(r.Context(), r.Who.Tenant, organization, endpointID(r))
-	if err != nil {
-		return answer{}, err
-	}
-	return jsonAnswer(http.StatusAccepted, struct {
+	delivery, err := s.TestEndpoint(r.Context(), r.Caller, r.PathParameter("webhook"))
+	return acceptedAnswer(struct {
 		Delivery webhook.ID `json:"delivery_id"`
-	}{name}), nil
+	}{delivery}, err)
+}
+
+// TestEndpoint makes a test delivery, which is attempted once. The list of deliveries shows its result.
+func (s *Server) TestEndpoint(ctx context.Context, c *Caller, name string) (webhook.ID, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return "", err
+	}
+	organization, err := s.organizationID(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return s.Webhooks.TestEndpoint(ctx, c.Who.Tenant, organization, webhook.EndpointID(name))
 }
 
 func describeAttempt(a webhook.Attempt) wire.Attempt {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
@@ -59,22 +58,34 @@ func describeCallbackKey(k webhook.CallbackKey) wire.CallbackKey {
 		FormerKeys: describeFormerKeys(k.Former)}
 }
 
-// rotateCallbackKey generates a new callback key for the organization. The former key also signs for overlap_hours.
 func (s *Server) rotateCallbackKey(r *request) (answer, error) {
-	overlap, err := decodeOverlap(r)
-	if err != nil {
+	var wanted KeyRotation
+	if err := r.DecodeOptionalBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	rotated, err := s.Webhooks.RotateCallbackKey(r.Context(), r.Who.Tenant, string(r.Who.Account), overlap)
-	if err != nil {
-		return answer{}, err
+	return okAnswer(s.RotateCallbackKey(r.Context(), r.Caller, wanted))
+}
+
+// RotateCallbackKey generates a new callback key for the organization.
+func (s *Server) RotateCallbackKey(ctx context.Context, c *Caller, wanted KeyRotation) (wire.CallbackKey, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.CallbackKey{}, err
 	}
-	return jsonAnswer(http.StatusOK, describeCallbackKey(rotated)), nil
+	rotated, err := s.Webhooks.RotateCallbackKey(ctx, c.Who.Tenant, string(c.Who.Account), wanted.overlap())
+	return describeCallbackKey(rotated), err
 }
 
 func (s *Server) replayWebhook(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	return noContent(s.Webhooks.Replay(r.Context(), r.Who.Tenant, webhook.ID(r.PathParameter("webhook"))))
+	return noContent(s.ReplayDelivery(r.Context(), r.Caller, r.PathParameter("webhook")))
+}
+
+// ReplayDelivery attempts a delivery again that was given up.
+func (s *Server) ReplayDelivery(ctx context.Context, c *Caller, name string) error {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return err
+	}
+	return s.Webhooks.Replay(ctx, c.Who.Tenant, webhook.ID(name))
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/operate/witness"
@@ -26,7 +25,7 @@ func failureModeName(closed bool) string {
 }
 
 func (s *Server) answerWitnesses(r *request) (answer, error) {
-	return okAnswer(s.showWitnesses(r.Context(), r.Caller))
+	return okAnswer(s.ShowWitnesses(r.Context(), r.Caller))
 }
 
 // ShowWitnesses returns the witnesses of the organization's log and their latest cosignatures.
@@ -34,10 +33,10 @@ func (s *Server) ShowWitnesses(ctx context.Context, c *Caller) (wire.WitnessRepo
 	if err := s.surface.check(ctx, c, account.Read); err != nil {
 		return wire.WitnessReport{}, err
 	}
-	return s.showWitnesses(ctx, c)
+	return s.reportWitnesses(ctx, c)
 }
 
-func (s *Server) showWitnesses(ctx context.Context, c *Caller) (wire.WitnessReport, error) {
+func (s *Server) reportWitnesses(ctx context.Context, c *Caller) (wire.WitnessReport, error) {
 	own, err := s.Orgs.Witnessing(ctx, c.Who.Tenant)
 	if err != nil {
 		return wire.WitnessReport{}, err
@@ -97,45 +96,67 @@ func describeCosigned(c *witness.Checkpoint) *wire.Cosigned {
 	return v
 }
 
-// putWitnesses sets the organization's own witnesses and quorum.
+// Witnessing is an organization's own policy about the witnesses of its log. Fail is open or closed; if nil, open.
+type Witnessing struct {
+	Policy string  `json:"policy"`
+	Fail   *string `json:"fail"`
+}
+
 func (s *Server) putWitnesses(r *request) (answer, error) {
-	var body struct {
-		Policy string  `json:"policy"`
-		Fail   *string `json:"fail"`
-	}
-	if err := r.DecodeBody(&body); err != nil {
+	var wanted Witnessing
+	if err := r.DecodeBody(&wanted); err != nil {
 		return answer{}, err
 	}
-	if body.Policy == "" {
-		return answer{}, fault.New(fault.Invalid, "policy is required")
+	return okAnswer(s.PutWitnesses(r.Context(), r.Caller, wanted))
+}
+
+// PutWitnesses sets the organization's own witnesses and quorum, and returns what is in force.
+func (s *Server) PutWitnesses(ctx context.Context, c *Caller, wanted Witnessing) (wire.WitnessReport, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.WitnessReport{}, err
 	}
-	wanted := org.Witnessing{Policy: body.Policy}
-	if body.Fail != nil {
-		if *body.Fail != failOpen && *body.Fail != failClosed {
-			return answer{}, fault.New(fault.Invalid, "fail must be open or closed")
+	if wanted.Policy == "" {
+		return wire.WitnessReport{}, fault.New(fault.Invalid, "policy is required")
+	}
+	own := org.Witnessing{Policy: wanted.Policy}
+	if wanted.Fail != nil {
+		if *wanted.Fail != failOpen && *wanted.Fail != failClosed {
+			return wire.WitnessReport{}, fault.New(fault.Invalid, "fail must be open or closed")
 		}
-		wanted.FailClosed = *body.Fail == failClosed
+		own.FailClosed = *wanted.Fail == failClosed
 	}
-	if _, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account),
-		org.Patch{Witnessing: &wanted}); err != nil {
-		return answer{}, err
+	_, err := s.Orgs.Change(ctx, c.Who.Tenant, string(c.Who.Account), org.Patch{Witnessing: &own})
+	if err != nil {
+		return wire.WitnessReport{}, err
 	}
-	return s.answerWitnesses(r)
+	return s.reportWitnesses(ctx, c)
 }
 
-// deleteWitnesses restores the service's witnesses and quorum.
 func (s *Server) deleteWitnesses(r *request) (answer, error) {
-	_, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), org.Patch{Witnessing: &org.Witnessing{}})
-	return noContent(err)
+	return noContent(s.DeleteWitnesses(r.Context(), r.Caller))
 }
 
-// askWitnesses contacts the witnesses immediately, including witnesses that refused the log. GET shows their answers
-// shortly after. The request has no body.
-func (s *Server) askWitnesses(r *request) (answer, error) {
-	if _, err := s.Witnesses.AskNow(r.Context(), r.Who.Tenant, witness.Owner); err != nil {
-		return answer{}, err
+// DeleteWitnesses restores the service's witnesses and quorum.
+func (s *Server) DeleteWitnesses(ctx context.Context, c *Caller) error {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return err
 	}
-	a, err := s.answerWitnesses(r)
-	a.Status = http.StatusAccepted
-	return a, err
+	_, err := s.Orgs.Change(ctx, c.Who.Tenant, string(c.Who.Account), org.Patch{Witnessing: &org.Witnessing{}})
+	return err
+}
+
+func (s *Server) askWitnesses(r *request) (answer, error) {
+	return acceptedAnswer(s.AskWitnesses(r.Context(), r.Caller))
+}
+
+// AskWitnesses contacts the witnesses immediately, including witnesses that refused the log. The report shows their
+// answers shortly after.
+func (s *Server) AskWitnesses(ctx context.Context, c *Caller) (wire.WitnessReport, error) {
+	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.WitnessReport{}, err
+	}
+	if _, err := s.Witnesses.AskNow(ctx, c.Who.Tenant, witness.Owner); err != nil {
+		return wire.WitnessReport{}, err
+	}
+	return s.reportWitnesses(ctx, c)
 }

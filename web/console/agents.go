@@ -1,9 +1,7 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
-
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
@@ -27,10 +25,7 @@ func (p *pages) agentScreens() []page.Screen {
 	}
 }
 
-const (
-	agentsPage = "/console/agents"
-	agentCalls = "/v1/console/agents"
-)
+const agentsPage = "/console/agents"
 
 // agentsView is the content of the list.
 type agentsView struct {
@@ -69,36 +64,31 @@ type newAgentView struct {
 
 // createAgent creates an agent whose first key the service generates.
 func (p *pages) createAgent(r *page.Request) (page.Outcome, error) {
-	var made wire.CreatedAgent
-	if err := r.Change(http.MethodPost, agentCalls, newAgentBody(r), &made); err != nil {
+	v := visitOf(r)
+	made, err := v.Console.CreateAgent(r.Context(), v.caller, newAgent(r))
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.ShowOnce(p.views, "newagent", "The new agent", newAgentView{made.Agent, made.Credentials.PrivateB64,
 		newEnvironment(r, made.Agent.AgentID, made.Credentials.KeyID)}), nil
 }
 
-// newAgentBody returns the fields of a new agent that are filled in.
-func newAgentBody(r *page.Request) map[string]any {
-	body := map[string]any{}
-	addFilled(r, body, "agent_id", "display_name")
-	return body
+func newAgent(r *page.Request) api.NewAgent {
+	return api.NewAgent{AgentID: id.Agent(r.Value("agent_id")), DisplayName: r.Value("display_name")}
 }
 
-func addFilled(r *page.Request, body map[string]any, names ...string) {
-	for _, name := range names {
-		if value := r.Value(name); value != "" {
-			body[name] = value
-		}
-	}
+// newAgentKey returns the key that the page's script or the user put into the form.
+func newAgentKey(r *page.Request) api.NewAgentKey {
+	return api.NewAgentKey{PublicKeyB64: r.Value("public_key_b64"), ProofB64: r.Value("proof_b64"),
+		KeyID: id.Key(r.Value("key_id"))}
 }
 
 // createAgentWithKey creates an agent with its own key.
 func (p *pages) createAgentWithKey(r *page.Request) (page.Outcome, error) {
-	body := newAgentBody(r)
-	body["public_key_b64"], body["proof_b64"] = r.Value("public_key_b64"), r.Value("proof_b64")
-	addFilled(r, body, "key_id")
-	var made wire.CreatedAgentWithKey
-	if err := r.Change(http.MethodPost, agentCalls, body, &made); err != nil {
+	v, wanted := visitOf(r), newAgent(r)
+	wanted.NewAgentKey = newAgentKey(r)
+	made, err := v.Console.CreateAgentWithKey(r.Context(), v.caller, wanted)
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.ShowOnce(p.views, "newagent", "The new agent",
@@ -133,13 +123,9 @@ func (p *pages) showAgent(r *page.Request) (any, error) {
 	return v, nil
 }
 
-func agentCall(r *page.Request) string {
-	return agentCalls + "/" + url.PathEscape(r.PathParameter("agent"))
-}
-
 func (p *pages) changeAgent(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"display_name": r.Value("display_name"), "bridge": r.Checked("bridge"),
-		"active": r.Checked("active")}
-	err := r.Change(http.MethodPatch, agentCall(r), body, nil)
-	return page.GoTo(r.Address(agentsPage, r.PathParameter("agent")), "saved"), err
+	v, name := visitOf(r), r.PathParameter("agent")
+	_, err := v.Console.ChangeAgent(r.Context(), v.caller, name, api.AgentPatch{
+		DisplayName: new(r.Value("display_name")), Bridge: new(r.Checked("bridge")), Active: new(r.Checked("active"))})
+	return page.GoTo(r.Address(agentsPage, name), "saved"), err
 }

@@ -1,14 +1,15 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -82,10 +83,6 @@ func (p *pages) showApproval(r *page.Request) (any, error) {
 	return v, v.readHistory(r)
 }
 
-func approvalCall(r *page.Request) string {
-	return approvalCalls + "/" + url.PathEscape(r.PathParameter("approval"))
-}
-
 // readRule returns the rule that required the approval, in its version of the policy, or nil if it is gone.
 func readRule(r *page.Request, p wire.AppliedPolicy) (*appliedRule, error) {
 	var rules []appliedRule
@@ -130,30 +127,39 @@ func readEvents(r *page.Request, name, value string) ([]wire.Event, error) {
 
 // vote casts an unsigned vote. The name of the button is the vote.
 func (p *pages) vote(r *page.Request) (page.Outcome, error) {
-	return sendVote(r, map[string]any{"vote": r.Value("do")})
+	return castVote(r, api.Ballot{Vote: r.Value("do")})
 }
 
 // signVote casts an approving vote with the signature that the page's script put into the form.
 func (p *pages) signVote(r *page.Request) (page.Outcome, error) {
-	signed := jsontext.Value(r.Value("assertion"))
-	if len(signed) == 0 {
+	text := r.Value("assertion")
+	if text == "" {
 		return page.Outcome{}, fault.New(fault.Invalid, "Your vote was not sent, because no passkey signed it. "+
 			"That needs JavaScript and a browser with passkeys")
 	}
-	if !signed.IsValid() {
+	if !jsontext.Value(text).IsValid() {
 		return page.Outcome{}, fault.New(fault.Invalid, "The signature can't be read")
 	}
-	return sendVote(r, map[string]any{"vote": "approve", "assertion": signed})
+	ballot := api.Ballot{Vote: "approve"}
+	if err := edge.DecodeStrict([]byte(`{"assertion":`+text+`}`), &ballot); err != nil {
+		return page.Outcome{}, err
+	}
+	return castVote(r, ballot)
 }
 
-func sendVote(r *page.Request, body map[string]any) (page.Outcome, error) {
-	body["action_digest"], body["comment"], body["reason_code"] = r.Value("action_digest"), r.Value("comment"), r.Value("reason_code")
-	err := r.Change(http.MethodPost, approvalCall(r)+"/votes", body, nil)
-	return page.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "voted"), err
+func castVote(r *page.Request, ballot api.Ballot) (page.Outcome, error) {
+	ballot.Comment, ballot.ReasonCode = r.Value("comment"), r.Value("reason_code")
+	if err := edge.ParseMember("action_digest", r.Value("action_digest"), &ballot.ActionDigest); err != nil {
+		return page.Outcome{}, err
+	}
+	v, name := visitOf(r), r.PathParameter("approval")
+	_, err := v.Console.Vote(r.Context(), v.caller, name, ballot)
+	return page.GoTo(r.Address("/console/approvals", name), "voted"), err
 }
 
 func (p *pages) revoke(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"reason": r.Value("reason"), "reason_code": r.Value("revoke_code")}
-	err := r.Change(http.MethodPost, approvalCall(r)+"/revoke", body, nil)
-	return page.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "approval-revoked"), err
+	v, name := visitOf(r), r.PathParameter("approval")
+	_, err := v.Console.RevokeApproval(r.Context(), v.caller, name,
+		api.Revocation{Reason: r.Value("reason"), ReasonCode: r.Value("revoke_code")})
+	return page.GoTo(r.Address("/console/approvals", name), "approval-revoked"), err
 }

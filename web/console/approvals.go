@@ -19,8 +19,6 @@ func (p *pages) approvalScreens() []page.Screen {
 	}
 }
 
-const approvalCalls = "/v1/console/approvals"
-
 // approval is an approval on a page.
 type approval struct {
 	wire.Approval

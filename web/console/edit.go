@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -88,7 +87,12 @@ func (p *pages) saveDraft(r *page.Request) (page.Outcome, error) {
 			return page.Outcome{}, err
 		}
 	}
-	if err := r.Change(http.MethodPatch, policyCall(r, ""), draft, nil); err != nil {
+	text, err := json.Marshal(draft)
+	if err != nil {
+		return page.Outcome{}, err
+	}
+	v := visitOf(r)
+	if _, err := v.Console.DraftPolicy(r.Context(), v.caller, r.PathParameter("policy"), text); err != nil {
 		return page.Outcome{}, err
 	}
 	return page.GoTo(policyAddress(r, ""), "draft-saved"), nil
@@ -107,12 +111,14 @@ type result struct {
 	Why    string // why the test fails; "" if it passes
 }
 
-// checkDocument lets the interface check a document.
+// checkDocument checks a document.
 func checkDocument(r *page.Request, document jsontext.Value) (*checked, error) {
-	var found checked
-	if err := r.Change(http.MethodPost, policyCalls+"/check", document, &found.CheckedPolicy); err != nil {
+	v := visitOf(r)
+	answer, err := v.Console.CheckPolicy(r.Context(), v.caller, document)
+	if err != nil {
 		return nil, err
 	}
+	found := checked{CheckedPolicy: answer}
 	var read struct {
 		Tests []test `json:"tests"`
 	}

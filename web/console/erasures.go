@@ -3,12 +3,13 @@ package console
 import (
 	"strings"
 
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
-
-const erasureCalls = "/v1/console/erasures"
 
 // reasons returns the reason codes, the most likely ones first.
 func reasons() []page.Option {
@@ -50,19 +51,24 @@ func checkSure(r *page.Request) error {
 }
 
 func (p *pages) eraseMany(r *page.Request) (page.Outcome, error) {
-	body := map[string]string{"reason": r.Value("reason")}
-	switch by := r.Value("by"); by {
-	case "agent_id", "trace_id", "principal":
-		body[by] = r.Value("name")
+	wanted := api.NewErasure{Reason: erasure.Reason(r.Value("reason"))}
+	switch name := r.Value("name"); r.Value("by") {
+	case "agent_id":
+		wanted.Agent = id.Agent(name)
+	case "trace_id":
+		wanted.Trace = id.Trace(name)
+	case "principal":
+		wanted.Principal = name
 	default:
 		return page.Outcome{}, fault.New(fault.Invalid, "The form can't be read")
 	}
-	for _, name := range []string{"from", "to"} {
-		if text := r.Value(name); text != "" {
-			body[name] = completeTime(text)
-		}
+	if err := checkSure(r); err != nil {
+		return page.Outcome{}, err
 	}
-	return beginErasure(r, erasureCalls, body)
+	wanted.From, wanted.To = completeTime(r.Value("from")), completeTime(r.Value("to"))
+	v := visitOf(r)
+	begun, err := v.Console.EraseMany(r.Context(), v.caller, wanted)
+	return followErasure(r, begun, err)
 }
 
 // erasureView is the content of an erasure's page.

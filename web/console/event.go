@@ -1,13 +1,13 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web/page"
@@ -85,10 +85,6 @@ func newDocument(of, text string) *page.Payload {
 	return p
 }
 
-func eventCall(r *page.Request) string {
-	return eventCalls + "/" + url.PathEscape(r.PathParameter("event"))
-}
-
 // readNames finds the approval and the run that the documents of the event name. It ignores documents that cannot be
 // parsed.
 func (v *eventView) readNames(record string, envelope *string) {
@@ -155,15 +151,16 @@ func (v *eventView) readVote(r *page.Request, envelope *string) error {
 }
 
 func (p *pages) eraseEvent(r *page.Request) (page.Outcome, error) {
-	return beginErasure(r, eventCall(r)+"/erase", map[string]string{"reason": r.Value("reason")})
-}
-
-// beginErasure starts an erasure and redirects to its page.
-func beginErasure(r *page.Request, call string, body map[string]string) (page.Outcome, error) {
 	if err := checkSure(r); err != nil {
 		return page.Outcome{}, err
 	}
-	var begun wire.StartedErasure
-	err := r.Change(http.MethodPost, call, body, &begun)
+	v := visitOf(r)
+	begun, err := v.Console.EraseEvent(r.Context(), v.caller, r.PathParameter("event"),
+		erasure.Reason(r.Value("reason")))
+	return followErasure(r, begun, err)
+}
+
+// followErasure redirects to the page of an erasure that was started, unless err is set.
+func followErasure(r *page.Request, begun wire.StartedErasure, err error) (page.Outcome, error) {
 	return page.GoTo(r.Address("/console/erasures", begun.ID), "erasure-begun"), err
 }

@@ -60,7 +60,10 @@ func (p *pages) showFactors(r *page.Request) (any, error) {
 
 // retireVoter stops a passkey from signing votes in the organization.
 func (p *pages) retireVoter(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
+	v := visitOf(r)
+	err := v.changeOrganization(r, func() error {
+		return v.Console.RetireVoterKey(r.Context(), v.caller, r.Value("credential_id"))
+	})
 	return page.GoTo(r.Address(factorsPath), "saved"), err
 }
 

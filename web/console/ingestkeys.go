@@ -1,10 +1,12 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
 	"strings"
+	"time"
 
+	api "github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -17,8 +19,6 @@ func (p *pages) ingestKeyScreens() []page.Screen {
 			Forms: map[string]page.Form{"change": p.changeIngestKey, "revoke": p.revokeIngestKey}},
 	}
 }
-
-const ingestKeyCalls = "/v1/console/ingest-keys"
 
 // ingestKeysView is the content of the list.
 type ingestKeysView struct {
@@ -38,18 +38,19 @@ func (p *pages) listIngestKeys(r *page.Request) (any, error) {
 }
 
 func (p *pages) createIngestKey(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"name": r.Value("name"), "asks": r.Checked("asks")}
-	if scopes := r.Form["scopes"]; len(scopes) > 0 {
-		body["scopes"] = scopes
-	}
-	if agents := strings.Fields(r.Value("agents")); len(agents) > 0 {
-		body["agents"] = agents
+	wanted := api.NewIngestKey{Name: r.Value("name"), Asks: r.Checked("asks"), Scopes: r.Form["scopes"]}
+	for _, agent := range strings.Fields(r.Value("agents")) {
+		wanted.Agents = append(wanted.Agents, id.Agent(agent))
 	}
 	if at := r.Value("expires_at"); at != "" {
-		body["expires_at"] = at + ":00Z"
+		wanted.ExpiresAt = new(time.Time)
+		if err := edge.ParseMember("expires_at", at+":00Z", wanted.ExpiresAt); err != nil {
+			return page.Outcome{}, err
+		}
 	}
-	var made wire.CreatedIngestKey
-	if err := r.Change(http.MethodPost, ingestKeyCalls, body, &made); err != nil {
+	v := visitOf(r)
+	made, err := v.Console.CreateIngestKey(r.Context(), v.caller, wanted)
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.ShowOnce(p.views, "newingestkey", "The new ingest key", made), nil
@@ -69,17 +70,15 @@ func (p *pages) showIngestKey(r *page.Request) (any, error) {
 	return v, err
 }
 
-func ingestKeyCall(r *page.Request) string {
-	return ingestKeyCalls + "/" + url.PathEscape(r.PathParameter("key"))
-}
-
 func (p *pages) changeIngestKey(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"name": r.Value("name"), "asks": r.Checked("asks")}
-	err := r.Change(http.MethodPatch, ingestKeyCall(r), body, nil)
-	return page.GoTo(r.Address("/console/ingest-keys", r.PathParameter("key")), "saved"), err
+	v, name := visitOf(r), r.PathParameter("key")
+	_, err := v.Console.ChangeIngestKey(r.Context(), v.caller, name,
+		api.IngestKeyPatch{Name: new(r.Value("name")), Asks: new(r.Checked("asks"))})
+	return page.GoTo(r.Address("/console/ingest-keys", name), "saved"), err
 }
 
 func (p *pages) revokeIngestKey(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, ingestKeyCall(r), nil, nil)
+	v := visitOf(r)
+	err := v.Console.RevokeIngestKey(r.Context(), v.caller, r.PathParameter("key"))
 	return page.GoTo(r.Address("/console/ingest-keys"), "key-revoked"), err
 }

@@ -1,11 +1,11 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -21,13 +21,11 @@ type newKeyView struct {
 
 // registerKey registers a key whose private part the service never has.
 func (p *pages) registerKey(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"public_key_b64": r.Value("public_key_b64"), "proof_b64": r.Value("proof_b64")}
-	addFilled(r, body, "key_id")
-	var made wire.AgentKey
-	if err := r.Change(http.MethodPost, agentCall(r)+"/keys", body, &made); err != nil {
+	v, name := visitOf(r), r.PathParameter("agent")
+	made, err := v.Console.RegisterAgentKey(r.Context(), v.caller, name, newAgentKey(r))
+	if err != nil {
 		return page.Outcome{}, err
 	}
-	name := r.PathParameter("agent")
 	return page.ShowOnce(p.views, "newkey", "The new key",
 		newKeyView{made, name, newEnvironment(r, id.Agent(name), made.KeyID)}), nil
 }
@@ -60,30 +58,27 @@ func (p *pages) showKey(r *page.Request) (any, error) {
 	return v, nil
 }
 
-func keyCall(r *page.Request, change string) string {
-	return agentCall(r) + "/keys/" + url.PathEscape(r.PathParameter("key")) + "/" + change
-}
-
 func keyPage(r *page.Request) string {
 	return r.Address(agentsPage, r.PathParameter("agent"), "keys", r.PathParameter("key"))
 }
 
 func (p *pages) retireKey(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, keyCall(r, "retire"), nil, nil)
+	v := visitOf(r)
+	_, err := v.Console.RetireAgentKey(r.Context(), v.caller, r.PathParameter("agent"), r.PathParameter("key"))
 	return page.GoTo(keyPage(r), "key-retired"), err
 }
 
 func (p *pages) revokeKey(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{}
-	addFilled(r, body, "reason")
+	why := api.KeyRevocation{Reason: r.Value("reason")}
 	if from := r.Value("compromised_from"); from != "" {
 		at, err := strconv.ParseUint(from, 10, 63)
 		if err != nil {
 			return page.Outcome{}, fault.Wrap(fault.Invalid,
 				"The first event that may be forged must be a log index: a whole number from 0", err)
 		}
-		body["compromised_from"] = at
+		why.CompromisedFrom = new(id.Index(at))
 	}
-	err := r.Change(http.MethodPost, keyCall(r, "revoke"), body, nil)
+	v := visitOf(r)
+	_, err := v.Console.RevokeAgentKey(r.Context(), v.caller, r.PathParameter("agent"), r.PathParameter("key"), why)
 	return page.GoTo(keyPage(r), "key-revoked"), err
 }

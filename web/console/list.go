@@ -2,7 +2,6 @@ package console
 
 import (
 	"embed"
-	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,8 +71,13 @@ func (p *pages) createPolicy(r *page.Request) (page.Outcome, error) {
 		}
 		document[name] = text
 	}
-	var made wire.Policy
-	if err := r.Change(http.MethodPost, policyCalls, document, &made); err != nil {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return page.Outcome{}, err
+	}
+	v := visitOf(r)
+	made, err := v.Console.CreatePolicy(r.Context(), v.caller, text)
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.GoTo(r.Address("/console/policies", made.PolicyID)+"/edit", "policy-made"), nil

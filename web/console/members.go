@@ -116,7 +116,8 @@ func (p *pages) showMember(r *page.Request) (any, error) {
 
 // retireVoterOfMember stops a passkey of the member from signing votes in the organization.
 func (p *pages) retireVoterOfMember(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
+	v := visitOf(r)
+	err := v.Console.RetireVoterKey(r.Context(), v.caller, r.Value("credential_id"))
 	return page.GoTo(r.Address(membersPage, r.PathParameter("membership")), "saved"), err
 }
 

@@ -1,19 +1,18 @@
 package console
 
 import (
-	"net/http"
 	"strconv"
 
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	settingsPage     = "/console/settings"
-	organizationCall = "/v1/console/organization"
-)
+const settingsPage = "/console/settings"
 
 func (p *pages) organizationScreens() []page.Screen {
 	return []page.Screen{
@@ -99,26 +98,27 @@ func listSignIns(r *page.Request, required string) []page.Option {
 }
 
 // patch changes settings of the organization.
-func (p *pages) patch(r *page.Request, body map[string]any) (page.Outcome, error) {
-	err := r.Change(http.MethodPatch, organizationCall, body, nil)
+func (p *pages) patch(r *page.Request, patch api.OrganizationPatch) (page.Outcome, error) {
+	v := visitOf(r)
+	_, err := v.Console.ChangeOrganization(r.Context(), v.caller, patch)
 	return page.GoTo(r.Address(settingsPage), "saved"), err
 }
 
 func (p *pages) changeOrganization(r *page.Request) (page.Outcome, error) {
-	return p.patch(r, map[string]any{"name": r.Value("name"), "disclosure": r.Value("disclosure"),
-		"self_review": r.Checked("self_review"), "publish_policies": r.Checked("publish_policies")})
+	patch := api.OrganizationPatch{Name: new(r.Value("name")), Disclosure: new(id.Disclosure),
+		SelfReview: new(r.Checked("self_review")), Published: new(r.Checked("publish_policies"))}
+	if err := edge.ParseMember("disclosure", r.Value("disclosure"), patch.Disclosure); err != nil {
+		return page.Outcome{}, err
+	}
+	return p.patch(r, patch)
 }
 
 func (p *pages) requireTwoPeople(r *page.Request) (page.Outcome, error) {
-	return p.patch(r, map[string]any{"two_person_policy": r.Checked("two_person_policy")})
+	return p.patch(r, api.OrganizationPatch{TwoPerson: new(r.Checked("two_person_policy"))})
 }
 
 func (p *pages) requireSignIn(r *page.Request) (page.Outcome, error) {
-	var required any // null: any method
-	if way := r.Value("require"); way != "" {
-		required = way
-	}
-	return p.patch(r, map[string]any{"sign_in": map[string]any{"require": required}})
+	return p.patch(r, api.OrganizationPatch{SignIn: &wire.RequiredSignIn{Require: wire.Text(r.Value("require"))}})
 }
 
 func (p *pages) changeVoteRules(r *page.Request) (page.Outcome, error) {
@@ -130,7 +130,7 @@ func (p *pages) changeVoteRules(r *page.Request) (page.Outcome, error) {
 	if r.Checked("signed_votes") {
 		signed = "required"
 	}
-	return p.patch(r, map[string]any{"vote_hold_hours": hours, "signed_votes": signed})
+	return p.patch(r, api.OrganizationPatch{VoteHold: &hours, Signed: &signed})
 }
 
 func (p *pages) changeRetention(r *page.Request) (page.Outcome, error) {
@@ -138,5 +138,5 @@ func (p *pages) changeRetention(r *page.Request) (page.Outcome, error) {
 	if err != nil {
 		return page.Outcome{}, fault.Wrap(fault.Invalid, "retention_days must be a whole number from 0 to 36500", err)
 	}
-	return p.patch(r, map[string]any{"retention_days": days, "legal_hold": r.Checked("legal_hold")})
+	return p.patch(r, api.OrganizationPatch{Retention: &days, LegalHold: new(r.Checked("legal_hold"))})
 }

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"net/url"
-
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -38,10 +36,6 @@ func (p *pages) policyScreens() []page.Screen {
 }
 
 // policyCall returns the interface's path of the policy in the address, followed by more.
-func policyCall(r *page.Request, more string) string {
-	return policyCalls + "/" + url.PathEscape(r.PathParameter("policy")) + more
-}
-
 // policyAddress returns the address of the policy's page, followed by more.
 func policyAddress(r *page.Request, more string) string {
 	return r.Address("/console/policies", r.PathParameter("policy")) + more

@@ -1,12 +1,13 @@
 package console
 
 import (
-	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	api "github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -99,17 +100,20 @@ func (p *pages) activateVersion(r *page.Request) (page.Outcome, error) {
 	if err != nil {
 		return page.Outcome{}, err
 	}
-	body := map[string]any{"version": number, "policy_digest": r.Value("policy_digest")}
-	if err := r.Change(http.MethodPost, policyCall(r, "/activate"), body, nil); err != nil {
+	wanted := api.Activation{Version: &number}
+	if err := edge.ParseMember("policy_digest", r.Value("policy_digest"), &wanted.Digest); err != nil {
+		return page.Outcome{}, err
+	}
+	v := visitOf(r)
+	if _, err := v.Console.ActivatePolicy(r.Context(), v.caller, r.PathParameter("policy"), wanted); err != nil {
 		return page.Outcome{}, explainActivation(r, err)
 	}
 	return page.GoTo(policyAddress(r, "?version="+strconv.FormatUint(number, 10)), "policy-activated"), nil
 }
 
-// explainActivation adds to the interface's explanation of a refused activation if the page can help.
+// explainActivation adds to the explanation of a refused activation if the page can help.
 func explainActivation(r *page.Request, err error) error {
-	var refused *page.Refusal
-	if !errors.As(err, &refused) || refused.Status != http.StatusConflict {
+	if !fault.Is(err, fault.Conflict) {
 		return err
 	}
 	now, unread := readVersion(r, r.Value("version"))
@@ -117,7 +121,7 @@ func explainActivation(r *page.Request, err error) error {
 		return refuseConflict("The version was changed meanwhile, and is shown as it is now. " +
 			"Look at it again before you activate it.")
 	}
-	switch refused.Code {
+	switch refused := fault.Of(err); refused.Code {
 	case "second_person":
 		return refuseConflict(refused.Message + ". Ask a colleague who may edit policies to open this page.")
 	case "quorum_unreachable":
@@ -127,12 +131,14 @@ func explainActivation(r *page.Request, err error) error {
 }
 
 func (p *pages) deactivatePolicy(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, policyCall(r, "/deactivate"), nil, nil)
+	v := visitOf(r)
+	_, err := v.Console.DeactivatePolicy(r.Context(), v.caller, r.PathParameter("policy"))
 	return page.GoTo(policyAddress(r, ""), "policy-deactivated"), err
 }
 
 func (p *pages) deleteDraft(r *page.Request) (page.Outcome, error) {
-	if err := r.Change(http.MethodDelete, policyCall(r, ""), nil, nil); err != nil {
+	v := visitOf(r)
+	if err := v.Console.DeletePolicy(r.Context(), v.caller, r.PathParameter("policy")); err != nil {
 		return page.Outcome{}, err
 	}
 	if r.Value("version") == "1" {

@@ -1,13 +1,16 @@
 package console
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -80,14 +83,16 @@ func (p *pages) simulateHistory(r *page.Request) (page.Outcome, error) {
 	if err != nil {
 		return page.Outcome{}, fault.New(fault.Invalid, "The number of events must be from 1 to 10000")
 	}
-	body := map[string]any{"version": v.Version, "last": last}
+	of := simulate.Range{Last: last}
 	if to := r.Value("to"); to != "" {
-		if body["to"], err = parseNumber("The number of the newest event", to); err != nil {
+		number, err := parseNumber("The number of the newest event", to)
+		if err != nil {
 			return page.Outcome{}, err
 		}
+		of.To = id.Index(number)
 	}
-	var found wire.Simulation
-	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &found); err != nil {
+	found, err := visitOf(r).Console.SimulatePolicy(r.Context(), visitOf(r).caller, v.PolicyID, v.Version, of)
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	v.History = &history{Simulation: found}
@@ -112,19 +117,24 @@ func (p *pages) simulateInput(r *page.Request) (page.Outcome, error) {
 	if input["payload"], err = parseField("The payload", r.Form.Get("payload")); err != nil {
 		return page.Outcome{}, err
 	}
-	body := map[string]any{"version": v.Version, "input": input}
+	var wanted api.Trial
+	if wanted.Input, err = json.Marshal(input); err != nil {
+		return page.Outcome{}, err
+	}
 	if at := r.Value("now"); at != "" {
-		body["now"] = at
+		if wanted.Now, err = json.Marshal(at); err != nil {
+			return page.Outcome{}, err
+		}
 	}
 	limits, err := parseField("The amounts of limits", r.Form.Get("limits"))
 	if err != nil {
 		return page.Outcome{}, err
 	}
 	if string(limits) != "{}" {
-		body["limits"] = limits
+		wanted.Limits = limits
 	}
-	var found wire.Trial
-	if err := r.Change(http.MethodPost, policyCall(r, "/simulate"), body, &found); err != nil {
+	found, err := visitOf(r).Console.TryPolicy(r.Context(), visitOf(r).caller, v.PolicyID, v.Version, wanted)
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	v.Trial = &trial{Trial: found}

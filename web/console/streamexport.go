@@ -1,19 +1,19 @@
 package console
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/deliver/streamexport"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	streamExportPage = settingsPage + "/stream-export"
-	streamExportCall = "/v1/console/stream-export"
-)
+const streamExportPage = settingsPage + "/stream-export"
 
 func (p *pages) streamExportScreens() []page.Screen {
 	return []page.Screen{
@@ -50,36 +50,37 @@ func (p *pages) showStreamExport(r *page.Request) (any, error) {
 // putStreamExport replaces the export. The values of headers are never shown, so a form without headers keeps the
 // existing ones.
 func (p *pages) putStreamExport(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"url": r.Value("url"), "format": r.Value("format"), "encoding": r.Value("encoding"),
-		"payloads": r.Checked("payloads"), "active": r.Checked("active")}
+	wanted := api.NewStreamExport{URL: r.Value("url"), Format: streamexport.Format(r.Value("format")),
+		Encoding: streamexport.Encoding(r.Value("encoding")), Payloads: r.Checked("payloads"),
+		Active: new(r.Checked("active"))}
 	headers, err := parseHeaders(r.Form.Get("header_secrets"))
 	if err != nil {
 		return page.Outcome{}, err
 	}
 	if len(headers) > 0 || r.Checked("no_headers") {
-		body["headers"] = headers
+		wanted.Headers = headers
 	}
-	if err := addPosition(r, body); err != nil {
+	if wanted.From, err = parsePosition(r.Value("from")); err != nil {
 		return page.Outcome{}, err
 	}
-	err = r.Change(http.MethodPut, streamExportCall, body, nil)
+	v := visitOf(r)
+	_, err = v.Console.PutStreamExport(r.Context(), v.caller, wanted)
 	return page.GoTo(r.Address(streamExportPage), "saved"), err
 }
 
-// addPosition adds where the export continues: after the latest event, at an index, or at its current position.
-func addPosition(r *page.Request, body map[string]any) error {
-	switch from := r.Value("from"); from {
+// parsePosition parses where the export continues: after the latest event, at an index, or at its current position.
+func parsePosition(from string) (jsontext.Value, error) {
+	switch from {
 	case "":
+		return nil, nil
 	case "now":
-		body["from"] = from
-	default:
-		at, err := strconv.ParseUint(from, 10, 53)
-		if err != nil {
-			return fault.Wrap(fault.Invalid, "The next event must be now or a log index: a whole number from 0", err)
-		}
-		body["from"] = at
+		return jsontext.Value(`"now"`), nil
 	}
-	return nil
+	at, err := strconv.ParseUint(from, 10, 53)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "The next event must be now or a log index: a whole number from 0", err)
+	}
+	return jsontext.Value(strconv.FormatUint(at, 10)), nil
 }
 
 // parseHeaders parses lines of the form "Name: value".
@@ -101,11 +102,13 @@ func parseHeaders(text string) (map[string]string, error) {
 }
 
 func (p *pages) testStreamExport(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, streamExportCall+"/test", nil, nil)
+	v := visitOf(r)
+	_, err := v.Console.TestStreamExport(r.Context(), v.caller)
 	return page.GoTo(r.Address(streamExportPage), "stream-test-sent"), err
 }
 
 func (p *pages) deleteStreamExport(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, streamExportCall, nil, nil)
+	v := visitOf(r)
+	err := v.Console.DeleteStreamExport(r.Context(), v.caller)
 	return page.GoTo(r.Address(streamExportPage), "stream-export-deleted"), err
 }

@@ -1,17 +1,14 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
-
+	api "github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	tokensPage = settingsPage + "/tokens"
-	tokenCalls = "/v1/console/tokens"
-)
+const tokensPage = settingsPage + "/tokens"
 
 func (p *pages) tokenScreens() []page.Screen {
 	return []page.Screen{
@@ -58,16 +55,20 @@ type madeToken struct {
 }
 
 func (p *pages) createToken(r *page.Request) (page.Outcome, error) {
-	body := map[string]string{"name": r.Value("name"), "role": r.Value("role"),
-		"expires_at": r.Value("expires_at") + ":00Z"}
-	made := madeToken{PublicURL: r.Kit.Public}
-	if err := r.Change(http.MethodPost, tokenCalls, body, &made.CreatedToken); err != nil {
+	wanted := api.NewToken{Name: r.Value("name"), Role: account.Role(r.Value("role"))}
+	if err := edge.ParseMember("expires_at", r.Value("expires_at")+":00Z", &wanted.ExpiresAt); err != nil {
 		return page.Outcome{}, err
 	}
-	return page.ShowOnce(p.views, "newtoken", "The new token", made), nil
+	v := visitOf(r)
+	made, err := v.Console.CreateToken(r.Context(), v.caller, wanted)
+	if err != nil {
+		return page.Outcome{}, err
+	}
+	return page.ShowOnce(p.views, "newtoken", "The new token", madeToken{made, r.Kit.Public}), nil
 }
 
 func (p *pages) deleteToken(r *page.Request) (page.Outcome, error) {
-	path := tokenCalls + "/" + url.PathEscape(r.Value("token_id"))
-	return page.GoTo(r.Address(tokensPage), "token-deleted"), r.Change(http.MethodDelete, path, nil, nil)
+	v := visitOf(r)
+	err := v.Console.DeleteToken(r.Context(), v.caller, r.Value("token_id"))
+	return page.GoTo(r.Address(tokensPage), "token-deleted"), err
 }

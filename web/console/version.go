@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -143,7 +142,7 @@ func durationWords(seconds int64) string {
 
 // refuseConflict returns the refusal of a form whose object has changed in the meantime.
 func refuseConflict(message string) error {
-	return &page.Refusal{Status: http.StatusConflict, Message: message}
+	return fault.New(fault.Conflict, message)
 }
 
 // parseNumber parses a positive integer in a field.

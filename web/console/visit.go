@@ -32,7 +32,7 @@ type Options struct {
 // Mount adds the pages to r, and a page for unknown addresses.
 func Mount(r *edge.Router, o Options) {
 	page.New(page.Options{Edge: o.Edge, Calls: o.Calls, Kit: o.Kit, Control: o.Control, Access: page.Access{
-		Admit: o.admit, Read: readPage, Links: memberLinks(),
+		Admit: o.admit, Read: readPage, Change: o.change, StepUp: o.stepUp, Links: memberLinks(),
 		Providers: func() []wire.Provider { return o.Identity.ListProviders().Providers },
 	}}).Mount(r, Screens(o.Kit))
 }
@@ -63,7 +63,7 @@ func (o *Options) admit(r *page.Request) error {
 		}
 		return err
 	}
-	v.session, v.caller = session, api.NewCaller(session)
+	v.session, v.caller = session, api.NewCaller(session, r.UserAgent())
 	r.Person, r.Reader = &page.Person{SignedIn: *shown}, shown.Account.Email+" · "+shown.Organization.Name
 	if r.IsConsole() {
 		return o.Console.CheckOwner(r.Context(), v.caller)
@@ -83,6 +83,36 @@ func readPage(r *page.Request, show func() error) error {
 		return v.Edge.CheckLost(err, v.session.Tenant, sent)
 	}
 	return err
+}
+
+// change calls a form. The changes of an organization's page are one change in the load control. If the organization
+// has moved to another node, that node serves the form, because nothing was changed here.
+func (o *Options) change(r *page.Request, form func() error) error {
+	if !r.IsConsole() {
+		return form()
+	}
+	return visitOf(r).changeOrganization(r, form)
+}
+
+// changeOrganization calls change as one change of the reader's organization.
+func (v *visit) changeOrganization(r *page.Request, change func() error) error {
+	if err := v.Console.CheckOrigin(r.Request); err != nil {
+		return err
+	}
+	err := v.Console.ServeChange(r.Request, v.caller, r.MaxSent(), func(ctx context.Context) error {
+		r.Request = r.WithContext(ctx)
+		return change()
+	})
+	return v.Edge.CheckLost(err, v.session.Tenant, r.Sent())
+}
+
+// stepUp proves the presence of the user by a password. The session continues under a new token.
+func (o *Options) stepUp(r *page.Request, password string) error {
+	err := r.Change(http.MethodPost, "/v1/id/auth/step-up", map[string]string{"password": password}, nil)
+	if err != nil {
+		return err
+	}
+	return o.admit(r)
 }
 
 // isMissing reports whether an error means that the object does not exist.

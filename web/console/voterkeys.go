@@ -7,8 +7,6 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const voterKeyCalls = "/v1/console/voter-keys"
-
 // readVoterKeys returns all voter keys of an account in the organization.
 func readVoterKeys(r *page.Request, account string) ([]wire.VoterKey, error) {
 	return allVoterKeys(account, func(query url.Values) (wire.VoterKeys, error) {

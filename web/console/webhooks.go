@@ -1,19 +1,17 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
+	api "github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	webhooksPage = "/console/webhooks"
-	webhookCalls = "/v1/console/webhooks"
-)
+const webhooksPage = "/console/webhooks"
 
 func (p *pages) webhookScreens() []page.Screen {
 	return []page.Screen{
@@ -99,18 +97,22 @@ func (f endpointForm) AgentList() string {
 	return strings.Join(list, " ")
 }
 
-func endpointBody(r *page.Request) map[string]any {
-	return map[string]any{
-		"name": r.Value("name"), "url": r.Value("url"), "format": r.Value("format"),
-		"events": slices.Concat([]string{}, r.Form["events"], strings.Fields(r.Value("types"))),
-		"tools":  slices.Concat([]string{}, strings.Fields(r.Value("tools"))),
-		"agents": slices.Concat([]string{}, strings.Fields(r.Value("agents"))),
+// newEndpoint returns the endpoint that a form describes.
+func newEndpoint(r *page.Request) api.NewEndpoint {
+	agents := []id.Agent{}
+	for _, agent := range strings.Fields(r.Value("agents")) {
+		agents = append(agents, id.Agent(agent))
 	}
+	return api.NewEndpoint{Name: new(r.Value("name")), URL: new(r.Value("url")),
+		Format: new(webhook.Format(r.Value("format"))),
+		Events: new(slices.Concat([]string{}, r.Form["events"], strings.Fields(r.Value("types")))),
+		Tools:  new(slices.Concat([]string{}, strings.Fields(r.Value("tools")))), Agents: &agents}
 }
 
 func (p *pages) createWebhook(r *page.Request) (page.Outcome, error) {
-	var made wire.Endpoint
-	if err := r.Change(http.MethodPost, webhookCalls, endpointBody(r), &made); err != nil {
+	v := visitOf(r)
+	made, err := v.Console.CreateEndpoint(r.Context(), v.caller, newEndpoint(r))
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
@@ -118,8 +120,9 @@ func (p *pages) createWebhook(r *page.Request) (page.Outcome, error) {
 
 // rotateWebhook generates a new secret and a new key for the endpoint. The former ones also sign for a day.
 func (p *pages) rotateWebhook(r *page.Request) (page.Outcome, error) {
-	var rotated wire.Endpoint
-	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
+	v := visitOf(r)
+	rotated, err := v.Console.RotateEndpoint(r.Context(), v.caller, r.PathParameter("webhook"), api.KeyRotation{})
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
@@ -127,13 +130,15 @@ func (p *pages) rotateWebhook(r *page.Request) (page.Outcome, error) {
 
 // rotateCallbackKey generates a new callback key for the organization. The former one also signs for a day.
 func (p *pages) rotateCallbackKey(r *page.Request) (page.Outcome, error) {
-	return page.GoTo(r.Address(webhooksPage), "callback-key-rotated"),
-		r.Change(http.MethodPost, webhookCalls+"/callback-key/rotate", nil, nil)
+	v := visitOf(r)
+	_, err := v.Console.RotateCallbackKey(r.Context(), v.caller, api.KeyRotation{})
+	return page.GoTo(r.Address(webhooksPage), "callback-key-rotated"), err
 }
 
 func (p *pages) replayDelivery(r *page.Request) (page.Outcome, error) {
-	path := webhookCalls + "/" + url.PathEscape(r.Value("delivery")) + "/replay"
-	return page.GoTo(r.Address(webhooksPage), "delivery-replayed"), r.Change(http.MethodPost, path, nil, nil)
+	v := visitOf(r)
+	err := v.Console.ReplayDelivery(r.Context(), v.caller, r.Value("delivery"))
+	return page.GoTo(r.Address(webhooksPage), "delivery-replayed"), err
 }
 
 // webhookView is the content of an endpoint's page.
@@ -154,33 +159,33 @@ func (p *pages) showWebhook(r *page.Request) (any, error) {
 	return webhookView{newEndpointForm(r, "change", e), found.Deliveries, r.Person.May("manage")}, err
 }
 
-func webhookCall(r *page.Request) string {
-	return webhookCalls + "/" + url.PathEscape(r.PathParameter("webhook"))
-}
-
-func webhookPage(r *page.Request, notice string) page.Outcome {
-	return page.GoTo(r.Address(webhooksPage, r.PathParameter("webhook")), notice)
+// changeEndpoint changes the endpoint on the page.
+func changeEndpoint(r *page.Request, notice string, patch api.EndpointPatch) (page.Outcome, error) {
+	v, name := visitOf(r), r.PathParameter("webhook")
+	_, err := v.Console.ChangeEndpoint(r.Context(), v.caller, name, patch)
+	return page.GoTo(r.Address(webhooksPage, name), notice), err
 }
 
 func (p *pages) changeWebhook(r *page.Request) (page.Outcome, error) {
-	return webhookPage(r, "saved"), r.Change(http.MethodPatch, webhookCall(r), endpointBody(r), nil)
+	return changeEndpoint(r, "saved", api.EndpointPatch{NewEndpoint: newEndpoint(r)})
 }
 
 func (p *pages) switchWebhookOn(r *page.Request) (page.Outcome, error) {
-	body := map[string]bool{"active": true}
-	return webhookPage(r, "webhook-on"), r.Change(http.MethodPatch, webhookCall(r), body, nil)
+	return changeEndpoint(r, "webhook-on", api.EndpointPatch{Active: new(true)})
 }
 
 func (p *pages) switchWebhookOff(r *page.Request) (page.Outcome, error) {
-	body := map[string]bool{"active": false}
-	return webhookPage(r, "webhook-off"), r.Change(http.MethodPatch, webhookCall(r), body, nil)
+	return changeEndpoint(r, "webhook-off", api.EndpointPatch{Active: new(false)})
 }
 
 func (p *pages) testWebhook(r *page.Request) (page.Outcome, error) {
-	return webhookPage(r, "test-sent"), r.Change(http.MethodPost, webhookCall(r)+"/test", nil, nil)
+	v, name := visitOf(r), r.PathParameter("webhook")
+	_, err := v.Console.TestEndpoint(r.Context(), v.caller, name)
+	return page.GoTo(r.Address(webhooksPage, name), "test-sent"), err
 }
 
 func (p *pages) deleteWebhook(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, webhookCall(r), nil, nil)
+	v := visitOf(r)
+	err := v.Console.DeleteEndpoint(r.Context(), v.caller, r.PathParameter("webhook"))
 	return page.GoTo(r.Address(webhooksPage), "webhook-deleted"), err
 }

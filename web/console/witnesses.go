@@ -1,16 +1,12 @@
 package console
 
 import (
-	"net/http"
-
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	witnessesPage = settingsPage + "/witnesses"
-	witnessCalls  = "/v1/console/witnesses"
-)
+const witnessesPage = settingsPage + "/witnesses"
 
 func (p *pages) witnessScreens() []page.Screen {
 	return []page.Screen{
@@ -36,18 +32,20 @@ func (p *pages) showWitnesses(r *page.Request) (any, error) {
 }
 
 func (p *pages) askWitnesses(r *page.Request) (page.Outcome, error) {
-	return witnessOutcome(r, "witnesses-asked"), r.Change(http.MethodPost, witnessCalls+"/ask", nil, nil)
+	v := visitOf(r)
+	_, err := v.Console.AskWitnesses(r.Context(), v.caller)
+	return page.GoTo(r.Address(witnessesPage), "witnesses-asked"), err
 }
 
 func (p *pages) putWitnesses(r *page.Request) (page.Outcome, error) {
-	body := map[string]string{"policy": r.Form.Get("policy"), "fail": r.Value("fail")}
-	return witnessOutcome(r, "saved"), r.Change(http.MethodPut, witnessCalls, body, nil)
+	v := visitOf(r)
+	_, err := v.Console.PutWitnesses(r.Context(), v.caller,
+		api.Witnessing{Policy: r.Form.Get("policy"), Fail: new(r.Value("fail"))})
+	return page.GoTo(r.Address(witnessesPage), "saved"), err
 }
 
 func (p *pages) deleteWitnesses(r *page.Request) (page.Outcome, error) {
-	return witnessOutcome(r, "witnesses-reset"), r.Change(http.MethodDelete, witnessCalls, nil, nil)
-}
-
-func witnessOutcome(r *page.Request, notice string) page.Outcome {
-	return page.GoTo(r.Address(witnessesPage), notice)
+	v := visitOf(r)
+	err := v.Console.DeleteWitnesses(r.Context(), v.caller)
+	return page.GoTo(r.Address(witnessesPage), "witnesses-reset"), err
 }

@@ -1,9 +1,11 @@
 package page
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -49,7 +51,7 @@ type Request struct {
 	body   edge.Body
 	answer Answer
 	sent   []byte // the body of a POST after it was read
-	failed error  // cause of an answer with a status of 500 or more
+	failed error  // why a form was refused, or the cause of an answer with a status of 500 or more
 
 	refused *Refusal // refusal of list parameters, which the page shows above its filters
 }
@@ -98,6 +100,9 @@ func (r *Request) Address(path string, parts ...string) string {
 // Sent returns the body of a POST, or nil if it was not read yet.
 func (r *Request) Sent() []byte { return r.sent }
 
+// MaxSent returns the maximum size of the body of a POST.
+func (r *Request) MaxSent() int64 { return r.body.Max }
+
 // readForm parses the form of a POST.
 func (r *Request) readForm() error {
 	body, err := edge.ReadBody(r.Request, r.body)
@@ -105,7 +110,15 @@ func (r *Request) readForm() error {
 		return err
 	}
 	r.sent = body
-	if r.Form, err = url.ParseQuery(string(body)); err != nil {
+	r.Form, err = url.ParseQuery(string(body))
+	for _, values := range r.Form {
+		for _, value := range values {
+			if !utf8.ValidString(value) {
+				err = errors.New("a field is not valid UTF-8")
+			}
+		}
+	}
+	if err != nil {
 		return fault.Wrap(fault.Invalid, "The form can't be read", err)
 	}
 	return nil

@@ -91,6 +91,11 @@ type Access struct {
 	Admit func(*Request) error
 	// Read calls show under the load control. If nil, show is called directly.
 	Read func(r *Request, show func() error) error
+	// Change calls form under the load control. It must refuse requests of other sites, unless Admit does. If nil, form
+	// is called directly.
+	Change func(r *Request, form func() error) error
+	// StepUp proves the presence of the user by a password. If nil, no form asks for one.
+	StepUp func(r *Request, password string) error
 	// Links are the links of every page, by their paths below the base.
 	Links []Link
 	// Providers returns the OpenID providers of the service. If nil, there are none.

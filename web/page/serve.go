@@ -75,19 +75,24 @@ func (r *Request) IsOpen() bool { return r.screen.Open }
 
 // serveForm makes the change of a form. It shows a refused form again.
 func (r *Request) serveForm() (Answer, error) {
-	change, ok := r.screen.Forms[r.Form.Get("do")]
+	form, ok := r.screen.Forms[r.Form.Get("do")]
 	if !ok {
 		return Answer{}, fault.New(fault.Invalid, "The form can't be read")
 	}
-	if err := r.stepUp(); err != nil {
-		return r.showStepUp(err)
+	password := r.Form.Get(stepUpField)
+	r.Form.Del(stepUpField)
+	if password != "" && r.server.access.StepUp != nil {
+		if err := r.server.access.StepUp(r, password); err != nil {
+			return r.showStepUp(err)
+		}
 	}
-	done, err := change(r)
+	done, err := r.change(form)
 	var refused *Refusal
 	if err != nil {
 		if refused = r.refusalFor(err); refused == nil {
 			return Answer{}, err
 		}
+		r.failed = err
 	}
 	switch {
 	case refused != nil && refused.Code == stepUpCode:
@@ -114,6 +119,18 @@ func (r *Request) serveForm() (Answer, error) {
 		address += separator + noticeParameter + "=" + url.QueryEscape(done.notice)
 	}
 	return r.redirect(address), nil
+}
+
+// change calls a form.
+func (r *Request) change(form Form) (done Outcome, err error) {
+	if r.server.access.Change == nil {
+		return form(r)
+	}
+	err = r.server.access.Change(r, func() (err error) {
+		done, err = form(r)
+		return err
+	})
+	return done, err
 }
 
 // showsAgain reports whether the user can correct a form that was refused with a status.
@@ -189,7 +206,9 @@ func (r *Request) showRefusal(refused *Refusal) (Answer, error) {
 	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
 		r.w.Header().Set("Retry-After", refused.RetryAfter)
 	}
-	r.failed = refused.cause
+	if refused.cause != nil {
+		r.failed = refused.cause
+	}
 	v := refusalView{Refusal: refused}
 	if refused.Code == signInCode {
 		v.SignIn = r.SignInAddress()

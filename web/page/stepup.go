@@ -1,7 +1,6 @@
 package page
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
@@ -25,16 +24,6 @@ type stepUpView struct {
 
 type hiddenField struct{ Name, Value string }
 
-// stepUp proves the user's presence if the form contains the password.
-func (r *Request) stepUp() error {
-	password := r.Form.Get(stepUpField)
-	r.Form.Del(stepUpField)
-	if password == "" {
-		return nil
-	}
-	return r.Change(http.MethodPost, "/v1/id/auth/step-up", map[string]string{"password": password}, nil)
-}
-
 // showStepUp asks for the password and carries the form's fields along. err is the reason why the last password was
 // refused.
 func (r *Request) showStepUp(err error) (Answer, error) {
@@ -45,11 +34,12 @@ func (r *Request) showStepUp(err error) (Answer, error) {
 	if r.URL.RawQuery != "" {
 		v.Action += "?" + r.URL.RawQuery
 	}
-	var refused *Refusal
-	if errors.As(err, &refused) {
-		v.Problem = refused.Message
-	} else if err != nil {
-		return Answer{}, err
+	if err != nil {
+		refused := r.refusalFor(err)
+		if refused == nil {
+			return Answer{}, err
+		}
+		v.Problem, r.failed = refused.Message, err
 	}
 	for name, values := range r.Form {
 		for _, value := range values {

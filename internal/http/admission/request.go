@@ -14,6 +14,8 @@ type Class struct {
 
 	// MaxBody is the maximum body size of the route, in bytes. If zero, the route takes no body.
 	MaxBody int64
+	// BodyRead indicates that the body was read before Serve. It still weighs.
+	BodyRead bool
 	// WeighBody makes the body count in the limit too.
 	WeighBody bool
 	// Queue is where a request waits for its slot. If nil, Control.Slots.
@@ -114,7 +116,7 @@ func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 		return call.Handle()
 	}
 	s.weight = c.slotWeight(r.ContentLength)
-	hasBody := c.MaxBody > 0 && r.ContentLength != 0
+	hasBody := c.MaxBody > 0 && r.ContentLength != 0 && !c.BodyRead
 	if !hasBody || bodyUnits(c.boundBody(r.ContentLength), limitUnit) > 1 {
 		if err := s.acquireSlot(r.Context()); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"encoding"
 	"errors"
 	"io"
 	"mime"
@@ -105,6 +106,20 @@ func DecodeStrict(body []byte, v any) error {
 	return fault.Wrap(fault.Invalid, decodeMessage(err), err)
 }
 
+// ParseMember parses the text of a member, for a page that builds a request from a form. Its errors are those of
+// DecodeStrict.
+func ParseMember(name, text string, into encoding.TextUnmarshaler) error {
+	err := into.UnmarshalText([]byte(text))
+	var own *fault.Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return fault.Wrap(fault.Invalid, "Member "+quoteMemberName(name)+anotherForm, err)
+}
+
+// anotherForm ends the message about a member that cannot be decoded.
+const anotherForm = " has another type or form"
+
 func decodeMessage(err error) string {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) || semantic.JSONPointer == "" {
@@ -114,5 +129,5 @@ func decodeMessage(err error) string {
 	if errors.Is(err, json.ErrUnknownName) {
 		return member + " is not known"
 	}
-	return member + " has another type or form"
+	return member + anotherForm
 }
