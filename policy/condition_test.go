@@ -225,3 +225,112 @@ func TestReasonsHaveNoValues(t *testing.T) {
 		}
 	}
 }
+
+// Numbers of a tagged payload are compared exactly, with every kind of number and from both sides.
+func TestExactNumbersInConditions(t *testing.T) {
+	tagged := func(n string) string { return `{"$number":"` + n + `"}` }
+	payload := `{"$tagged":true,"amount":` + tagged("100.00000000000000000001") + `,"deep":[{"id":` + tagged("9007199254740993") + `}],` +
+		`"huge":` + tagged("1e+400") + `,"id":` + tagged("9007199254740993") + `,"minus":` + tagged("-9007199254740993") +
+		`,"object":{"$object":{"$number":"9007199254740993"}},"plain":12.5,"tiny":` + tagged("1e-400") + `,"wei":` + tagged("115792089237316195423570985008687907853269984665640564039457584007913129639935") + `}`
+	for when, want := range map[string]any{
+		`payload.amount > 100`:                                               true,
+		`payload.amount > 100.0`:                                             true,
+		`payload.amount <= 100`:                                              false,
+		`100 < payload.amount && 100.0 < payload.amount`:                     true,
+		`100u >= payload.amount`:                                             false,
+		`payload.amount == 100 || payload.amount == 100.0`:                   false,
+		`payload.amount != 100`:                                              true,
+		`double(payload.amount) > 100.0`:                                     true,
+		`payload.id == 9007199254740993`:                                     true,
+		`9007199254740993 == payload.id`:                                     true,
+		`payload.id == 9007199254740992`:                                     false,
+		`payload.id == 9007199254740993u`:                                    true,
+		`payload.id > 9007199254740992.0`:                                    true,
+		`payload.id >= 9007199254740994`:                                     false,
+		`payload.id in [1, 9007199254740993]`:                                true,
+		`payload.id in [1, 9007199254740992]`:                                false,
+		`payload.id == payload.deep[0].id`:                                   true,
+		`payload.deep == [{"id": 9007199254740993}]`:                         true,
+		`payload.deep == [{"id": 9007199254740992}]`:                         false,
+		`payload.minus < payload.id && payload.minus < 0`:                    true,
+		`int(payload.id) == 9007199254740993`:                                true,
+		`int(payload.amount) == 100 && int(payload.tiny) == 0`:               true,
+		`uint(payload.id) == 9007199254740993u`:                              true,
+		`string(payload.id) == "9007199254740993"`:                           true,
+		`string(payload.huge) == "1e+400"`:                                   true,
+		`type(payload.id) == double`:                                         true,
+		`decimal(payload.id) == decimal("9007199254740993")`:                 true,
+		`decimal(payload.id) + decimal(1) > decimal("9007199254740993")`:     true,
+		`payload.huge > 1e308 && payload.wei > 1e77 && payload.wei < 1.2e77`: true,
+		`payload.tiny > 0 && payload.tiny < 5e-324`:                          true,
+		`payload.object["$number"] == "9007199254740993"`:                    true,
+		`has(payload.object) && size(payload.object) == 1`:                   true,
+		`payload.plain == 12.5 && payload.plain * 2.0 == 25.0`:               true,
+		`"$tagged" in payload`:                                               false,
+
+		`payload.id + 1.0 > 0.0`:                 "arithmetic with a number that a double cannot hold",
+		`2.0 * payload.id > 0.0`:                 "no such overload",
+		`-payload.id < 0.0`:                      "arithmetic with a number that a double cannot hold",
+		`payload.id > "1"`:                       "no such overload",
+		`payload.id == "9007199254740993"`:       "double is compared with string",
+		`payload.object == 9007199254740993`:     "map is compared with int",
+		`payload.object > 1`:                     "no such overload",
+		`payload.id in {9007199254740993: true}`: "is no key",
+		`{9007199254740993: true}[payload.id]`:   "invalid qualifier type",
+		`payload.deep[payload.id] == 1`:          "",
+		`int(payload.huge) > 0`:                  "overflow",
+		`uint(payload.minus) > 0u`:               "overflow",
+		`decimal(payload.huge) > decimal(1)`:     "out of range",
+		`decimal(payload.amount) > decimal(1)`:   "out of range",
+		`payload.id > 1.0 / 0.0`:                 "",
+		`bool(payload.id)`:                       "",
+		`timestamp(payload.id) < now`:            "",
+		`size(payload.id) > 0`:                   "no such overload",
+	} {
+		requires := ""
+		if strings.Contains(when, "[payload") {
+			requires = `,"requires":[]`
+		}
+		for _, decision := range []string{"deny", "allow"} {
+			c := compile(t, withWhen(t, decision, when, requires))
+			o := decide(c, at(payload))
+			why, isError := want.(string)
+			switch {
+			case isError && decision == "deny" && (o.RuleID != "r" || !strings.Contains(o.Reason, "could not be evaluated") || !strings.Contains(o.Reason, why)):
+				t.Errorf("%s under deny: got %+v, want the error %q", when, o, why)
+			case isError && decision == "allow" && o.RuleID == "r":
+				t.Errorf("%s under allow: allowed", when)
+			case !isError && ((o.RuleID == "r") != want || strings.Contains(o.Reason, "could not")):
+				t.Errorf("%s under %s: got %v, want %v (%s)", when, decision, o.RuleID == "r", want, o.Reason)
+			}
+		}
+	}
+}
+
+// No spelling of an amount passes a policy that denies amounts above 100: not as a tagged number, with
+// or without the marker, well-formed or not. Other payloads are judged as before there were tags.
+func TestTagsPassNoLimit(t *testing.T) {
+	c := compile(t, withWhen(t, "deny", `payload.amount > 100`, ""))
+	for _, amount := range []string{
+		`5000`, `"5"`, `{"$number":"5000"}`, `{"$number":"9007199254740993"}`, `{"$number":"100.00000000000000000001"}`, `{"$number":"1e+400"}`,
+		`{"$number":"50"}`, `{"$number":50}`, `{"$number":"5.0000000000000000000"}`, `{"$number":"abc"}`, `{"$object":{"$number":"5"}}`, `{"$object":5}`,
+		`{"$number":"1e-400","x":1}`, `[{"$number":"1e-400"}]`,
+	} {
+		for _, marker := range []string{``, `"$tagged":true,`, `"$tagged":1,`} {
+			if o := decide(c, at(`{`+marker+`"amount":`+amount+`}`)); o.Decision != id.Deny {
+				t.Errorf("%s%s: got %+v", marker, amount, o)
+			}
+		}
+	}
+	const small = `{"$number":"1e-400"}`
+	for payload, want := range map[string]id.Decision{
+		`{"$tagged":true,"amount":` + small + `}`:                     id.Allow,
+		`{"amount":` + small + `}`:                                    id.Deny, // an object without the marker
+		`{"$tagged":true,"amount":` + small + `,"n":{"$number":"1"}}`: id.Deny, // not in recorded form
+		`{"$tagged":true,"amount":7}`:                                 id.Allow,
+	} {
+		if o := decide(c, at(payload)); o.Decision != want {
+			t.Errorf("%s: got %+v, want %s", payload, o, want)
+		}
+	}
+}

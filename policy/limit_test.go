@@ -55,6 +55,9 @@ func TestLimit(t *testing.T) {
 		{`{"amount":0,"currency":"USD"}`, "1000", "default"},
 		{`{"amount":0,"currency":"USD"}`, "1001", "cap"},
 		{`{"amount":"99999999999999999999","currency":"USD"}`, "99999999999999999999", "cap"},
+		{`{"$tagged":true,"amount":{"$number":"100.000000000000000001"},"currency":"USD"}`, "899.999999999999999999", "default"},
+		{`{"$tagged":true,"amount":{"$number":"100.000000000000000001"},"currency":"USD"}`, "900", "cap"},
+		{`{"$tagged":true,"amount":{"$number":"9007199254740993"},"currency":"USD"}`, "0", "cap"},
 	} {
 		e := compile(t, withRules(t, spending)).Evaluate(at(tc.payload))
 		if len(e.Claims) != 1 {
@@ -72,6 +75,9 @@ func TestLimit(t *testing.T) {
 // An amount that cannot be added denies, and claims nothing.
 func TestLimitErrors(t *testing.T) {
 	for _, tc := range []struct{ limit, payload, why string }{
+		{usd, `{"$tagged":true,"amount":{"$number":"1e+400"},"currency":"USD"}`, "payload.amount is not an amount"},
+		{usd, `{"$tagged":true,"amount":{"$number":"-9007199254740993"},"currency":"USD"}`, "payload.amount is negative"},
+		{usd, `{"amount":{"$number":"9007199254740993"},"currency":"USD"}`, "payload.amount is not an amount"},
 		{usd, `{"currency":"USD"}`, "payload.amount is missing"},
 		{usd, `{"amount":null,"currency":"USD"}`, "payload.amount is null"},
 		{usd, `{"amount":"much","currency":"USD"}`, "payload.amount is not an amount"},

@@ -86,7 +86,8 @@ type Action struct {
 	KeyIsNew bool
 	Tool     id.Tool
 	// Payload must encode as a JSON object; nil is {}. It must not have the members phase, call_id,
-	// salt and input_digest, because the guard adds these.
+	// salt, input_digest and $tagged, because the guard adds these. Numbers keep their exact values:
+	// one that a double cannot hold is recorded as {"$number":"…"}.
 	Payload   any
 	Trace     id.Trace // if "", derived from Key
 	Principal string   // if "", Config.Principal
@@ -212,7 +213,7 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 // preparedAction is an action with defaults filled in.
 type preparedAction struct {
 	Action
-	payload jsontext.Value            // canonical
+	payload jsontext.Value            // canonical, with exact numbers (jcs.Exact)
 	shown   map[string]jsontext.Value // the part that events contain
 }
 
@@ -231,7 +232,7 @@ func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
 	}
 	r := &preparedAction{Action: a, payload: jsontext.Value("{}")}
 	if a.Payload != nil {
-		text, err := jcs.Marshal(a.Payload)
+		text, err := jcs.MarshalExact(a.Payload)
 		if err != nil {
 			return nil, fmt.Errorf("run action: payload: %w", err)
 		}
@@ -296,7 +297,7 @@ func (a *action) noteEnd(result any, failed error) error {
 		a.Failure = failed.Error()
 		return failed
 	}
-	text, err := jcs.Marshal(result)
+	text, err := jcs.MarshalExact(result)
 	if err != nil {
 		a.Failure = "the result is no JSON"
 		return fmt.Errorf("run action: result: %w", err)

@@ -18,7 +18,7 @@ import (
 )
 
 // ownMembers are the members that the guard adds to a payload.
-var ownMembers = []string{"phase", "call_id", "salt", "input_digest"}
+var ownMembers = []string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
 
 // describeArguments returns the members of an intent's payload that describe the arguments.
 func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.Value, error) {
@@ -32,7 +32,7 @@ func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.
 		}
 	}
 	if !a.DigestOnly {
-		return given, nil
+		return recordMembers(given)
 	}
 	shown := make(map[string]jsontext.Value, len(a.Seen)+1)
 	for _, name := range a.Seen {
@@ -45,7 +45,20 @@ func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.
 	}
 	sum := sha256.Sum256(arguments)
 	shown["input_digest"] = jsontext.Value(`"` + hex.EncodeToString(sum[:]) + `"`)
-	return shown, nil
+	return recordMembers(shown)
+}
+
+// recordMembers returns the members in recorded form, if an event's payload can contain them.
+func recordMembers(exact map[string]jsontext.Value) (map[string]jsontext.Value, error) {
+	jcs.TagMembers(exact)
+	text, err := json.Marshal(exact)
+	if err == nil {
+		_, err = jcs.Canonicalize(text, jcs.MaxDepth-1) // the payload is a member of the envelope
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run action: payload: %w", err)
+	}
+	return exact, nil
 }
 
 // intentPayload returns the payload of an intent. salt is 16 secret bytes.
@@ -123,7 +136,7 @@ var ErrOtherCall = errors.New("the payload is of a call with other arguments")
 // given, is the payload of a call with these arguments. arguments must encode as a JSON object.
 // Errors wrap ErrOtherCall. The grant's action contains the whole payload, see grant.NewAction.
 func CheckCall(payload []byte, arguments any) error {
-	text, err := jcs.Marshal(arguments)
+	text, err := jcs.MarshalExact(arguments)
 	if err != nil {
 		return fmt.Errorf("check call: arguments: %w", err)
 	}
@@ -132,7 +145,7 @@ func CheckCall(payload []byte, arguments any) error {
 	if err != nil {
 		return fmt.Errorf("check call: %w: %w", ErrOtherCall, err)
 	}
-	if json.Unmarshal(canonical, &given) != nil || json.Unmarshal(text, &wanted) != nil {
+	if json.Unmarshal(jcs.UntagPayload(canonical), &given) != nil || json.Unmarshal(text, &wanted) != nil {
 		return fmt.Errorf("check call: no JSON object: %w", ErrOtherCall)
 	}
 	digest, digested := given["input_digest"]

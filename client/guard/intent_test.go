@@ -10,9 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // An answer that does not match the intent permits nothing. The next Run sends the same event.
@@ -206,7 +209,7 @@ func TestOwnMembers(t *testing.T) {
 	g := guarded(t, o, t.TempDir())
 	for _, a := range []Action{
 		{Payload: map[string]any{"phase": "result"}}, {Payload: map[string]any{"call_id": 1}},
-		{Payload: map[string]any{"salt": ""}}, {Payload: map[string]any{"input_digest": ""}},
+		{Payload: map[string]any{"salt": ""}}, {Payload: map[string]any{"input_digest": ""}}, {Payload: map[string]any{"$tagged": true}},
 		{DigestOnly: true, Seen: []string{"phase"}},
 		{Payload: []int{1}}, {Payload: "text"},
 	} {
@@ -355,6 +358,46 @@ func TestCheckCall(t *testing.T) {
 		if err := CheckCall([]byte(payload), arguments); (err == nil) != want || err != nil && !errors.Is(err, ErrOtherCall) {
 			t.Errorf("%s: got %v, want match %v", payload, err, want)
 		}
+	}
+}
+
+func TestCheckCallExactNumbers(t *testing.T) {
+	arguments := jsontext.Value(`{"id":9007199254740993,"o":{"$number":"5"}}`)
+	for payload, want := range map[string]bool{
+		`{"$tagged":true,"id":{"$number":"9007199254740993"},"o":{"$object":{"$number":"5"}}}`: true,
+		`{"$tagged":true,"id":{"$number":"9007199254740995"},"o":{"$object":{"$number":"5"}}}`: false,
+		`{"$tagged":true,"id":{"$number":"9007199254740993"},"o":{"$number":"5"}}`:             false,
+		`{"id":{"$number":"9007199254740993"},"o":{"$object":{"$number":"5"}}}`:                false,
+		`{"$tagged":true,"id":9007199254740992,"o":{"$object":{"$number":"5"}}}`:               false,
+	} {
+		if err := CheckCall([]byte(payload), arguments); (err == nil) != want {
+			t.Errorf("%s: got %v, want match %v", payload, err, want)
+		}
+	}
+}
+
+// The function's result and the payload keep numbers that a double cannot hold.
+func TestExactNumbers(t *testing.T) {
+	o := newOffice(t)
+	g := guarded(t, o, t.TempDir())
+	a := Action{Key: "k", Tool: "acme.ads.get", Payload: map[string]any{"id": uint64(1)<<63 + 1, "list": []int64{1, -1<<53 - 1}}}
+	outcome, err := g.Run(t.Context(), a, func(context.Context, Permit) (any, error) { return uint64(1)<<53 + 1, nil })
+	if err != nil || string(outcome.Result) != "9007199254740993" {
+		t.Fatalf("got %s, %v", outcome.Result, err)
+	}
+	payload := string(o.events[0].Payload)
+	for _, want := range []string{`"$tagged":true`, `"id":{"$number":"9223372036854775809"}`, `"list":[1,{"$number":"-9007199254740993"}]`} {
+		if !strings.Contains(payload, want) {
+			t.Errorf("the payload is %s, without %s", payload, want)
+		}
+	}
+	again, err := g.Run(t.Context(), a, nil)
+	if err != nil || !again.Repeated || string(again.Result) != "9007199254740993" {
+		t.Errorf("again: got %+v, %v", again, err)
+	}
+	a.Payload = jsontext.Value(`{"id":1,"deep":` + strings.Repeat("[", jcs.MaxDepth-2) + "9007199254740993" + strings.Repeat("]", jcs.MaxDepth-2) + `}`)
+	if _, err = g.Run(t.Context(), a, nil); err == nil || !strings.Contains(err.Error(), "Nesting") {
+		t.Errorf("nested too deeply: got %v", err)
 	}
 }
 

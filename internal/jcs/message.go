@@ -13,6 +13,7 @@ const (
 	tooPrecise = "has more than 17 significant digits: round it or send it as a string"
 	tooLarge   = "is too large for a JSON number: send it as a string"
 	tooSmall   = "is too close to zero for a JSON number: send 0 or send it as a string"
+	tooLong    = "has more than 128 significant digits or an exponent beyond 9999: send it as a string"
 )
 
 // maxName is the maximum number of characters of a member name in an error.

@@ -58,6 +58,9 @@ func (s *scanner) canonicalizeNumber() error {
 	}
 	var buf [32]byte
 	text, why := appendRoundedNumber(buf[:0], l)
+	if s.exact {
+		text, why = appendExactNumber(buf[:0], l)
+	}
 	if why != "" {
 		return s.numberError(why)
 	}
@@ -220,6 +223,18 @@ func appendRoundedNumber(dst []byte, l literal) (canonical []byte, why string) {
 		}
 	}
 	return dst, ""
+}
+
+// appendExactNumber appends the literal of l in exact form to dst, or returns the reason why l is rejected.
+func appendExactNumber(dst []byte, l literal) (exact []byte, why string) {
+	n, ok := l.exactNumber()
+	switch {
+	case !ok:
+		return dst, tooLong
+	case n.digits != "" && n.IsPlain():
+		return appendDouble(dst, n.nearestDouble()), ""
+	}
+	return append(dst, n.String()...), ""
 }
 
 // nearestDouble returns the double nearest to d. The exponent of d must be near the range of

@@ -12,6 +12,7 @@ type scanner struct {
 	same     bool
 	out      []byte
 	maxDepth int
+	exact    bool        // numbers keep their exact values (tag.go)
 	members  memberStack // the members of the outermost object remain after it is closed
 	names    []byte      // decoded names that were spelled with escapes
 	scratch  []byte      // the members of an object while they are sorted

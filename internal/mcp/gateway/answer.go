@@ -26,6 +26,12 @@ type callStatus struct {
 	Approval string `json:"approval_id,omitzero"`
 }
 
+// RefuseCall answers a tool call whose arguments can't be recorded, in a form that a model reads and can act on.
+func RefuseCall(request jsontext.Value, why error) message.Message {
+	return failedResult(message.Message{ID: request}, "Not done: "+why.Error()+". Change the arguments to call again.",
+		&callStatus{Status: "refused"})
+}
+
 // failedResult is a result with isError true.
 func failedResult(request message.Message, text string, status *callStatus) message.Message {
 	result := map[string]any{"content": []any{map[string]string{"type": "text", "text": text}}, "isError": true}

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // hangingServer has the counter's tools and one that waits until release is closed or the call is cancelled.
@@ -184,7 +186,9 @@ func TestCallsAreRefused(t *testing.T) {
 		want      string
 	}{
 		"no principal": {nil, map[string]any{"a": 1}, "names no principal"},
-		"number":       {named, map[string]any{"a": uint64(1)<<53 + 1}, "arguments"},
+		"number":       {named, jsontext.Value(`{"a":1e10000}`), "an exponent beyond 9999: send it as a string"},
+		"numbers":      {named, map[string]any{"a": slices.Repeat([]uint64{1<<53 + 1}, 7000)}, "at most 204800 can be recorded whole"},
+		"nesting":      {named, jsontext.Value(`{"a":` + strings.Repeat("[", jcs.MaxDepth-2) + "9007199254740993" + strings.Repeat("]", jcs.MaxDepth-2) + `}`), "deeper than"},
 		"letters":      {named, map[string]any{"a": 1, "A": 2}, "case of letters"},
 		"no object":    {named, []int{1}, "arguments"},
 		"reserved":     {named, map[string]any{"phase": 1, "argument_phase": 2}, "same name"},

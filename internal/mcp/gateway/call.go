@@ -67,8 +67,8 @@ var (
 // startCall admits a tool call, and runs it beside the other messages.
 func (s *session) startCall(m message.Message) {
 	c, err := s.readCall(m)
-	if refused, ok := errors.AsType[*argumentsError](err); ok { // in a form that a model reads and can act on
-		s.answer(failedResult(m, "Not done: "+refused.Error()+". Change the arguments to call again.", &callStatus{Status: "refused"}))
+	if refused, ok := errors.AsType[*argumentsError](err); ok {
+		s.answer(RefuseCall(m.ID, refused))
 		return
 	}
 	if err != nil {

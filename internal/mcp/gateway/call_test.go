@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"slices"
 	"strings"
@@ -114,6 +116,39 @@ func TestCallWaitsForPeople(t *testing.T) {
 	}
 }
 
+// The server receives every number digit by digit, and the ledger has those that a double cannot hold as tagged texts.
+func TestExactNumbers(t *testing.T) {
+	for _, digest := range []bool{false, true} {
+		o := newOffice(t)
+		server := (&counter{}).server()
+		server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(r.Params.Arguments)}}}, nil
+			})
+		_, caller := startCounter(t, o, organizations[0], func(c *Config) {
+			c.Servers = []Server{{Name: "shop", Connect: sdkServer(server)}}
+			c.Rules = []Rule{{Tools: "mcp.shop.*", Digest: digest, Seen: map[bool][]string{true: {"id", "o"}}[digest]}}
+		})
+		sent := `{"a":1.50,"id":1915883588174806058,"o":{"$number":"5"},"$tagged":true}`
+		r, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo", Arguments: jsontext.Value(sent)})
+		if want := `{"$tagged":true,"a":1.5,"id":1915883588174806058,"o":{"$number":"5"}}`; err != nil || r.IsError || textOf(r) != want {
+			t.Errorf("got %+v, %v; want %s", r, err, want)
+		}
+		o.toldResults(organizations[0], 1)
+		payload := string(o.firstEvent(organizations[0]).Payload)
+		for _, want := range []string{`"$tagged":true`, `"id":{"$number":"1915883588174806058"}`, `"o":{"$object":{"$number":"5"}}`} {
+			if !strings.Contains(payload, want) {
+				t.Errorf("the payload is %s, without %s", payload, want)
+			}
+		}
+		sum := sha256.Sum256([]byte(`{"a":1.5,"argument_$tagged":true,"id":1915883588174806058,"o":{"$number":"5"}}`))
+		want := map[bool]string{false: `"argument_$tagged":true`, true: `"input_digest":"` + hex.EncodeToString(sum[:]) + `"`}[digest]
+		if !strings.Contains(payload, want) {
+			t.Errorf("the payload is %s, without %s", payload, want)
+		}
+	}
+}
+
 // payloadOf returns the payload of the result of a tool's only call.
 func (o *office) payloadOf(t *testing.T, org id.Organization, tool id.Tool) map[string]jsontext.Value {
 	t.Helper()
@@ -151,7 +186,13 @@ func TestRecordedOutput(t *testing.T) {
 		if tc.rule.Tools == "" {
 			tc.rule.Tools = "mcp.shop.*"
 		}
+		server := (&counter{}).server()
+		server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(r.Params.Arguments)}}}, nil
+			})
 		_, caller := startCounter(t, o, organizations[0], func(c *Config) {
+			c.Servers = []Server{{Name: "shop", Connect: sdkServer(server)}}
 			c.Rules = []Rule{tc.rule}
 			c.Servers = []Server{{Name: "shop", Connect: answering(tc.result)}}
 		})

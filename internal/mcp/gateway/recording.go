@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,7 +38,7 @@ func (g *Gateway) ruleFor(tool id.Tool) Rule {
 }
 
 // reserved are the members of an intent's payload that the guard writes.
-var reserved = [...]string{"phase", "call_id", "salt", "input_digest"}
+var reserved = [...]string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
 
 // argumentsError is returned for arguments that can't be recorded. The caller can change them.
 type argumentsError struct{ err error }
@@ -48,14 +49,21 @@ func (e *argumentsError) Unwrap() error { return e.err }
 // maxInput is the size in bytes of the largest arguments that are recorded whole. An event has at most 256 KiB.
 const maxInput = 200 << 10
 
-// checkSize refuses arguments that are too large for an event.
+// payloadDepth is the level of an event's members that contain arguments.
+const payloadDepth = 2
+
+// checkSize refuses arguments that are too large or nested too deeply for an event.
 func (r Rule) checkSize(a arguments) error {
-	size := len(a.text)
-	if r.Digest {
-		size = 0
-		for _, name := range r.Seen {
-			size += len(a.members[name])
+	size := 0
+	for name, value := range a.members {
+		if r.Digest && !slices.Contains(r.Seen, name) {
+			continue
 		}
+		recorded := jcs.Tag(value)
+		if _, err := jcs.Canonicalize(recorded, jcs.MaxDepth-payloadDepth); err != nil {
+			return fmt.Errorf("read arguments: %w", err)
+		}
+		size += len(name) + len(recorded)
 	}
 	if size > maxInput {
 		return fmt.Errorf("the arguments have %d bytes, and at most %d can be recorded whole. The tool has to be recorded by digest (record, digest) for larger ones", size, maxInput)
@@ -67,17 +75,17 @@ var errReserved = errors.New("two arguments would be recorded under the same nam
 
 // arguments are the arguments of a call.
 type arguments struct {
-	text    jsontext.Value            // canonical; the server receives exactly this
-	members map[string]jsontext.Value // as they are recorded
+	text    jsontext.Value            // canonical, with exact numbers (jcs.Exact); the server receives exactly this
+	members map[string]jsontext.Value // under the names that are recorded, with exact numbers
 }
 
-// readArguments checks that arguments can be recorded: a JSON object of which each number is exact. Missing arguments
-// and null are an empty object.
+// readArguments checks that arguments are a JSON object whose numbers can be recorded. Missing arguments and null are an
+// empty object.
 func readArguments(raw jsontext.Value) (arguments, error) {
 	if len(raw) == 0 || raw.Kind() == 'n' {
 		raw = jsontext.Value("{}")
 	}
-	text, err := jcs.Canonicalize(raw, jcs.MaxDepth)
+	text, err := jcs.Exact(raw, jcs.MaxDepth)
 	if err != nil {
 		return arguments{}, fmt.Errorf("read arguments: %w", err)
 	}

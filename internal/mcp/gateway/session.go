@@ -157,7 +157,10 @@ func (s *session) finishCalls() {
 func (s *session) readCaller() error {
 	for {
 		m, err := s.caller.Read()
+		unreadable, ok := errors.AsType[*message.CallError](err)
 		switch {
+		case ok:
+			s.answer(RefuseCall(unreadable.ID, unreadable.Err))
 		case errors.Is(err, message.ErrMalformed):
 			s.answer(message.Message{}.Refuse(message.CodeParse, err.Error()))
 		case errors.Is(err, message.ErrTooLong):

@@ -176,6 +176,10 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, caller strin
 		return
 	}
 	m, parseErr := message.Parse(body)
+	if unreadable, ok := errors.AsType[*message.CallError](parseErr); ok && err == nil {
+		writeMessage(w, gateway.RefuseCall(unreadable.ID, unreadable.Err), http.StatusOK)
+		return
+	}
 	if err != nil || parseErr != nil {
 		http.Error(w, "the body is not one JSON-RPC message", http.StatusBadRequest)
 		return

@@ -15,9 +15,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // Codes of errors.
@@ -57,10 +60,68 @@ type Error struct {
 // ErrMalformed is wrapped by the errors of Parse.
 var ErrMalformed = errors.New("malformed message")
 
-// Parse reads one message. The message keeps no reference to line.
+// CallError is the error of Parse for a request of a tool call whose arguments readers could understand in different
+// ways: a name twice, or a text that is not Unicode.
+type CallError struct {
+	ID  jsontext.Value // of the request
+	Err error          // advice for the model that wrote the arguments
+}
+
+func (e *CallError) Error() string { return ErrMalformed.Error() + ": " + e.Err.Error() }
+
+func (e *CallError) Unwrap() []error { return []error{ErrMalformed, e.Err} }
+
+// unreadableCall returns the error of a tool call that is well-formed except for its arguments, and nil for any other
+// line.
+func unreadableCall(line []byte) *CallError {
+	members := readMembers(line)
+	arguments := readMembers(members["params"])["arguments"]
+	m := Message{ID: members["id"]}
+	if arguments == nil || string(members["jsonrpc"]) != `"2.0"` || string(members["method"]) != `"tools/call"` || m.ID == nil || m.readID() != nil {
+		return nil
+	}
+	if _, err := jcs.Exact(arguments, jcs.MaxDepth); err != nil {
+		return &CallError{m.ID, err}
+	}
+	return nil
+}
+
+// readMembers returns the members of an object, whose values may have names twice and texts that are not Unicode. It
+// returns nil if text is anything else.
+func readMembers(text []byte) map[string]jsontext.Value {
+	in := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if token, err := in.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil
+	}
+	members := map[string]jsontext.Value{}
+	for in.PeekKind() == '"' {
+		token, err := in.ReadToken()
+		if err != nil {
+			return nil
+		}
+		name := token.String()
+		value, err := in.ReadValue()
+		if _, twice := members[name]; err != nil || twice {
+			return nil
+		}
+		members[name] = value.Clone()
+	}
+	if _, err := in.ReadToken(); err != nil {
+		return nil
+	}
+	if _, err := in.ReadToken(); err != io.EOF {
+		return nil
+	}
+	return members
+}
+
+// Parse reads one message. The message keeps no reference to line. The error of a tool call can be a *CallError.
 func Parse(line []byte) (Message, error) {
 	var m Message
 	if err := json.Unmarshal(line, &m, json.RejectUnknownMembers(true)); err != nil {
+		if call := unreadableCall(line); call != nil {
+			return Message{}, call
+		}
 		// The cause is left out, because it can quote values of the message.
 		return Message{}, fmt.Errorf("%w: not one JSON-RPC object with known members, each once", ErrMalformed)
 	}

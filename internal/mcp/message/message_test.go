@@ -44,6 +44,33 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A tool call whose arguments alone can't be read is told apart, so that its model gets an answer.
+func TestUnreadableArguments(t *testing.T) {
+	begin := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get","arguments":`
+	for line, want := range map[string]string{
+		begin + `{"a":1,"a":2}}}`:         `Member "a" appears twice`,
+		begin + `{"a":[{"b":1,"b":2}]}}}`: `Member "b" appears twice`,
+		begin + `{"a":"\ud800"}}}`:        "half of a surrogate pair",
+		begin + "{\"a\":\"\xff\"}}}":      "not valid UTF-8",
+		begin + `{"\udc00":1}}}`:          "half of a surrogate pair",
+
+		begin + `{"a":01}}}`:                   "",
+		begin + `{"a":1,"a":2},"name":"put"}}`: "",
+		begin + `{"a":1,"a":2}},"id":8}`:       "",
+		begin + `{"a":1,"a":2}}} {}`:           "",
+		begin + `{},"_meta":{"a":1,"a":2}}}`:   "",
+		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"get","arguments":{"a":1,"a":2}}}`: "",
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"get","arguments":{"a":1,"a":2}}}`:         "",
+		`{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"get","arguments":{"a":1,"a":2}}}`: "",
+	} {
+		_, err := message.Parse([]byte(line))
+		unreadable, ok := errors.AsType[*message.CallError](err)
+		if !errors.Is(err, message.ErrMalformed) || ok != (want != "") || ok && (string(unreadable.ID) != "7" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", line, err, want)
+		}
+	}
+}
+
 // A line beyond the bound, or one that is no message, leaves the next one readable.
 func TestLinesAreBounded(t *testing.T) {
 	good := `{"jsonrpc":"2.0","method":"m"}`

@@ -40,6 +40,8 @@ func DecimalOf(v ref.Val) (decimal.Decimal, error) {
 		return decimal.Parse(string(v))
 	case types.Int:
 		return decimal.FromInt(int64(v)), nil
+	case exactNumber:
+		return v.toDecimal()
 	case amount:
 		return v.Decimal, nil
 	}

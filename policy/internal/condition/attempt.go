@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // Variables are the names and values that a condition may use.
@@ -34,7 +35,9 @@ type Attempt struct {
 // NewAttempt returns an attempt that may spend the given units and stops when ctx ends.
 func NewAttempt(ctx context.Context, v Variables, units uint64) *Attempt {
 	a := &Attempt{purse: newPurse(ctx, units), variables: v}
-	a.root = Object{raw: v.Payload, purse: &a.purse}
+	values := jcs.UntagPayload(v.Payload)
+	a.exact = len(values) != len(v.Payload)
+	a.root = Object{raw: values, purse: &a.purse}
 	return a
 }
 

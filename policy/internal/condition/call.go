@@ -157,6 +157,9 @@ func (c *call) matchPattern(a *Attempt, v ref.Val) ref.Val {
 
 // invokeFunction calls the function as CEL does.
 func (c *call) invokeFunction(l, r ref.Val) ref.Val {
+	if answer := applyComparison(c.function, l, r); answer != nil {
+		return answer
+	}
 	switch {
 	case c.impl.OperandTrait != 0 && !l.Type().HasTrait(c.impl.OperandTrait):
 	case r == nil && c.impl.Unary != nil:

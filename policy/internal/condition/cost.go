@@ -48,6 +48,7 @@ type purse struct {
 	look    uint64          // value of spent at which ctx is checked next
 	refused bool            // work was skipped since BeginRule
 	ended   error           // why the evaluation must end, or nil
+	exact   bool            // the payload is tagged: its numbers may be exact numbers
 }
 
 // newPurse returns a purse with a budget of units.

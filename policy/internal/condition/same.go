@@ -14,6 +14,9 @@ func equalValues(l, r ref.Val) bool {
 	if l == types.NullValue || r == types.NullValue {
 		return l == r
 	}
+	if isExactNumber(r) {
+		l, r = r, l
+	}
 	switch left := l.(type) {
 	case traits.Mapper:
 		right, ok := r.(traits.Mapper)

@@ -60,7 +60,7 @@ func haveEqualTypes(l, r ref.Val) bool {
 
 func isNumber(v ref.Val) bool {
 	switch v.(type) {
-	case types.Double, types.Int, types.Uint:
+	case types.Double, types.Int, types.Uint, exactNumber:
 		return true
 	}
 	return false
@@ -92,6 +92,9 @@ func containedIn(v, container ref.Val) ref.Val {
 	case *list:
 		return containedInElements(v, slices.Values(container.elements))
 	case traits.Mapper:
+		if isExactNumber(v) { // maps look doubles up among integers, and cannot compare this one
+			return types.NewErr("a number that a double cannot hold is no key")
+		}
 		return container.Contains(v)
 	case traits.Lister:
 		return containedInElements(v, listElements(container))

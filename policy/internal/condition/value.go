@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// decodeValue returns a canonical JSON value as a CEL value: numbers are doubles, and objects are
-// decoded when a member is looked up. p, which may be nil, pays for decoding, level by level. If p
+// decodeValue returns a canonical JSON value as a CEL value: numbers are doubles, or exact numbers in a
+// tagged payload, and objects are decoded when a member is looked up. p, which may be nil, pays for decoding, level by level. If p
 // cannot pay, the value is an error that is not cached.
 func decodeValue(raw []byte, p *purse) ref.Val {
 	if len(raw) == 0 {
@@ -36,6 +36,9 @@ func decodeValue(raw []byte, p *purse) ref.Val {
 		return types.False
 	case 'n':
 		return types.NullValue
+	}
+	if p != nil && p.exact {
+		return decodeExactNumber(raw)
 	}
 	number, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
