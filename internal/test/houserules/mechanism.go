@@ -50,7 +50,7 @@ func Mechanisms() []Mechanism {
 		},
 		{
 			Name: "admission control", Home: "internal/http/admission", Calls: []string{"semaphore.NewWeighted"},
-			Declares: regexp.MustCompile(`(?i)(gate|semaphore|lobby|fairqueue)$`),
+			Declares: regexp.MustCompile(`(?i)((^|[^e])gate|semaphore|lobby|fairqueue)$`), // neither Negate nor Aggregate
 		},
 		{
 			Name: "router", Home: "internal/http/edge",
