@@ -16,15 +16,15 @@ import (
 const tokenHeader = "X-Invitation-Token"
 
 // findInvitation returns the invitation of a token and its organization. It counts wrong tokens by network.
-func (s *Server) findInvitation(r *request, text string) (invitedTo, error) {
+func (s *Server) findInvitation(ctx context.Context, c *Caller, text string) (invitedTo, error) {
 	if text == "" {
 		return invitedTo{}, errRequired("token")
 	}
-	undo, err := s.tokenAttempts.countAttempt(s.Address(r.Request), s.Now())
+	undo, err := s.tokenAttempts.countAttempt(s.Address(c.request), s.Now())
 	if err != nil {
 		return invitedTo{}, err
 	}
-	found, err := s.readInvitation(r.Context(), text)
+	found, err := s.readInvitation(ctx, text)
 	if !fault.Is(err, fault.NotFound) {
 		undo()
 	}
@@ -53,122 +53,132 @@ type invitedTo struct {
 	known bool // the address has an account, which the token does not take over
 }
 
-// previewInvitation shows an invitation to the holder of its token.
 func (s *Server) previewInvitation(w http.ResponseWriter, r *request) error {
-	token := r.Header.Get(tokenHeader)
-	if token == "" {
-		return errRequired(tokenHeader)
-	}
-	found, err := s.findInvitation(r, token)
+	held, err := s.PreviewInvitation(r.Context(), r.caller, r.Header.Get(tokenHeader))
 	if err != nil {
 		return err
 	}
-	summary, err := s.Orgs.Summary(r.Context(), found.Tenant)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, wire.HeldInvitation{ID: summary.ID, Slug: summary.Slug, Name: summary.Name,
-		Role: string(found.Role), Email: found.Email, AccountExists: found.known, ExpiresAt: found.ExpiresAt})
+	return edge.WriteJSON(w, http.StatusOK, held)
 }
 
-type acceptance struct {
+// PreviewInvitation shows an invitation to the holder of its token.
+func (s *Server) PreviewInvitation(ctx context.Context, c *Caller, token string) (wire.HeldInvitation, error) {
+	if token == "" {
+		return wire.HeldInvitation{}, errRequired(tokenHeader)
+	}
+	found, err := s.findInvitation(ctx, c, token)
+	if err != nil {
+		return wire.HeldInvitation{}, err
+	}
+	summary, err := s.Orgs.Summary(ctx, found.Tenant)
+	if err != nil {
+		return wire.HeldInvitation{}, err
+	}
+	return wire.HeldInvitation{ID: summary.ID, Slug: summary.Slug, Name: summary.Name, Role: string(found.Role),
+		Email: found.Email, AccountExists: found.known, ExpiresAt: found.ExpiresAt}, nil
+}
+
+// Acceptance accepts an invitation by a password, by a passkey, or by the caller's session.
+type Acceptance struct {
 	Token       string `json:"token"`
 	DisplayName string `json:"display_name"`
 	Password    string `json:"password"`
 
 	// Passkey belongs to the account of the invited address, or to the account that the acceptance creates.
-	Passkey *newPasskey `json:"passkey"`
+	Passkey *NewPasskey `json:"passkey"`
 }
 
-// acceptInvitation makes the holder of a token a member and opens a session in the organization.
 func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
-	var body acceptance
-	text, err := edge.ReadBody(r.Request, r.body)
-	if err == nil {
-		err = edge.DecodeStrict(text, &body)
-	}
-	if err != nil {
+	var body Acceptance
+	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	found, err := s.findInvitation(r, body.Token)
-	if err != nil {
-		return err
-	}
-	if err := s.Edge.CheckOwnerByBody(r.Context(), found.Tenant, text); err != nil {
-		return err
-	}
-	if body.Passkey == nil { // the challenge of a passkey can be used only once, so a passkey's request is not repeated
-		r.moves = found.Tenant
-	}
-	if err := s.checkActive(r.Context(), found.Tenant); err != nil {
-		return err
-	}
-	if body.Password != "" && body.Passkey != nil {
-		return errTwoWays()
-	}
-	if body.Password == "" && body.Passkey == nil {
-		return s.acceptSignedIn(w, r, &found)
-	}
-	who, by, err := s.ensureInvited(r, &found, body)
-	if err != nil {
-		return err
-	}
-	if err := s.Members.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
-		return err
-	}
-	answer, err := s.openSession(w, r, who, found.Tenant, by)
+	answer, err := s.AcceptInvitation(r.Context(), r.caller, body)
 	return writeSignedIn(w, answer, err)
+}
+
+// AcceptInvitation makes the holder of a token a member and opens a session in the organization.
+func (s *Server) AcceptInvitation(ctx context.Context, c *Caller, by Acceptance) (*wire.SignedIn, error) {
+	found, err := s.findInvitation(ctx, c, by.Token)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Edge.CheckOwner(ctx, found.Tenant); err != nil {
+		return nil, err
+	}
+	if by.Passkey == nil { // the challenge of a passkey can be used only once, so a passkey's request is not repeated
+		c.moves = found.Tenant
+	}
+	if err := s.checkActive(ctx, found.Tenant); err != nil {
+		return nil, err
+	}
+	if by.Password != "" && by.Passkey != nil {
+		return nil, errTwoWays()
+	}
+	if by.Password == "" && by.Passkey == nil {
+		return s.acceptSignedIn(ctx, c, &found)
+	}
+	who, method, err := s.ensureInvited(ctx, c, &found, by)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Members.Accept(ctx, found.Tenant, who, found.token); err != nil {
+		return nil, err
+	}
+	return s.openSession(ctx, c, who, found.Tenant, method)
 }
 
 // acceptSignedIn accepts the invitation for the account of the session, which then continues in the organization. A
 // mailed token takes over an unproved account, so that account needs a new password or passkey.
-func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invitedTo) error {
-	session, err := s.currentSession(r)
+func (s *Server) acceptSignedIn(ctx context.Context, c *Caller, found *invitedTo) (*wire.SignedIn, error) {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !found.known && session.Email == found.Email {
-		return account.ErrNewPassword()
+		return nil, account.ErrNewPassword()
 	}
 	who := account.Account{ID: session.Account, Email: session.Email}
-	if err := s.Members.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
-		return err
+	if err := s.Members.Accept(ctx, found.Tenant, who, found.token); err != nil {
+		return nil, err
 	}
-	return s.enterOrganization(w, r, found.Tenant)
+	return s.enterOrganization(ctx, c, found.Tenant)
 }
 
 // ensureInvited returns the account of the invited address after checking its password or passkey. It creates the
 // account if there is none.
 func (s *Server) ensureInvited(
-	r *request, found *invitedTo, body acceptance,
+	ctx context.Context, c *Caller, found *invitedTo, body Acceptance,
 ) (who account.Account, by account.Method, err error) {
 	if err := account.CheckDisplayName(body.DisplayName); err != nil {
 		return account.Account{}, "", err
 	}
 	if body.Passkey != nil {
-		who, err = s.ensureByPasskey(r, found, body)
+		who, err = s.ensureByPasskey(ctx, c, found, body)
 		return who, account.ByPasskey, err
 	}
-	who, err = s.ensureByPassword(r, found, body)
+	who, err = s.ensureByPassword(ctx, c, found, body)
 	return who, account.ByPassword, err
 }
 
 // ensureByPasskey returns the account of a known passkey. Otherwise it takes over an unproved account of the address,
 // or creates an account with the new passkey.
-func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) (account.Account, error) {
+func (s *Server) ensureByPasskey(
+	ctx context.Context, c *Caller, found *invitedTo, body Acceptance,
+) (account.Account, error) {
 	if found.known {
-		return s.usePasskey(r, body.Passkey.Credential)
+		return s.usePasskey(ctx, c, body.Passkey.Credential)
 	}
-	made, err := s.checkNewPasskey(r, body.Passkey)
+	made, err := s.checkNewPasskey(c, body.Passkey)
 	if err != nil {
 		return account.Account{}, err
 	}
-	ctx, visit := r.Context(), s.describeVisit(r)
+	visit := s.describeVisit(c)
 	if found.Mailed {
 		switch taken, err := s.Accounts.TakeOverByMail(ctx, found.Email, visit); {
 		case err == nil:
 			who, err := s.Factors.AddFirst(ctx, taken, made, visit)
-			s.logRefusal(newPasskeyRefused, r, err)
+			s.logRefusal(newPasskeyRefused, c, err)
 			if err == nil {
 				err = s.nameInvited(ctx, &who, body.DisplayName)
 			}
@@ -178,7 +188,7 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 		}
 	}
 	who, err := s.Factors.Create(ctx, found.Email, body.DisplayName, found.Claim(), made)
-	s.logRefusal(newPasskeyRefused, r, err)
+	s.logRefusal(newPasskeyRefused, c, err)
 	return who, err
 }
 
@@ -191,14 +201,15 @@ func (s *Server) nameInvited(ctx context.Context, who *account.Account, name str
 	return s.Accounts.SetWishes(ctx, who.ID, account.Wishes{DisplayName: &name})
 }
 
-func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance) (account.Account, error) {
-	ctx := r.Context()
+func (s *Server) ensureByPassword(
+	ctx context.Context, c *Caller, found *invitedTo, body Acceptance,
+) (account.Account, error) {
 	if !found.known {
 		summary, err := s.Orgs.Summary(ctx, found.Tenant)
 		if err != nil {
 			return account.Account{}, err
 		}
-		who, made, err := s.Accounts.EnsureInvited(ctx, found.Email, body.Password, found.Claim(), s.describeVisit(r),
+		who, made, err := s.Accounts.EnsureInvited(ctx, found.Email, body.Password, found.Claim(), s.describeVisit(c),
 			summary.Name)
 		if err == nil && made {
 			err = s.nameInvited(ctx, &who, body.DisplayName)
@@ -207,7 +218,7 @@ func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance)
 			return who, err
 		}
 	}
-	who, err := s.Accounts.AuthenticateIn(ctx, s.findBrowser(r.Request), found.Email, body.Password, s.Address(r.Request))
+	who, err := s.Accounts.AuthenticateIn(ctx, s.findBrowser(c), found.Email, body.Password, s.Address(c.request))
 	s.logins.countAttempt(err)
 	if err != nil {
 		return account.Account{}, err
@@ -225,35 +236,39 @@ func (s *Server) checkPasswordAlone(ctx context.Context, who account.Account) er
 	return err
 }
 
-// enterOrganization moves the session of a request to another organization, under a new token.
-func (s *Server) enterOrganization(w http.ResponseWriter, r *request, t id.Tenant) error {
-	token, session, err := s.Accounts.SwitchSession(r.Context(), s.sessionToken(r.Request), t)
+// enterOrganization moves the session of a caller to another organization, under a new token.
+func (s *Server) enterOrganization(ctx context.Context, c *Caller, t id.Tenant) (*wire.SignedIn, error) {
+	token, session, err := s.Accounts.SwitchSession(ctx, c.token, t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer, err := s.welcomePerson(w, r, token, session)
-	return writeSignedIn(w, answer, err)
+	return s.welcomePerson(ctx, c, token, session)
 }
 
-// switchOrganization moves a session to another organization of its account. This accepts an offered membership, as
-// signing in to the organization does.
 func (s *Server) switchOrganization(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
-	if err != nil {
-		return err
-	}
 	var body struct {
 		OrganizationID id.Organization `json:"organization_id"`
 	}
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	if body.OrganizationID == (id.Organization{}) {
-		return errRequired("organization_id")
-	}
-	tenant, err := s.chooseOrganization(r.Context(), session.Account, body.OrganizationID, session.SignIn)
+	answer, err := s.SwitchOrganization(r.Context(), r.caller, body.OrganizationID)
+	return writeSignedIn(w, answer, err)
+}
+
+// SwitchOrganization moves a session to another organization of its account. This accepts an offered membership, as
+// signing in to the organization does.
+func (s *Server) SwitchOrganization(ctx context.Context, c *Caller, to id.Organization) (*wire.SignedIn, error) {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.enterOrganization(w, r, tenant)
+	if to == (id.Organization{}) {
+		return nil, errRequired("organization_id")
+	}
+	tenant, err := s.chooseOrganization(ctx, session.Account, to, session.SignIn)
+	if err != nil {
+		return nil, err
+	}
+	return s.enterOrganization(ctx, c, tenant)
 }

@@ -14,90 +14,103 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// currentSession returns the session of a request.
-func (s *Server) currentSession(r *request) (*account.Session, error) {
-	return s.FindSession(r.Request)
+// Proof proves the presence of a session's person by a password or a passkey.
+type Proof struct {
+	Password string         `json:"password"`
+	Passkey  jsontext.Value `json:"passkey"`
 }
 
-// stepUp confirms the identity of the session's person again. The session continues under a new token.
 func (s *Server) stepUp(w http.ResponseWriter, r *request) error {
-	var body struct {
-		Password string         `json:"password"`
-		Passkey  jsontext.Value `json:"passkey"`
-	}
+	var body Proof
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
+	answer, err := s.StepUp(r.Context(), r.caller, body)
+	return writeSignedIn(w, answer, err)
+}
+
+// StepUp confirms the identity of the session's person again. The session continues under a new token.
+func (s *Server) StepUp(ctx context.Context, c *Caller, by Proof) (*wire.SignedIn, error) {
 	var token string
 	var session *account.Session
 	var err error
-	if body.Passkey != nil {
-		token, session, err = s.stepUpByPasskey(r, body.Passkey)
+	if by.Passkey != nil {
+		token, session, err = s.stepUpByPasskey(ctx, c, by.Passkey)
 	} else {
-		token, session, err = s.Accounts.StepUp(r.Context(), s.sessionToken(r.Request), body.Password,
-			s.Address(r.Request), s.describeVisit(r))
+		token, session, err = s.Accounts.StepUp(ctx, c.token, by.Password, s.Address(c.request), s.describeVisit(c))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer, err := s.welcomePerson(w, r, token, session)
-	return writeSignedIn(w, answer, err)
+	return s.welcomePerson(ctx, c, token, session)
 }
 
-// changePassword ends all sessions of the account and opens a new one.
+// PasswordChange replaces the password of an account.
+type PasswordChange struct {
+	Current string `json:"current"`
+	New     string `json:"new"`
+}
+
 func (s *Server) changePassword(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
-	if err != nil {
-		return err
-	}
-	var body struct {
-		Current string `json:"current"`
-		New     string `json:"new"`
-	}
+	var body PasswordChange
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	names, err := s.organizationNames(r.Context(), session.Email)
-	if err != nil {
-		return err
-	}
-	who, err := s.Accounts.ChangePassword(r.Context(), session, body.Current, body.New, s.Address(r.Request),
-		s.describeVisit(r), names...)
-	if err != nil {
-		return err
-	}
-	answer, err := s.openSession(w, r, who, session.Tenant, session.SignIn)
+	answer, err := s.ChangePassword(r.Context(), r.caller, body)
 	return writeSignedIn(w, answer, err)
 }
 
-// patchAccount changes the person's own settings.
-func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
+// ChangePassword ends all sessions of the account and opens a new one.
+func (s *Server) ChangePassword(ctx context.Context, c *Caller, change PasswordChange) (*wire.SignedIn, error) {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var body struct {
-		DisplayName  *string `json:"display_name"`
-		ApprovalMail *bool   `json:"approval_mail"`
+	names, err := s.organizationNames(ctx, session.Email)
+	if err != nil {
+		return nil, err
 	}
+	who, err := s.Accounts.ChangePassword(ctx, session, change.Current, change.New, s.Address(c.request),
+		s.describeVisit(c), names...)
+	if err != nil {
+		return nil, err
+	}
+	return s.openSession(ctx, c, who, session.Tenant, session.SignIn)
+}
+
+// AccountPatch is a change of a person's own settings. Nil members stay as they are.
+type AccountPatch struct {
+	DisplayName  *string `json:"display_name"`
+	ApprovalMail *bool   `json:"approval_mail"`
+}
+
+func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
+	var body AccountPatch
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	wishes := account.Wishes{DisplayName: body.DisplayName, ApprovalMail: body.ApprovalMail}
-	if wishes != (account.Wishes{}) {
-		if err := s.Accounts.SetWishes(r.Context(), session.Account, wishes); err != nil {
-			return err
-		}
+	answer, err := s.ChangeAccount(r.Context(), r.caller, body)
+	return writeSignedIn(w, answer, err)
+}
+
+// ChangeAccount changes the person's own settings.
+func (s *Server) ChangeAccount(ctx context.Context, c *Caller, patch AccountPatch) (*wire.SignedIn, error) {
+	session, err := s.FindSession(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	return s.answerSession(w, r)
+	if patch != (AccountPatch{}) {
+		wishes := account.Wishes{DisplayName: patch.DisplayName, ApprovalMail: patch.ApprovalMail}
+		if err := s.Accounts.SetWishes(ctx, session.Account, wishes); err != nil {
+			return nil, err
+		}
+		c.Who = nil // it has the settings of before
+	}
+	return s.ShowSession(ctx, c)
 }
 
 func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
-	if err != nil {
-		return err
-	}
-	sessions, err := s.ListSessions(r.Context(), session)
+	sessions, err := s.ListSessions(r.Context(), r.caller)
 	if err != nil {
 		return err
 	}
@@ -105,7 +118,11 @@ func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 }
 
 // ListSessions returns the sessions of an account.
-func (s *Server) ListSessions(ctx context.Context, session *account.Session) (wire.Sessions, error) {
+func (s *Server) ListSessions(ctx context.Context, c *Caller) (wire.Sessions, error) {
+	session, err := s.FindSession(ctx, c)
+	if err != nil {
+		return wire.Sessions{}, err
+	}
 	found, err := s.Accounts.Sessions(ctx, session.Account)
 	if err != nil {
 		return wire.Sessions{}, err
@@ -140,43 +157,40 @@ func (s *Server) nameOrganizations(ctx context.Context, who account.ID) (map[id.
 }
 
 func (s *Server) endSession(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
+	return writeNoContent(w, s.EndSession(r.Context(), r.caller, chi.URLParam(r.Request, "session")))
+}
+
+// EndSession ends one session of the account.
+func (s *Server) EndSession(ctx context.Context, c *Caller, wanted string) error {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
 		return err
 	}
-	wanted := chi.URLParam(r.Request, "session")
-	n, err := s.Accounts.EndSessions(r.Context(), session.Account, s.describeVisit(r),
+	n, err := s.Accounts.EndSessions(ctx, session.Account, s.describeVisit(c),
 		func(l account.ListedSession) bool { return l.ID == wanted })
-	if err != nil {
-		return err
+	if err == nil && n == 0 {
+		err = fault.New(fault.NotFound, "Not found")
 	}
-	if n == 0 {
-		return fault.New(fault.NotFound, "Not found")
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return err
 }
 
 func (s *Server) endOtherSessions(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
+	return writeNoContent(w, s.EndOtherSessions(r.Context(), r.caller))
+}
+
+// EndOtherSessions ends all sessions of the account except the caller's.
+func (s *Server) EndOtherSessions(ctx context.Context, c *Caller) error {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
 		return err
 	}
-	_, err = s.Accounts.EndSessions(r.Context(), session.Account, s.describeVisit(r),
+	_, err = s.Accounts.EndSessions(ctx, session.Account, s.describeVisit(c),
 		func(l account.ListedSession) bool { return l.ID != session.ID })
-	if err != nil {
-		return err
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return err
 }
 
 func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
-	if err != nil {
-		return err
-	}
-	events, err := s.ListLoginEvents(r.Context(), session)
+	events, err := s.ListLoginEvents(r.Context(), r.caller)
 	if err != nil {
 		return err
 	}
@@ -184,7 +198,11 @@ func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
 }
 
 // ListLoginEvents returns the login events of an account.
-func (s *Server) ListLoginEvents(ctx context.Context, session *account.Session) (wire.LoginEvents, error) {
+func (s *Server) ListLoginEvents(ctx context.Context, c *Caller) (wire.LoginEvents, error) {
+	session, err := s.FindSession(ctx, c)
+	if err != nil {
+		return wire.LoginEvents{}, err
+	}
 	found, err := s.Accounts.LoginEvents(ctx, session.Account)
 	shown := make([]wire.LoginEvent, len(found))
 	for i, f := range found {

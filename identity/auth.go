@@ -9,58 +9,85 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-type credentials struct {
-	Email    string `json:"email"`
-	Password string `json:"password"`
-}
-
-type signIn struct {
+// Credentials sign a person in. OrganizationID is the organization to enter, or zero for the default.
+type Credentials struct {
 	Email          string          `json:"email"`
 	Password       string          `json:"password"`
 	OrganizationID id.Organization `json:"organization_id"`
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *request) error {
-	var body signIn
+	var body Credentials
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	ctx := r.Context()
-	who, err := s.Accounts.AuthenticateIn(ctx, s.findBrowser(r.Request), body.Email, body.Password, s.Address(r.Request))
+	in, second, err := s.SignIn(r.Context(), r.caller, body)
+	if err == nil && second != nil {
+		return edge.WriteJSON(w, http.StatusOK, second)
+	}
+	return writeSignedIn(w, in, err)
+}
+
+// SignIn signs a person in with a password. If the account has second factors, the caller gets no session but a cookie
+// with which one of them completes the sign-in.
+func (s *Server) SignIn(ctx context.Context, c *Caller, with Credentials) (*wire.SignedIn, *wire.SecondFactor, error) {
+	who, err := s.Accounts.AuthenticateIn(ctx, s.findBrowser(c), with.Email, with.Password, s.Address(c.request))
 	s.logins.countAttempt(err)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	factors, err := s.Factors.Summary(ctx, who.ID)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if second := factors.Second(); len(second) > 0 {
-		return s.requireSecondFactor(w, who, body.OrganizationID, second)
+		cookie, err := s.Factors.BeginSecond(who, with.OrganizationID)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.setCookie(s.flowCookie(secondCookie, cookie, int(factor.Life.Seconds())))
+		return nil, &wire.SecondFactor{SecondFactor: second}, nil
 	}
-	return s.enterBy(w, r, who, body.OrganizationID, account.ByPassword)
+	in, err := s.enterBy(ctx, c, who, with.OrganizationID, account.ByPassword)
+	return in, nil, err
+}
+
+// enterBy completes a sign-in to the requested organization.
+func (s *Server) enterBy(
+	ctx context.Context, c *Caller, who account.Account, requested id.Organization, by account.Method,
+) (*wire.SignedIn, error) {
+	who, by, err := s.finishLink(ctx, c, who, by)
+	if err != nil {
+		return nil, err
+	}
+	tenant, err := s.chooseOrganization(ctx, who.ID, requested, by)
+	if err != nil {
+		return nil, err
+	}
+	return s.openSession(ctx, c, who, tenant, by)
 }
 
 // openSession opens a session, sets its cookie and returns the answer.
 func (s *Server) openSession(
-	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, by account.Method,
+	ctx context.Context, c *Caller, who account.Account, t id.Tenant, by account.Method,
 ) (*wire.SignedIn, error) {
-	visit := s.describeVisit(r)
+	visit := s.describeVisit(c)
 	visit.SignIn = by
-	return s.openSessionFrom(w, r, who, t, visit)
+	return s.openSessionFrom(ctx, c, who, t, visit)
 }
 
 func (s *Server) openSessionFrom(
-	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, v account.Visit,
+	ctx context.Context, c *Caller, who account.Account, t id.Tenant, v account.Visit,
 ) (*wire.SignedIn, error) {
-	token, session, err := s.Accounts.OpenFrom(r.Context(), who, t, v)
+	token, session, err := s.Accounts.OpenFrom(ctx, who, t, v)
 	if err != nil {
 		return nil, err
 	}
-	return s.welcomePerson(w, r, token, session)
+	return s.welcomePerson(ctx, c, token, session)
 }
 
 // writeSignedIn writes the answer for a session that was opened or continues.
@@ -71,21 +98,32 @@ func writeSignedIn(w http.ResponseWriter, answer *wire.SignedIn, err error) erro
 	return edge.WriteJSON(w, http.StatusOK, answer)
 }
 
-// describeVisit describes where a request comes from.
-func (s *Server) describeVisit(r *request) account.Visit {
-	return account.Visit{Address: s.Address(r.Request).String(), Program: r.UserAgent(),
-		Browser: s.findBrowser(r.Request)}
+// writeNoContent answers with 204 unless err is set.
+func writeNoContent(w http.ResponseWriter, err error) error {
+	if err == nil {
+		edge.WriteNoContent(w)
+	}
+	return err
 }
 
-// welcomePerson sets the cookies of a new session and of its browser, and returns the answer.
-func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
-	session *account.Session) (*wire.SignedIn, error) {
-	answer, err := s.describeSession(r.Context(), session)
+// describeVisit describes where a call comes from.
+func (s *Server) describeVisit(c *Caller) account.Visit {
+	return account.Visit{Address: s.Address(c.request).String(), Program: c.request.UserAgent(),
+		Browser: s.findBrowser(c)}
+}
+
+// welcomePerson gives the caller a new session: it sets the cookies of the session and of its browser, and returns the
+// answer.
+func (s *Server) welcomePerson(
+	ctx context.Context, c *Caller, token string, session *account.Session,
+) (*wire.SignedIn, error) {
+	answer, err := s.describeSession(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	http.SetCookie(w, s.sessionCookie(token, int(s.Accounts.SessionLifetime().Seconds())))
-	return answer, s.rememberBrowser(w, r, session.Email)
+	c.setCookie(s.sessionCookie(token, int(s.Accounts.SessionLifetime().Seconds())))
+	c.token, c.Who, c.right = token, session, ""
+	return answer, s.rememberBrowser(c, session.Email)
 }
 
 // chooseOrganization returns the organization for a session: the requested one, or else the one that the account has
@@ -226,38 +264,29 @@ func (s *Server) sessionCookie(token string, seconds int) *http.Cookie {
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *request) error {
-	if err := s.Accounts.Close(r.Context(), s.sessionToken(r.Request)); err != nil {
+	return writeNoContent(w, s.SignOut(r.Context(), r.caller))
+}
+
+// SignOut ends the session of a caller, if there is one.
+func (s *Server) SignOut(ctx context.Context, c *Caller) error {
+	if err := s.Accounts.Close(ctx, c.token); err != nil {
 		return err
 	}
-	http.SetCookie(w, s.sessionCookie("", -1))
-	edge.WriteNoContent(w)
+	c.setCookie(s.sessionCookie("", -1))
+	c.token, c.Who, c.right = "", nil, ""
 	return nil
 }
 
 func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
-	session, err := s.FindSession(r.Request)
-	if err != nil {
-		return err
-	}
-	answer, err := s.ShowSession(r.Context(), session)
+	answer, err := s.ShowSession(r.Context(), r.caller)
 	return writeSignedIn(w, answer, err)
 }
 
-// FindSession returns the session of a request's cookie; fault.Unauthorized if there is none.
-func (s *Server) FindSession(r *http.Request) (*account.Session, error) {
-	return s.Accounts.Session(r.Context(), s.sessionToken(r))
-}
-
 // ShowSession returns the account of a session and the organizations that it can enter.
-func (s *Server) ShowSession(ctx context.Context, session *account.Session) (*wire.SignedIn, error) {
-	return s.describeSession(ctx, session)
-}
-
-// sessionToken returns the session token of a request, or "" if it has none.
-func (s *Server) sessionToken(r *http.Request) string {
-	c, err := r.Cookie(s.cookie)
+func (s *Server) ShowSession(ctx context.Context, c *Caller) (*wire.SignedIn, error) {
+	who, err := s.FindSession(ctx, c)
 	if err != nil {
-		return ""
+		return nil, err
 	}
-	return c.Value
+	return s.describeSession(ctx, who)
 }

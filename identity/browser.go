@@ -2,7 +2,6 @@ package identity
 
 import (
 	"crypto/rand"
-	"net/http"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -24,14 +23,14 @@ type knownBrowser struct {
 
 func (s *Server) browserCookieName() string { return s.cookie + "_browser" }
 
-// findBrowser returns the browser of a request, or the zero value if the browser is not known.
-func (s *Server) findBrowser(r *http.Request) account.Browser {
-	c, err := r.Cookie(s.browserCookieName())
+// findBrowser returns the browser of a caller, or the zero value if the browser is not known.
+func (s *Server) findBrowser(c *Caller) account.Browser {
+	k, err := c.request.Cookie(s.browserCookieName())
 	if err != nil || s.Browsers == nil {
 		return account.Browser{}
 	}
 	var known knownBrowser
-	err = seal.OpenCookie(s.Browsers, browserContext, c.Value, &known)
+	err = seal.OpenCookie(s.Browsers, browserContext, k.Value, &known)
 	if err != nil || id.InstantOf(s.Now()) >= known.Until {
 		return account.Browser{}
 	}
@@ -39,9 +38,9 @@ func (s *Server) findBrowser(r *http.Request) account.Browser {
 }
 
 // rememberBrowser sets the cookie that identifies the browser, unless the browser already has one for the address.
-func (s *Server) rememberBrowser(w http.ResponseWriter, r *request, email string) error {
+func (s *Server) rememberBrowser(c *Caller, email string) error {
 	address := account.HashAddress(email)
-	if s.Browsers == nil || s.findBrowser(r.Request).Address == address {
+	if s.Browsers == nil || s.findBrowser(c).Address == address {
 		return nil
 	}
 	known := knownBrowser{Name: rand.Text(), Address: address, Until: id.InstantOf(s.Now().Add(browserLife))}
@@ -51,6 +50,6 @@ func (s *Server) rememberBrowser(w http.ResponseWriter, r *request, email string
 	}
 	cookie := s.sessionCookie(sealed, int(browserLife.Seconds()))
 	cookie.Name = s.browserCookieName()
-	http.SetCookie(w, cookie)
+	c.setCookie(cookie)
 	return nil
 }

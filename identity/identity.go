@@ -24,6 +24,7 @@
 package identity
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -39,8 +40,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity/platform"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/operate/provision"
@@ -143,13 +144,11 @@ const sameOrigin = "same origin"
 // handler answers a request whose caller has the permission of its route.
 type handler func(w http.ResponseWriter, r *request) error
 
-// request is a request together with the limits on its body.
+// request is a request with its caller and the limits on its body. If the route requires a session, it was found.
 type request struct {
 	*http.Request
-	body edge.Body
-	who  *account.Session // set if the route requires a permission of a role, else nil
-
-	moves id.Tenant // organization whose move to another node makes the request pass on to that node; id.Service: none
+	caller *Caller
+	body   edge.Body
 }
 
 // Routes adds all routes to r.
@@ -183,7 +182,7 @@ func (s *Server) listRoutes() edge.Table[handler] {
 	table.Add("POST", "/v1/id/platform/accounts/password", secret, some, s.setPassword)
 
 	table.Add("POST", "/v1/id/setup", page, some, s.setUp)
-	table.Add("POST", "/v1/id/orgs", person, some, s.foundOwn)
+	table.Add("POST", "/v1/id/orgs", person, some, s.foundOrganization)
 	table.Add("POST", "/v1/id/auth/login", page, some, s.signIn)
 	table.Add("POST", "/v1/id/auth/logout", page, none, s.signOut)
 	table.Add("GET", "/v1/id/auth/me", session, none, s.answerSession)
@@ -200,7 +199,7 @@ func (s *Server) listRoutes() edge.Table[handler] {
 	table.Add("DELETE", "/v1/id/account/sessions/{session}", person, none, s.endSession)
 	table.Add("GET", "/v1/id/account/login-events", session, none, s.listLoginEvents)
 	open := edge.Permission{}
-	table.Add("GET", openIDPath, open, none, s.listProviders)
+	table.Add("GET", openIDPath, open, none, s.answerProviders)
 	table.Add("GET", openIDPath+"/{provider}/start", open, none, s.startOpenID).Takes("return", "fresh")
 	table.Add("GET", openIDPath+"/{provider}/callback", open, none, s.finishOpenID).
 		TakesAnyQuery() // RFC 6749, 4.1.2: the client ignores unknown response parameters
@@ -222,42 +221,49 @@ func (s *Server) handleOperator(call platform.Call) handler {
 			if err != nil {
 				return err
 			}
-			r.moves = t
+			r.caller.moves = t
 		}
 		return call.Handle(w, r.Request, r.body)
 	}
 }
 
-// serveRoute checks the permission of a route before its handler sees the request. If the route requires only a
-// session, the handler looks up the session itself.
+// serveRoute checks the permission of a route before its handler sees the request.
 func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
+	needed, right := route.Permission, account.Permission(route.Permission.Right)
 	return func(w http.ResponseWriter, r *http.Request) error {
+		c := s.NewCaller(r, func(k *http.Cookie) { http.SetCookie(w, k) })
 		from := sysevent.Source{Address: s.Address(r)}
-		if route.Permission.Credential == edge.PlatformSecret {
+		if needed.Credential == edge.PlatformSecret {
 			if err := s.checkSecret(r); err != nil {
 				return err
 			}
 			from.Credential = sysevent.ByPlatformSecret
 		}
-		if route.Permission.Right == sameOrigin {
-			if err := s.origin.Check(r); err != nil {
-				return fault.Wrap(fault.Forbidden, "Request of another origin", err)
-			}
-		}
-		req := &request{Request: r, body: route.Body}
-		if p := route.Permission; p.Credential == edge.Session && p.Right != "" && p.Right != sameOrigin {
-			var err error
-			if req.who, err = s.admitMember(r, account.Permission(p.Right)); err != nil {
+		if needed.Right != "" { // sameOrigin, or that of a member
+			if err := s.CheckOrigin(r); err != nil {
 				return err
 			}
-			from.Credential, from.ID = sysevent.BySession, req.who.ID
-			req.moves = req.who.Tenant
 		}
-		ctx, check := sysevent.WithOutcome(sysevent.WithSource(r.Context(), from))
-		req.Request = r.WithContext(ctx)
-		keptBody := s.Edge.KeepBody(req.Request)
-		err := check(route.Handler(w, req))
-		return s.Edge.CheckLost(err, req.moves, keptBody())
+		if needed.Credential == edge.Session {
+			if _, err := s.FindSession(r.Context(), c); err != nil {
+				return err
+			}
+			if right != "" && right != sameOrigin {
+				if err := s.admitMember(r, c, right); err != nil {
+					return err
+				}
+			}
+		}
+		var kept func() []byte
+		err := s.serveChange(r.Context(), c, from, func(ctx context.Context) error {
+			q := r.WithContext(ctx)
+			kept = s.Edge.KeepBody(q)
+			return route.Handler(w, &request{q, c, route.Body})
+		})
+		if lost, ok := errors.AsType[*admission.Elsewhere](err); ok && lost.Body == nil {
+			lost.Body = kept()
+		}
+		return err
 	}
 }
 

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -32,7 +31,7 @@ type pendingLink struct {
 }
 
 // holdLink sets the cookie of a link that waits until a factor of the account is proved.
-func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account.Account) error {
+func (s *Server) holdLink(c *Caller, person oidc.Person, who account.Account) error {
 	if s.Browsers == nil {
 		return nil
 	}
@@ -40,7 +39,7 @@ func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account
 		Subject: person.Subject, Email: person.Email, Account: who.ID, Generation: who.Generation(),
 		Ends: id.InstantOf(s.Now().Add(oidc.FlowTime))})
 	if err == nil {
-		http.SetCookie(w, s.flowCookie(linkCookie, cookie, int(oidc.FlowTime.Seconds())))
+		c.setCookie(s.flowCookie(linkCookie, cookie, int(oidc.FlowTime.Seconds())))
 	}
 	return err
 }
@@ -48,20 +47,20 @@ func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account
 // finishLink links the person named in the browser's cookie with an account whose factor was just proved. It returns
 // the session's method: the provider's if it linked the two, otherwise by.
 func (s *Server) finishLink(
-	w http.ResponseWriter, r *request, who account.Account, by account.Method,
+	ctx context.Context, c *Caller, who account.Account, by account.Method,
 ) (account.Account, account.Method, error) {
 	var p pendingLink
-	cookie := s.readCookie(r, linkCookie)
+	cookie := s.readCookie(c, linkCookie)
 	if cookie == "" || s.Browsers == nil || seal.OpenCookie(s.Browsers, linkContext, cookie, &p) != nil ||
 		p.Account != who.ID || id.InstantOf(s.Now()) >= p.Ends || p.Generation != who.Generation() {
 		return who, by, nil
 	}
-	linked, err := s.Accounts.LinkSubject(r.Context(),
-		account.Subject{Issuer: p.Issuer, Name: p.Subject, Email: p.Email}, who, s.describeVisit(r))
+	linked, err := s.Accounts.LinkSubject(ctx,
+		account.Subject{Issuer: p.Issuer, Name: p.Subject, Email: p.Email}, who, s.describeVisit(c))
 	if err != nil {
 		return who, by, err
 	}
-	http.SetCookie(w, s.flowCookie(linkCookie, "", -1))
+	c.setCookie(s.flowCookie(linkCookie, "", -1))
 	if linked.ID != who.ID { // the person was linked to another account in the meantime
 		return who, by, nil
 	}
@@ -70,20 +69,20 @@ func (s *Server) finishLink(
 
 // findSubject returns the account of a person whom a provider authenticated. If the account has another factor, the
 // person must have proved it in the browser's session, or must prove it at the next sign-in.
-func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Person) (account.Account, error) {
+func (s *Server) findSubject(ctx context.Context, c *Caller, person oidc.Person) (account.Account, error) {
 	subject := account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email}
-	visit := s.describeVisit(r)
-	who, err := s.Accounts.AuthenticateSubject(r.Context(), subject, visit)
+	visit := s.describeVisit(c)
+	who, err := s.Accounts.AuthenticateSubject(ctx, subject, visit)
 	if fault.Is(err, fault.Forbidden) && person.NoEmail != nil {
 		return who, person.NoEmail
 	}
 	if err == nil || fault.Of(err).Code != linkRequired {
 		return who, err
 	}
-	if s.hasRecentSession(r.Context(), r, who.ID) {
-		return s.Accounts.LinkSubject(r.Context(), subject, who, visit)
+	if s.hasRecentSession(ctx, c, who.ID) {
+		return s.Accounts.LinkSubject(ctx, subject, who, visit)
 	}
-	if held := s.holdLink(w, person, who); held != nil {
+	if held := s.holdLink(c, person, who); held != nil {
 		return account.Account{}, held
 	}
 	return account.Account{}, err
@@ -93,7 +92,7 @@ func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Pers
 const linkRequired = "link_required"
 
 // hasRecentSession reports whether the browser has a session of the account with a recently proved factor.
-func (s *Server) hasRecentSession(ctx context.Context, r *request, who account.ID) bool {
-	session, err := s.Accounts.Session(ctx, s.sessionToken(r.Request))
+func (s *Server) hasRecentSession(ctx context.Context, c *Caller, who account.ID) bool {
+	session, err := s.FindSession(ctx, c)
 	return err == nil && session.Account == who && session.CheckFactor() == nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -40,32 +41,43 @@ func (s *Server) addMemberRoutes(table *edge.Table[handler]) {
 // organizationPath is the path of an organization, which must be the session's.
 const organizationPath = "/v1/id/orgs/{organization}"
 
-// admitMember returns the session of a request for a path of its organization, if the role of the session has the
-// permission. Any other organization is answered like one that does not exist.
-func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Session, error) {
-	if err := s.origin.Check(r); err != nil {
-		return nil, fault.Wrap(fault.Forbidden, "Request of another origin", err)
-	}
-	who, err := s.Accounts.Session(r.Context(), s.sessionToken(r))
-	if err != nil {
-		return nil, err
-	}
+// admitMember checks the permission of a caller for a path of an organization, which must be the session's. Any other
+// organization is answered like one that does not exist.
+func (s *Server) admitMember(r *http.Request, c *Caller, p account.Permission) error {
 	organization, err := id.ParseOrganization(chi.URLParam(r, "organization"))
 	if err != nil {
-		return nil, fault.Wrap(fault.NotFound, "Not found", err)
+		return fault.Wrap(fault.NotFound, "Not found", err)
 	}
 	tenant, err := s.Orgs.ByID(r.Context(), organization)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if tenant != who.Tenant {
-		return nil, fault.New(fault.NotFound, "Not found")
+	if tenant != c.Who.Tenant {
+		return fault.New(fault.NotFound, "Not found")
 	}
-	return who, s.checkMember(r.Context(), who, p)
+	_, err = s.checkMember(r.Context(), c, p)
+	return err
 }
 
-// checkMember returns an error unless the role of a session has a permission in the organization of the session.
-func (s *Server) checkMember(ctx context.Context, who *account.Session, p account.Permission) error {
+// checkMember returns an error unless the role of a session has a permission in the organization of the session. Each
+// function about members begins with it. It is cheap for the permission that was checked last, which in calls over HTTP
+// is the route's. Events of changes in the returned context name the session.
+func (s *Server) checkMember(ctx context.Context, c *Caller, p account.Permission) (context.Context, error) {
+	who, err := s.FindSession(ctx, c)
+	if err != nil {
+		return ctx, err
+	}
+	if c.right != p {
+		if err := s.checkRight(ctx, who, p); err != nil {
+			return ctx, err
+		}
+		c.right, c.moves = p, who.Tenant
+	}
+	return sysevent.WithSource(ctx, sysevent.Source{Credential: sysevent.BySession, ID: who.ID,
+		Address: s.Address(c.request)}), nil
+}
+
+func (s *Server) checkRight(ctx context.Context, who *account.Session, p account.Permission) error {
 	if err := s.Edge.CheckOwner(ctx, who.Tenant); err != nil {
 		return err
 	}
@@ -102,27 +114,23 @@ func describeMember(m member.Listed) wire.Member {
 }
 
 func (s *Server) listMembers(w http.ResponseWriter, r *request) error {
-	found, err := s.readMembers(r.Context(), r.who, r.URL.Query())
+	found, err := s.ListMembers(r.Context(), r.caller, r.URL.Query())
 	if err != nil {
 		return err
 	}
 	return edge.WriteJSON(w, http.StatusOK, found)
 }
 
-// ListMembers returns a page of the members of the session's organization.
-func (s *Server) ListMembers(ctx context.Context, who *account.Session, query url.Values) (wire.Members, error) {
-	if err := s.checkMember(ctx, who, account.Read); err != nil {
+// ListMembers returns a page of the members of the caller's organization.
+func (s *Server) ListMembers(ctx context.Context, c *Caller, query url.Values) (wire.Members, error) {
+	if _, err := s.checkMember(ctx, c, account.Read); err != nil {
 		return wire.Members{}, err
 	}
-	return s.readMembers(ctx, who, query)
-}
-
-func (s *Server) readMembers(ctx context.Context, who *account.Session, query url.Values) (wire.Members, error) {
 	p, err := edge.ParsePage(query)
 	if err != nil {
 		return wire.Members{}, err
 	}
-	found, err := s.Members.List(ctx, who.Tenant, p.After, p.Limit+1)
+	found, err := s.Members.List(ctx, c.Who.Tenant, p.After, p.Limit+1)
 	if err != nil {
 		return wire.Members{}, err
 	}
@@ -131,30 +139,47 @@ func (s *Server) readMembers(ctx context.Context, who *account.Session, query ur
 	return body, nil
 }
 
+// MemberPatch is a change of a member. Nil members stay as they are.
+type MemberPatch struct {
+	Role      *account.Role `json:"role"`
+	Suspended *bool         `json:"suspended"`
+}
+
 func (s *Server) changeMember(w http.ResponseWriter, r *request) error {
-	var body struct {
-		Role      *account.Role `json:"role"`
-		Suspended *bool         `json:"suspended"`
-	}
-	if err := r.decodeBody(&body); err != nil {
+	var patch MemberPatch
+	if err := r.decodeBody(&patch); err != nil {
 		return err
 	}
-	changed, err := s.Members.Change(r.Context(), r.who.Tenant, r.who, chi.URLParam(r.Request, "membership"),
-		member.Change{Role: body.Role, Suspended: body.Suspended})
+	changed, err := s.ChangeMember(r.Context(), r.caller, chi.URLParam(r.Request, "membership"), patch)
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, describeMember(changed))
+	return edge.WriteJSON(w, http.StatusOK, changed)
 }
 
-// removeMember removes a member or lets one leave, whose session then ends.
+// ChangeMember changes a member of the caller's organization and returns it.
+func (s *Server) ChangeMember(
+	ctx context.Context, c *Caller, membership string, patch MemberPatch,
+) (wire.Member, error) {
+	ctx, err := s.checkMember(ctx, c, account.ChangeMembers)
+	if err != nil {
+		return wire.Member{}, err
+	}
+	changed, err := s.Members.Change(ctx, c.Who.Tenant, c.Who, membership, member.Change(patch))
+	return describeMember(changed), err
+}
+
 func (s *Server) removeMember(w http.ResponseWriter, r *request) error {
-	membership := chi.URLParam(r.Request, "membership")
-	if err := s.Members.Remove(r.Context(), r.who.Tenant, r.who, membership); err != nil {
+	return writeNoContent(w, s.RemoveMember(r.Context(), r.caller, chi.URLParam(r.Request, "membership")))
+}
+
+// RemoveMember removes a member or lets one leave, whose session then ends.
+func (s *Server) RemoveMember(ctx context.Context, c *Caller, membership string) error {
+	ctx, err := s.checkMember(ctx, c, account.Leave)
+	if err != nil {
 		return err
 	}
-	edge.WriteNoContent(w)
-	return nil
+	return s.Members.Remove(ctx, c.Who.Tenant, c.Who, membership)
 }
 
 func describeInvitation(i member.Invitation) wire.Invitation {
@@ -163,27 +188,23 @@ func describeInvitation(i member.Invitation) wire.Invitation {
 }
 
 func (s *Server) listInvitations(w http.ResponseWriter, r *request) error {
-	found, err := s.readInvitations(r.Context(), r.who, r.URL.Query())
+	found, err := s.ListInvitations(r.Context(), r.caller, r.URL.Query())
 	if err != nil {
 		return err
 	}
 	return edge.WriteJSON(w, http.StatusOK, found)
 }
 
-// ListInvitations returns a page of the open invitations of the session's organization.
-func (s *Server) ListInvitations(ctx context.Context, who *account.Session, query url.Values) (wire.Invitations, error) {
-	if err := s.checkMember(ctx, who, account.ChangeMembers); err != nil {
+// ListInvitations returns a page of the open invitations of the caller's organization.
+func (s *Server) ListInvitations(ctx context.Context, c *Caller, query url.Values) (wire.Invitations, error) {
+	if _, err := s.checkMember(ctx, c, account.ChangeMembers); err != nil {
 		return wire.Invitations{}, err
 	}
-	return s.readInvitations(ctx, who, query)
-}
-
-func (s *Server) readInvitations(ctx context.Context, who *account.Session, query url.Values) (wire.Invitations, error) {
 	p, err := edge.ParsePage(query)
 	if err != nil {
 		return wire.Invitations{}, err
 	}
-	found, err := s.Members.ListInvitations(ctx, who.Tenant, p.After, p.Limit+1)
+	found, err := s.Members.ListInvitations(ctx, c.Who.Tenant, p.After, p.Limit+1)
 	if err != nil {
 		return wire.Invitations{}, err
 	}
@@ -201,35 +222,61 @@ func (s *Server) describeSent(i member.Sent) wire.SentInvitation {
 	return sent
 }
 
+// NewInvitation is the request for an invitation.
+type NewInvitation struct {
+	Email string       `json:"email"`
+	Role  account.Role `json:"role"`
+}
+
 func (s *Server) invitePerson(w http.ResponseWriter, r *request) error {
-	var body struct {
-		Email string       `json:"email"`
-		Role  account.Role `json:"role"`
-	}
+	var body NewInvitation
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	sent, err := s.Members.Invite(r.Context(), r.who.Tenant, r.who, body.Email, body.Role)
+	sent, err := s.Invite(r.Context(), r.caller, body)
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusCreated, s.describeSent(sent))
+	return edge.WriteJSON(w, http.StatusCreated, sent)
+}
+
+// Invite invites a person to the caller's organization.
+func (s *Server) Invite(ctx context.Context, c *Caller, wanted NewInvitation) (wire.SentInvitation, error) {
+	ctx, err := s.checkMember(ctx, c, account.Invite)
+	if err != nil {
+		return wire.SentInvitation{}, err
+	}
+	sent, err := s.Members.Invite(ctx, c.Who.Tenant, c.Who, wanted.Email, wanted.Role)
+	return s.describeSent(sent), err
 }
 
 func (s *Server) resendInvitation(w http.ResponseWriter, r *request) error {
-	invitation := chi.URLParam(r.Request, "invitation")
-	sent, err := s.Members.Resend(r.Context(), r.who.Tenant, r.who, invitation)
+	sent, err := s.ResendInvitation(r.Context(), r.caller, chi.URLParam(r.Request, "invitation"))
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, s.describeSent(sent))
+	return edge.WriteJSON(w, http.StatusOK, sent)
+}
+
+// ResendInvitation creates a new link for an invitation. The previous link becomes invalid.
+func (s *Server) ResendInvitation(ctx context.Context, c *Caller, invitation string) (wire.SentInvitation, error) {
+	ctx, err := s.checkMember(ctx, c, account.Invite)
+	if err != nil {
+		return wire.SentInvitation{}, err
+	}
+	sent, err := s.Members.Resend(ctx, c.Who.Tenant, c.Who, invitation)
+	return s.describeSent(sent), err
 }
 
 func (s *Server) revokeInvitation(w http.ResponseWriter, r *request) error {
-	invitation := chi.URLParam(r.Request, "invitation")
-	if err := s.Members.Revoke(r.Context(), r.who.Tenant, r.who, invitation); err != nil {
+	return writeNoContent(w, s.RevokeInvitation(r.Context(), r.caller, chi.URLParam(r.Request, "invitation")))
+}
+
+// RevokeInvitation revokes an invitation.
+func (s *Server) RevokeInvitation(ctx context.Context, c *Caller, invitation string) error {
+	ctx, err := s.checkMember(ctx, c, account.ChangeMembers)
+	if err != nil {
 		return err
 	}
-	edge.WriteNoContent(w)
-	return nil
+	return s.Members.Revoke(ctx, c.Who.Tenant, c.Who, invitation)
 }

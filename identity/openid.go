@@ -63,8 +63,7 @@ func CallbackFor(publicURL string) func(provider string) string {
 	return func(provider string) string { return publicURL + openIDPath + "/" + provider + "/callback" }
 }
 
-// listProviders answers with the OpenID providers of the service.
-func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
+func (s *Server) answerProviders(w http.ResponseWriter, _ *request) error {
 	return edge.WriteJSON(w, http.StatusOK, s.ListProviders())
 }
 
@@ -92,7 +91,7 @@ func (s *Server) startOpenID(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return s.refuseBrowser(w, r, "", err)
 	}
-	http.SetCookie(w, s.flowCookie(openIDCookie, started.Cookie, int(oidc.FlowTime.Seconds())))
+	r.caller.setCookie(s.flowCookie(openIDCookie, started.Cookie, int(oidc.FlowTime.Seconds())))
 	redirectBrowser(w, started.URL)
 	return nil
 }
@@ -106,10 +105,10 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return s.refuseBrowser(w, r, "", err)
 	}
-	path, err := s.signInSubject(w, r)
+	path, err := s.signInSubject(r)
 	s.logins.countAttempt(err)
 	if err == nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) {
-		http.SetCookie(w, s.flowCookie(openIDCookie, "", -1)) // this sign-in cannot be continued
+		r.caller.setCookie(s.flowCookie(openIDCookie, "", -1)) // this sign-in cannot be continued
 	}
 	if err != nil {
 		return s.refuseBrowser(w, r, path, err)
@@ -123,7 +122,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 // the error itself, as do browsers if the person can do nothing about it. returnTo is the path to continue at after a
 // sign-in that links the provider.
 func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, returnTo string, refused error) error {
-	s.logRefusal("sign-in at a provider refused", r, refused)
+	s.logRefusal("sign-in at a provider refused", r.caller, refused)
 	reason := refusalReason(refused)
 	if reason == "" || header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, mediaHTML) != mediaHTML {
 		return refused
@@ -164,31 +163,32 @@ func refusalReason(refused error) string {
 
 // signInSubject opens a session for the person whom a provider authenticated, in the default organization, and returns
 // the path to continue at.
-func (s *Server) signInSubject(w http.ResponseWriter, r *request) (path string, err error) {
-	person, path, err := s.OpenID.Finish(r.Context(), chi.URLParam(r.Request, "provider"),
-		s.readCookie(r, openIDCookie), r.URL.Query())
+func (s *Server) signInSubject(r *request) (path string, err error) {
+	ctx, c := r.Context(), r.caller
+	person, path, err := s.OpenID.Finish(ctx, chi.URLParam(r.Request, "provider"),
+		s.readCookie(c, openIDCookie), r.URL.Query())
 	if err != nil {
 		return "", err
 	}
-	who, err := s.findSubject(w, r, person)
+	who, err := s.findSubject(ctx, c, person)
 	if err != nil {
 		return path, err
 	}
 	by := account.ByProvider + account.Method(person.Provider)
-	if who, by, err = s.finishLink(w, r, who, by); err != nil {
+	if who, by, err = s.finishLink(ctx, c, who, by); err != nil {
 		return "", err
 	}
-	tenant, err := s.chooseOrganization(r.Context(), who.ID, id.Organization{}, by)
+	tenant, err := s.chooseOrganization(ctx, who.ID, id.Organization{}, by)
 	if err != nil {
 		return "", err
 	}
-	visit := s.describeVisit(r)
+	visit := s.describeVisit(c)
 	visit.SignIn = by
 	visit.FactorAt = account.NoProof
 	if at := person.AuthenticatedAt; !at.IsZero() {
 		visit.FactorAt = id.InstantOf(at)
 	}
-	_, err = s.openSessionFrom(w, r, who, tenant, visit)
+	_, err = s.openSessionFrom(ctx, c, who, tenant, visit)
 	return path, err
 }
 

@@ -48,7 +48,7 @@ func TestSessionOfAPage(t *testing.T) {
 	}
 	router := o.Edge.Router()
 	server.PeopleRoutes(router)
-	console.Mount(router, console.Options{Edge: o.Edge, Calls: router, Kit: pages.NewKit(publicURL),
+	console.Mount(router, console.Options{Edge: o.Edge, Kit: pages.NewKit(publicURL),
 		Control: admission.New(1), Identity: server})
 	lists := map[string]int64{"/v1/id/auth/me": 1, "/account": 1, "/account/sessions": 2}
 	for path, n := range lists {

@@ -41,25 +41,25 @@ func (s *Server) addPasskeyRoutes(table *edge.Table[handler]) {
 	table.Add("POST", "/v1/id/account/recovery-codes", person, none, s.makeRecoveryCodes)
 }
 
-// newPasskey is the browser's answer to the challenge for a new passkey.
-type newPasskey struct {
+// NewPasskey is the browser's answer to the challenge for a passkey. Name is that of a new passkey.
+type NewPasskey struct {
 	Name       string         `json:"name"`
 	Credential jsontext.Value `json:"credential"`
 }
 
-// writeChallenge sets the cookie of a challenge and answers with its options.
-func (s *Server) writeChallenge(w http.ResponseWriter, begun factor.Begun) error {
-	http.SetCookie(w, s.flowCookie(challengeCookie, begun.Cookie, int(factor.Life.Seconds())))
-	return edge.WriteJSON(w, http.StatusOK, begun.Options)
+// issueChallenge sets the cookie of a challenge and returns its options.
+func (s *Server) issueChallenge(c *Caller, begun factor.Begun) (options any) {
+	c.setCookie(s.flowCookie(challengeCookie, begun.Cookie, int(factor.Life.Seconds())))
+	return begun.Options
 }
 
 // beginPasskey makes the challenge for using a passkey: to sign in, to step up or to accept an invitation.
-func (s *Server) beginPasskey(w http.ResponseWriter, _ *request) error {
+func (s *Server) beginPasskey(w http.ResponseWriter, r *request) error {
 	begun, err := s.Factors.BeginUse()
 	if err != nil {
 		return err
 	}
-	return s.writeChallenge(w, begun)
+	return edge.WriteJSON(w, http.StatusOK, s.issueChallenge(r.caller, begun))
 }
 
 // beginFirstPasskey makes the challenge for the passkey of an account that does not exist yet.
@@ -75,18 +75,18 @@ func (s *Server) beginFirstPasskey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.writeChallenge(w, begun)
+	return edge.WriteJSON(w, http.StatusOK, s.issueChallenge(r.caller, begun))
 }
 
 // usePasskey returns the account whose passkey answers the challenge. It counts wrong answers by network.
-func (s *Server) usePasskey(r *request, answer jsontext.Value) (account.Account, error) {
-	undo, err := s.flowAttempts.countAttempt(s.Address(r.Request), s.Now())
+func (s *Server) usePasskey(ctx context.Context, c *Caller, answer jsontext.Value) (account.Account, error) {
+	undo, err := s.flowAttempts.countAttempt(s.Address(c.request), s.Now())
 	if err != nil {
 		return account.Account{}, err
 	}
-	who, err := s.Factors.Use(r.Context(), s.readCookie(r, challengeCookie), answer, s.describeVisit(r))
+	who, err := s.Factors.Use(ctx, s.readCookie(c, challengeCookie), answer, s.describeVisit(c))
 	s.logins.countAttempt(err)
-	s.logRefusal("passkey refused", r, err)
+	s.logRefusal("passkey refused", c, err)
 	if err == nil {
 		undo()
 	}
@@ -98,7 +98,7 @@ const newPasskeyRefused = "new passkey refused"
 
 // logRefusal logs the reason for a refusal, which the answer does not contain. It ignores all other errors: they appear
 // in the log line of the request.
-func (s *Server) logRefusal(message string, r *request, err error) {
+func (s *Server) logRefusal(message string, c *Caller, err error) {
 	if err == nil || s.Edge.Logger == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func (s *Server) logRefusal(message string, r *request, err error) {
 	}
 	switch refused.Kind {
 	case fault.Unauthorized, fault.Forbidden, fault.Invalid:
-		s.Edge.Logger.Warn(message, "reason", refused.Err.Error(), "network", ratelimit.NetworkOf(s.Address(r.Request)))
+		s.Edge.Logger.Warn(message, "reason", refused.Err.Error(), "network", ratelimit.NetworkOf(s.Address(c.request)))
 	}
 }
 
@@ -122,42 +122,14 @@ func (s *Server) finishPasskey(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	who, err := s.usePasskey(r, body.Credential)
+	who, err := s.usePasskey(r.Context(), r.caller, body.Credential)
 	if err != nil {
 		return err
 	}
-	return s.enterBy(w, r, who, body.OrganizationID, account.ByPasskey)
-}
-
-// enterBy completes a sign-in to the requested organization.
-func (s *Server) enterBy(
-	w http.ResponseWriter, r *request, who account.Account, requested id.Organization, by account.Method,
-) error {
-	who, by, err := s.finishLink(w, r, who, by)
-	if err != nil {
-		return err
-	}
-	tenant, err := s.chooseOrganization(r.Context(), who.ID, requested, by)
-	if err != nil {
-		return err
-	}
-	answer, err := s.openSession(w, r, who, tenant, by)
+	answer, err := s.enterBy(r.Context(), r.caller, who, body.OrganizationID, account.ByPasskey)
 	return writeSignedIn(w, answer, err)
 }
 
-// requireSecondFactor answers a sign-in to an account that has second factors. The cookie it sets is not a session.
-func (s *Server) requireSecondFactor(
-	w http.ResponseWriter, who account.Account, requested id.Organization, second []string,
-) error {
-	cookie, err := s.Factors.BeginSecond(who, requested)
-	if err != nil {
-		return err
-	}
-	http.SetCookie(w, s.flowCookie(secondCookie, cookie, int(factor.Life.Seconds())))
-	return edge.WriteJSON(w, http.StatusOK, wire.SecondFactor{SecondFactor: second})
-}
-
-// useRecoveryCode completes a sign-in that needs a second factor.
 func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Code string `json:"code"`
@@ -165,20 +137,26 @@ func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	who, requested, err := s.Factors.FindSecond(r.Context(), s.readCookie(r, secondCookie))
+	answer, err := s.UseRecoveryCode(r.Context(), r.caller, body.Code)
+	return writeSignedIn(w, answer, err)
+}
+
+// UseRecoveryCode completes a sign-in that needs a second factor.
+func (s *Server) UseRecoveryCode(ctx context.Context, c *Caller, code string) (*wire.SignedIn, error) {
+	who, requested, err := s.Factors.FindSecond(ctx, s.readCookie(c, secondCookie))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Check first whether the sign-in can succeed: a refused one must not use up the code.
-	if _, err := s.choosePlace(r.Context(), who.ID, requested, account.ByRecoveryCode); err != nil {
-		return err
+	if _, err := s.choosePlace(ctx, who.ID, requested, account.ByRecoveryCode); err != nil {
+		return nil, err
 	}
-	err = s.Factors.UseCode(r.Context(), who, body.Code, s.Address(r.Request), s.describeVisit(r))
+	err = s.Factors.UseCode(ctx, who, code, s.Address(c.request), s.describeVisit(c))
 	s.logins.countAttempt(err)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.enterBy(w, r, who, requested, account.ByRecoveryCode)
+	return s.enterBy(ctx, c, who, requested, account.ByRecoveryCode)
 }
 
 func describePasskey(k factor.Passkey) wire.Passkey {
@@ -187,11 +165,7 @@ func describePasskey(k factor.Passkey) wire.Passkey {
 }
 
 func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
-	if err != nil {
-		return err
-	}
-	passkeys, err := s.ListPasskeys(r.Context(), session)
+	passkeys, err := s.ListPasskeys(r.Context(), r.caller)
 	if err != nil {
 		return err
 	}
@@ -199,7 +173,11 @@ func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
 }
 
 // ListPasskeys returns the passkeys of an account and the number of its unused recovery codes.
-func (s *Server) ListPasskeys(ctx context.Context, session *account.Session) (wire.Passkeys, error) {
+func (s *Server) ListPasskeys(ctx context.Context, c *Caller) (wire.Passkeys, error) {
+	session, err := s.FindSession(ctx, c)
+	if err != nil {
+		return wire.Passkeys{}, err
+	}
 	found, err := s.Factors.Summary(ctx, session.Account)
 	shown := make([]wire.Passkey, len(found.Passkeys))
 	for i, k := range found.Passkeys {
@@ -208,9 +186,9 @@ func (s *Server) ListPasskeys(ctx context.Context, session *account.Session) (wi
 	return wire.Passkeys{Passkeys: shown, CodesLeft: found.CodesLeft}, err
 }
 
-// recentSession returns the session of a request if the person has recently proved a factor.
-func (s *Server) recentSession(r *request) (*account.Session, error) {
-	session, err := s.currentSession(r)
+// recentSession returns the session of a caller if the person has recently proved a factor.
+func (s *Server) recentSession(ctx context.Context, c *Caller) (*account.Session, error) {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -218,118 +196,140 @@ func (s *Server) recentSession(r *request) (*account.Session, error) {
 }
 
 func (s *Server) beginOwnPasskey(w http.ResponseWriter, r *request) error {
-	session, err := s.recentSession(r)
+	options, err := s.BeginPasskey(r.Context(), r.caller)
 	if err != nil {
 		return err
 	}
-	begun, err := s.Factors.BeginCreation(r.Context(), session.Person())
-	if err != nil {
-		return err
-	}
-	return s.writeChallenge(w, begun)
+	return edge.WriteJSON(w, http.StatusOK, options)
 }
 
-// addPasskey stores a new passkey and ends all other sessions. This session continues under a new token.
-func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
-	session, err := s.recentSession(r)
+// BeginPasskey makes the challenge for a new passkey of the account and returns its options, which the browser gets as
+// JSON.
+func (s *Server) BeginPasskey(ctx context.Context, c *Caller) (options any, err error) {
+	session, err := s.recentSession(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var body newPasskey
+	begun, err := s.Factors.BeginCreation(ctx, session.Person())
+	if err != nil {
+		return nil, err
+	}
+	return s.issueChallenge(c, begun), nil
+}
+
+func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
+	var body NewPasskey
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	made, err := s.checkNewPasskey(r, &body)
+	added, err := s.AddPasskey(r.Context(), r.caller, body)
 	if err != nil {
 		return err
 	}
-	who, added, err := s.Factors.Add(r.Context(), session.Person(), made, s.describeVisit(r))
-	s.logRefusal(newPasskeyRefused, r, err)
-	if err != nil {
-		return err
-	}
-	if err := s.continueSession(w, r, who, session); err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusCreated, describePasskey(added))
+	return edge.WriteJSON(w, http.StatusCreated, added)
 }
 
-func (s *Server) checkNewPasskey(r *request, passkey *newPasskey) (*factor.Created, error) {
-	made, err := s.Factors.CheckCreation(s.readCookie(r, challengeCookie), passkey.Name, passkey.Credential)
-	s.logRefusal(newPasskeyRefused, r, err)
+// AddPasskey stores a new passkey and ends all other sessions. This session continues under a new token.
+func (s *Server) AddPasskey(ctx context.Context, c *Caller, passkey NewPasskey) (wire.Passkey, error) {
+	session, err := s.recentSession(ctx, c)
+	if err != nil {
+		return wire.Passkey{}, err
+	}
+	made, err := s.checkNewPasskey(c, &passkey)
+	if err != nil {
+		return wire.Passkey{}, err
+	}
+	who, added, err := s.Factors.Add(ctx, session.Person(), made, s.describeVisit(c))
+	s.logRefusal(newPasskeyRefused, c, err)
+	if err == nil {
+		_, err = s.replaceSession(ctx, c, who, session)
+	}
+	if err != nil {
+		return wire.Passkey{}, err
+	}
+	return describePasskey(added), nil
+}
+
+func (s *Server) checkNewPasskey(c *Caller, passkey *NewPasskey) (*factor.Created, error) {
+	made, err := s.Factors.CheckCreation(s.readCookie(c, challengeCookie), passkey.Name, passkey.Credential)
+	s.logRefusal(newPasskeyRefused, c, err)
 	return made, err
 }
 
-// continueSession opens a session that replaces one ended by a change of the account's factors. The proof of a factor
+// replaceSession opens a session that replaces one ended by a change of the account's factors. The proof of a factor
 // keeps its age.
-func (s *Server) continueSession(w http.ResponseWriter, r *request, who account.Account, ended *account.Session) error {
-	_, err := s.replaceSession(w, r, who, ended)
+func (s *Server) replaceSession(
+	ctx context.Context, c *Caller, who account.Account, ended *account.Session,
+) (*wire.SignedIn, error) {
+	visit := s.describeVisit(c)
+	visit.SignIn, visit.FactorAt = ended.SignIn, max(ended.FactorAt, account.NoProof)
+	return s.openSessionFrom(ctx, c, who, ended.Tenant, visit)
+}
+
+func (s *Server) removePasskey(w http.ResponseWriter, r *request) error {
+	return writeNoContent(w, s.RemovePasskey(r.Context(), r.caller, chi.URLParam(r.Request, "passkey")))
+}
+
+// RemovePasskey removes a passkey and ends all other sessions.
+func (s *Server) RemovePasskey(ctx context.Context, c *Caller, passkey string) error {
+	session, err := s.recentSession(ctx, c)
+	if err != nil {
+		return err
+	}
+	who, err := s.Factors.Remove(ctx, session.Person(), passkey, s.describeVisit(c))
+	if err == nil {
+		_, err = s.replaceSession(ctx, c, who, session)
+	}
 	return err
 }
 
-// replaceSession is continueSession that also returns the answer of a sign-in.
-func (s *Server) replaceSession(
-	w http.ResponseWriter, r *request, who account.Account, ended *account.Session,
-) (*wire.SignedIn, error) {
-	visit := s.describeVisit(r)
-	visit.SignIn, visit.FactorAt = ended.SignIn, max(ended.FactorAt, account.NoProof)
-	return s.openSessionFrom(w, r, who, ended.Tenant, visit)
-}
-
-// removePasskey removes a passkey and ends all other sessions.
-func (s *Server) removePasskey(w http.ResponseWriter, r *request) error {
-	session, err := s.recentSession(r)
-	if err != nil {
-		return err
-	}
-	who, err := s.Factors.Remove(r.Context(), session.Person(), chi.URLParam(r.Request, "passkey"), s.describeVisit(r))
-	if err == nil {
-		err = s.continueSession(w, r, who, session)
-	}
-	if err != nil {
-		return err
-	}
-	edge.WriteNoContent(w)
-	return nil
-}
-
-// makeRecoveryCodes makes new recovery codes, which only this answer shows, and ends all other sessions.
 func (s *Server) makeRecoveryCodes(w http.ResponseWriter, r *request) error {
-	session, err := s.recentSession(r)
+	codes, err := s.MakeRecoveryCodes(r.Context(), r.caller)
 	if err != nil {
 		return err
 	}
-	who, codes, err := s.Factors.MakeCodes(r.Context(), session.Person(), s.describeVisit(r))
+	return edge.WriteJSON(w, http.StatusCreated, codes)
+}
+
+// MakeRecoveryCodes makes new recovery codes, which only this answer shows, and ends all other sessions.
+func (s *Server) MakeRecoveryCodes(ctx context.Context, c *Caller) (wire.RecoveryCodes, error) {
+	session, err := s.recentSession(ctx, c)
+	if err != nil {
+		return wire.RecoveryCodes{}, err
+	}
+	who, codes, err := s.Factors.MakeCodes(ctx, session.Person(), s.describeVisit(c))
 	if err == nil {
-		err = s.continueSession(w, r, who, session)
+		_, err = s.replaceSession(ctx, c, who, session)
 	}
 	if err != nil {
-		return err
+		return wire.RecoveryCodes{}, err
 	}
-	return edge.WriteJSON(w, http.StatusCreated, wire.RecoveryCodes{Codes: codes})
+	return wire.RecoveryCodes{Codes: codes}, nil
 }
 
 // stepUpByPasskey confirms the identity of the session's person by a passkey of the session's account.
-func (s *Server) stepUpByPasskey(r *request, answer jsontext.Value) (string, *account.Session, error) {
-	session, err := s.currentSession(r)
+func (s *Server) stepUpByPasskey(
+	ctx context.Context, c *Caller, answer jsontext.Value,
+) (string, *account.Session, error) {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
 		return "", nil, err
 	}
-	who, err := s.usePasskey(r, answer)
+	who, err := s.usePasskey(ctx, c, answer)
 	if err != nil {
 		return "", nil, err
 	}
 	if who.ID != session.Account {
 		return "", nil, factor.Refuse(errors.New("the passkey belongs to another account"))
 	}
-	return s.Accounts.StepUpBy(r.Context(), s.sessionToken(r.Request), s.describeVisit(r))
+	return s.Accounts.StepUpBy(ctx, c.token, s.describeVisit(c))
 }
 
-// readCookie returns the value of a cookie set by flowCookie, or "" if the request has none.
-func (s *Server) readCookie(r *request, use string) string {
-	c, err := r.Cookie(s.flowCookieName(use))
+// readCookie returns the value of a cookie set by flowCookie, or "" if the caller has none.
+func (s *Server) readCookie(c *Caller, use string) string {
+	k, err := c.request.Cookie(s.flowCookieName(use))
 	if err != nil {
 		return ""
 	}
-	return c.Value
+	return k.Value
 }

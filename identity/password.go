@@ -3,26 +3,27 @@ package identity
 import (
 	"context"
 	"net/http"
-
-	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// setPassword sets the password of an existing account. The operator uses it for accounts that have no password or
-// whose owner lost it.
 func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
-	var body credentials
+	var body struct {
+		Email    string `json:"email"`
+		Password string `json:"password"`
+	}
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	names, err := s.organizationNames(r.Context(), body.Email)
+	return writeNoContent(w, s.SetPassword(r.Context(), body.Email, body.Password))
+}
+
+// SetPassword sets the password of an existing account. The operator uses it for accounts that have no password or
+// whose owner lost it.
+func (s *Server) SetPassword(ctx context.Context, email, password string) error {
+	names, err := s.organizationNames(ctx, email)
 	if err != nil {
 		return err
 	}
-	if err := s.Accounts.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
-		return err
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return s.Accounts.SetPassword(ctx, email, password, names...)
 }
 
 // organizationNames returns the names of all organizations of an account, including offered ones, because none of these

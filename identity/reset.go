@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -16,8 +15,6 @@ type Mail interface {
 	ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error)
 }
 
-// forgotPassword mails a link to set a new password. The answer and the work are the same for addresses with and
-// without an account.
 func (s *Server) forgotPassword(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Email string `json:"email"`
@@ -25,43 +22,48 @@ func (s *Server) forgotPassword(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	if _, err := account.ParseEmail(body.Email); err != nil {
-		return err // no account can have this address
-	}
-	if s.Mail.Enabled() {
-		if err := s.Accounts.BeginReset(r.Context(), body.Email, s.Address(r.Request), s.Mail.ResetMail); err != nil {
-			return err
-		}
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return writeNoContent(w, s.ForgotPassword(r.Context(), r.caller, body.Email))
 }
 
-// resetPassword sets the password of the account that the token of a mailed link names. It opens no session.
-func (s *Server) resetPassword(w http.ResponseWriter, r *request) error {
-	var body struct {
-		Token    string `json:"token"`
-		Password string `json:"password"`
+// ForgotPassword mails a link to set a new password. The answer and the work are the same for addresses with and
+// without an account.
+func (s *Server) ForgotPassword(ctx context.Context, c *Caller, email string) error {
+	if _, err := account.ParseEmail(email); err != nil {
+		return err // no account can have this address
 	}
+	if !s.Mail.Enabled() {
+		return nil
+	}
+	return s.Accounts.BeginReset(ctx, email, s.Address(c.request), s.Mail.ResetMail)
+}
+
+// PasswordReset sets the password of the account that the token of a mailed link names.
+type PasswordReset struct {
+	Token    string `json:"token"`
+	Password string `json:"password"`
+}
+
+func (s *Server) resetPassword(w http.ResponseWriter, r *request) error {
+	var body PasswordReset
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	if body.Token == "" {
+	return writeNoContent(w, s.ResetPassword(r.Context(), r.caller, body))
+}
+
+// ResetPassword sets a password by the token of a mailed link. It opens no session.
+func (s *Server) ResetPassword(ctx context.Context, c *Caller, reset PasswordReset) error {
+	if reset.Token == "" {
 		return errRequired("token")
 	}
-	from := s.Address(r.Request)
-	email, err := s.Accounts.FindReset(r.Context(), body.Token, from)
+	from := s.Address(c.request)
+	email, err := s.Accounts.FindReset(ctx, reset.Token, from)
 	if err != nil {
 		return err
 	}
-	names, err := s.organizationNames(r.Context(), email)
+	names, err := s.organizationNames(ctx, email)
 	if err != nil {
 		return err
 	}
-	err = s.Accounts.ResetPassword(r.Context(), body.Token, body.Password, from, s.describeVisit(r), names...)
-	if err != nil {
-		return err
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return s.Accounts.ResetPassword(ctx, reset.Token, reset.Password, from, s.describeVisit(c), names...)
 }

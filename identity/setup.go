@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
@@ -13,66 +14,74 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// setupBody describes the first organization and its owner.
-type setupBody struct {
-	Token        string `json:"token"`
-	Organization struct {
-		Name string  `json:"name"`
-		Slug id.Slug `json:"slug"`
-	} `json:"organization"`
-	Email    string `json:"email"`
-	Password string `json:"password"`
-
-	Passkey *newPasskey `json:"passkey"` // instead of a password
+// Founder is the request for the first organization of the service and its owner, who has a password or a passkey.
+type Founder struct {
+	Token        string          `json:"token"`
+	Organization NewOrganization `json:"organization"`
+	Email        string          `json:"email"`
+	Password     string          `json:"password"`
+	Passkey      *NewPasskey     `json:"passkey"`
 }
 
-// setUp creates the first organization of the service and signs its owner in.
+// NewOrganization is the request for an organization.
+type NewOrganization struct {
+	Name string  `json:"name"`
+	Slug id.Slug `json:"slug"`
+}
+
 func (s *Server) setUp(w http.ResponseWriter, r *request) error {
-	var body setupBody
+	var body Founder
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	created, err := s.checkWayIn(r, body)
+	founded, err := s.SetUp(r.Context(), r.caller, body)
 	if err != nil {
 		return err
 	}
-	made, err := s.Setup.FoundOrganization(r.Context(), body.Token, provision.Request{
-		Name: body.Organization.Name, Slug: body.Organization.Slug, AdminEmail: body.Email,
-		AdminPassword: body.Password,
-	})
+	return edge.WriteJSON(w, http.StatusCreated, founded)
+}
+
+// SetUp creates the first organization of the service and signs its owner in.
+func (s *Server) SetUp(ctx context.Context, c *Caller, by Founder) (wire.Founded, error) {
+	created, err := s.checkWayIn(c, by)
 	if err != nil {
-		return err
+		return wire.Founded{}, err
 	}
-	who, err := s.Accounts.Find(r.Context(), body.Email)
+	made, err := s.Setup.FoundOrganization(ctx, by.Token, provision.Request{Name: by.Organization.Name,
+		Slug: by.Organization.Slug, AdminEmail: by.Email, AdminPassword: by.Password})
 	if err != nil {
-		return err
+		return wire.Founded{}, err
 	}
-	by := account.ByPassword
+	who, err := s.Accounts.Find(ctx, by.Email)
+	if err != nil {
+		return wire.Founded{}, err
+	}
+	method := account.ByPassword
 	if created != nil {
-		by = account.ByPasskey
-		who, err = s.Factors.AddFirst(r.Context(), who, created, s.describeVisit(r))
-		s.logRefusal(newPasskeyRefused, r, err)
+		method = account.ByPasskey
+		who, err = s.Factors.AddFirst(ctx, who, created, s.describeVisit(c))
+		s.logRefusal(newPasskeyRefused, c, err)
 	}
 	if err != nil {
-		return err
+		return wire.Founded{}, err
 	}
-	answer, err := s.openSession(w, r, who, made.Tenant, by)
+	answer, err := s.openSession(ctx, c, who, made.Tenant, method)
 	if err != nil {
-		return err
+		return wire.Founded{}, err
 	}
-	return edge.WriteJSON(w, http.StatusCreated, describeFounded(answer, made))
+	return describeFounded(answer, made), nil
 }
 
 // checkWayIn returns an error if the owner could never sign in. It returns the owner's passkey, or nil if the owner has
 // a password.
-func (s *Server) checkWayIn(r *request, body setupBody) (*factor.Created, error) {
-	if body.Passkey == nil {
-		return nil, password.Check(body.Password, body.Email, body.Organization.Name)
+func (s *Server) checkWayIn(c *Caller, by Founder) (*factor.Created, error) {
+	if by.Passkey == nil {
+		return nil, password.Check(by.Password, by.Email, by.Organization.Name)
 	}
-	if body.Password != "" {
+	if by.Password != "" {
 		return nil, errTwoWays()
 	}
-	return s.checkNewPasskey(r, body.Passkey)
+	return s.checkNewPasskey(c, by.Passkey)
 }
 
 func errTwoWays() error {

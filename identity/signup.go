@@ -9,44 +9,46 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // maxOwned is the number of organizations that one person may own.
 const maxOwned = 10
 
-// foundOwn creates an organization owned by the signed-in person, if the operator allows it. The session continues in
-// the new organization.
-func (s *Server) foundOwn(w http.ResponseWriter, r *request) error {
-	session, err := s.currentSession(r)
-	if err != nil {
-		return err
-	}
-	if !s.Signup {
-		return fault.New(fault.Forbidden, "Only the operator can create organizations here")
-	}
-	var body struct {
-		Name string  `json:"name"`
-		Slug id.Slug `json:"slug"`
-	}
+func (s *Server) foundOrganization(w http.ResponseWriter, r *request) error {
+	var body NewOrganization
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	if err := s.Accounts.CheckProved(r.Context(), session.Account); err != nil {
-		return err
-	}
-	made, err := s.createOwned(r.Context(), session.Account, body.Name, body.Slug)
+	founded, err := s.FoundOrganization(r.Context(), r.caller, body)
 	if err != nil {
 		return err
 	}
-	token, moved, err := s.Accounts.SwitchSession(r.Context(), s.sessionToken(r.Request), made.Tenant)
+	return edge.WriteJSON(w, http.StatusCreated, founded)
+}
+
+// FoundOrganization creates an organization owned by the signed-in person, if the operator allows it. The session
+// continues in the new organization.
+func (s *Server) FoundOrganization(ctx context.Context, c *Caller, wanted NewOrganization) (wire.Founded, error) {
+	session, err := s.FindSession(ctx, c)
 	if err != nil {
-		return err
+		return wire.Founded{}, err
 	}
-	answer, err := s.welcomePerson(w, r, token, moved)
+	if !s.Signup {
+		return wire.Founded{}, fault.New(fault.Forbidden, "Only the operator can create organizations here")
+	}
+	if err := s.Accounts.CheckProved(ctx, session.Account); err != nil {
+		return wire.Founded{}, err
+	}
+	made, err := s.createOwned(ctx, session.Account, wanted.Name, wanted.Slug)
 	if err != nil {
-		return err
+		return wire.Founded{}, err
 	}
-	return edge.WriteJSON(w, http.StatusCreated, describeFounded(answer, made))
+	answer, err := s.enterOrganization(ctx, c, made.Tenant)
+	if err != nil {
+		return wire.Founded{}, err
+	}
+	return describeFounded(answer, made), nil
 }
 
 // createOwned creates organizations of one person one at a time, so that concurrent calls cannot exceed maxOwned.

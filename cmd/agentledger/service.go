@@ -305,7 +305,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 	people.Routes(r)
 	signIn.PeopleRoutes(r)
 	pages.Routes(r)
-	consolepages.Mount(r, consolepages.Options{Edge: shared, Calls: r, Kit: pages.Kit(), Control: s.control,
+	consolepages.Mount(r, consolepages.Options{Edge: shared, Kit: pages.Kit(), Control: s.control,
 		Console: people, Identity: signIn, LogKeys: public.Reader().LogKeys})
 	edge.OpenAPIRoutes(r, shared)
 	s.addHealthRoutes(r, shared)

@@ -1,21 +1,20 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
+	"cmp"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	passkeyCalls = "/v1/id/account/passkeys"
-	factorsPath  = "/account/factors"
-)
+const factorsPath = "/account/factors"
 
 // factorsView is the content of the page of passkeys and recovery codes.
 type factorsView struct {
@@ -32,7 +31,7 @@ type passkey struct {
 }
 
 func (p *pages) showFactors(r *page.Request) (any, error) {
-	found, err := visitOf(r).Identity.ListPasskeys(r.Context(), visitOf(r).session)
+	found, err := visitOf(r).Identity.ListPasskeys(r.Context(), visitOf(r).person)
 	if err != nil {
 		return nil, err
 	}
@@ -81,36 +80,59 @@ func (p *pages) preparePasskey(r *page.Request) (page.Outcome, error) {
 	if name == "" {
 		return page.Outcome{}, fault.New(fault.Invalid, "Give the passkey a name")
 	}
-	var options jsontext.Value
-	if err := r.Change(http.MethodPost, passkeyCalls+"/begin", nil, &options); err != nil {
+	challenge, err := visitOf(r).Identity.BeginPasskey(r.Context(), visitOf(r).person)
+	if err != nil {
 		return page.Outcome{}, err
 	}
-	v := newPasskeyView{Name: name, Options: string(options), Action: r.Address(factorsPath)}
-	return page.ShowOnce(p.views, "newpasskey", "A new passkey", v).
+	options, err := json.Marshal(challenge)
+	if err != nil {
+		return page.Outcome{}, err
+	}
+	return page.ShowOnce(p.views, "newpasskey", "A new passkey",
+		newPasskeyView{Name: name, Options: string(options), Action: r.Address(factorsPath)}).
 		WithScript("newpasskey.js", "passkeyform.js", "passkey.js"), nil
 }
 
 func (p *pages) addPasskey(r *page.Request) (page.Outcome, error) {
-	made, err := r.Passkey("Passkey")
+	made, err := newPasskey(r, "Passkey")
 	if err != nil {
 		return page.Outcome{}, err
 	}
 	if made == nil {
 		return page.Outcome{}, fault.New(fault.Invalid, "The browser has made no passkey")
 	}
-	err = r.Change(http.MethodPost, passkeyCalls+"/finish", made, nil)
+	_, err = visitOf(r).Identity.AddPasskey(r.Context(), visitOf(r).person, *made)
 	return page.GoTo(r.Address(factorsPath), "passkey-added"), err
 }
 
+// passkeyField is the hidden field in which a script submits the browser's answer to a challenge.
+const passkeyField = "passkey"
+
+// newPasskey returns the passkey that a script put into the form, or nil. name is used for a new passkey if the form
+// contains no name. It returns fault.Invalid if the field is not JSON.
+func newPasskey(r *page.Request, name string) (*identity.NewPasskey, error) {
+	text := r.Form.Get(passkeyField)
+	if text == "" {
+		return nil, nil
+	}
+	made := identity.NewPasskey{Name: cmp.Or(r.Value("passkey_name"), name)}
+	if !jsontext.Value(text).IsValid() {
+		return nil, fault.New(fault.Invalid, "The passkey can't be read")
+	}
+	// As in a call, the credential is strict JSON.
+	err := edge.DecodeStrict([]byte(`{"credential":`+text+`}`), &made)
+	return &made, err
+}
+
 func (p *pages) removePasskey(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, passkeyCalls+"/"+url.PathEscape(r.Value("passkey_id")), nil, nil)
+	err := visitOf(r).Identity.RemovePasskey(r.Context(), visitOf(r).person, r.Value("passkey_id"))
 	return page.GoTo(r.Address(factorsPath), "passkey-removed"), err
 }
 
 // makeCodes shows new recovery codes once.
 func (p *pages) makeCodes(r *page.Request) (page.Outcome, error) {
-	var made wire.RecoveryCodes
-	if err := r.Change(http.MethodPost, "/v1/id/account/recovery-codes", nil, &made); err != nil {
+	made, err := visitOf(r).Identity.MakeRecoveryCodes(r.Context(), visitOf(r).person)
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return page.ShowOnce(p.views, "recoverycodes", "Your recovery codes", made.Codes), nil

@@ -1,9 +1,9 @@
 package console
 
 import (
-	"net/http"
 	"strings"
 
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -44,8 +44,9 @@ func (p *pages) openInvitation(r *page.Request) (page.Outcome, error) {
 }
 
 func (p *pages) previewInvitation(r *page.Request) (invitationView, error) {
-	v := invitationView{Token: r.Value("token"), Invitation: new(wire.HeldInvitation)}
-	err := r.ReadWithHeader("/v1/id/invitations/preview", "X-Invitation-Token", v.Token, v.Invitation)
+	v := invitationView{Token: r.Value("token")}
+	held, err := visitOf(r).Identity.PreviewInvitation(r.Context(), visitOf(r).person, v.Token)
+	v.Invitation = &held
 	if r.Person != nil {
 		v.SignedIn = r.Person.Account.Email
 		v.IsInvited = strings.EqualFold(v.SignedIn, v.Invitation.Email)
@@ -55,16 +56,11 @@ func (p *pages) previewInvitation(r *page.Request) (invitationView, error) {
 
 // acceptInvitation makes the holder of a token a member, by the session, a password or a passkey.
 func (p *pages) acceptInvitation(r *page.Request) (page.Outcome, error) {
-	passkey, err := r.Passkey("First passkey")
+	passkey, err := newPasskey(r, "First passkey")
 	if err != nil {
 		return page.Outcome{}, err
 	}
-	body := struct {
-		Token       string        `json:"token"`
-		DisplayName string        `json:"display_name,omitzero"`
-		Password    string        `json:"password,omitzero"`
-		Passkey     *page.Passkey `json:"passkey,omitzero"`
-	}{r.Value("token"), r.Value("display_name"), r.Form.Get("password"), passkey}
-	err = r.Change(http.MethodPost, "/v1/id/invitations/accept", body, nil)
+	_, err = visitOf(r).Identity.AcceptInvitation(r.Context(), visitOf(r).person, identity.Acceptance{
+		Token: r.Value("token"), DisplayName: r.Value("display_name"), Password: r.Form.Get("password"), Passkey: passkey})
 	return page.GoTo(r.Address("/console"), "joined"), err
 }

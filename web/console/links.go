@@ -1,21 +1,20 @@
 package console
 
 import (
-	"net/http"
-
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/web/page"
 )
 
 // askReset requests a link to set a new password. The page is the same for every address.
 func (p *pages) askReset(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/auth/forgot-password", map[string]string{"email": r.Value("email")}, nil)
+	err := visitOf(r).Identity.ForgotPassword(r.Context(), visitOf(r).person, r.Value("email"))
 	return page.GoTo(r.Address("/forgot-password"), "reset-asked"), err
 }
 
 // resetPassword sets a new password. The user then signs in with it.
 func (p *pages) resetPassword(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/auth/reset-password",
-		map[string]string{"token": r.Value("token"), "password": r.Form.Get("password")}, nil)
+	err := visitOf(r).Identity.ResetPassword(r.Context(), visitOf(r).person,
+		identity.PasswordReset{Token: r.Value("token"), Password: r.Form.Get("password")})
 	return page.GoTo(r.Address("/signin"), "password-set"), err
 }
 
@@ -31,10 +30,7 @@ func (p *pages) showConfirmation(r *page.Request) (any, error) {
 
 // confirmEmail changes the account's address to the one that the link was mailed to.
 func (p *pages) confirmEmail(r *page.Request) (page.Outcome, error) {
-	body := struct {
-		Token    string `json:"token"`
-		Password string `json:"password,omitzero"`
-	}{r.Value("token"), r.Form.Get("password")}
-	err := r.Change(http.MethodPost, "/v1/id/account/email/confirm", body, nil)
+	_, err := visitOf(r).Identity.ConfirmEmail(r.Context(), visitOf(r).person,
+		identity.EmailConfirmation{Token: r.Value("token"), Password: r.Form.Get("password")})
 	return page.GoTo(r.Address("/account"), "email-changed"), err
 }

@@ -1,11 +1,12 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -23,11 +24,6 @@ func (p *pages) memberScreens() []page.Screen {
 }
 
 const membersPage = "/console/members"
-
-// memberCalls returns the path of the calls about the session's organization.
-func memberCalls(r *page.Request) string {
-	return "/v1/id/orgs/" + r.Person.Organization.ID.String()
-}
 
 // member is a member on a page.
 type member struct{ wire.Member }
@@ -63,7 +59,7 @@ type membersView struct {
 
 func (p *pages) listMembers(r *page.Request) (any, error) {
 	v := membersView{Roles: rolesFor(r), MaySee: r.Person.May("change members"), MayInvite: r.Person.May("invite")}
-	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, r.PageQuery())
+	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).person, r.PageQuery())
 	v.Members, v.Next = describeMembers(found.Members), r.NextPage(found.Next)
 	if err == nil && v.MaySee {
 		v.Invitations, err = readInvitations(r)
@@ -97,7 +93,7 @@ const mostMembers = "1000"
 
 // showMember shows a member. It searches the list, because the interface has no call for a single member.
 func (p *pages) showMember(r *page.Request) (any, error) {
-	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, url.Values{"limit": {mostMembers}})
+	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).person, url.Values{"limit": {mostMembers}})
 	if err != nil {
 		return nil, err
 	}
@@ -122,37 +118,35 @@ func (p *pages) retireVoterOfMember(r *page.Request) (page.Outcome, error) {
 }
 
 // change changes the member on the page.
-func (p *pages) change(r *page.Request, notice string, body map[string]any) (page.Outcome, error) {
+func (p *pages) change(r *page.Request, notice string, patch identity.MemberPatch) (page.Outcome, error) {
 	name := r.PathParameter("membership")
-	err := r.Change(http.MethodPatch, memberCalls(r)+"/members/"+url.PathEscape(name), body, nil)
+	_, err := visitOf(r).Identity.ChangeMember(r.Context(), visitOf(r).person, name, patch)
 	return page.GoTo(r.Address(membersPage, name), notice), err
 }
 
 func (p *pages) changeRole(r *page.Request) (page.Outcome, error) {
-	return p.change(r, "saved", map[string]any{"role": r.Value("role")})
+	return p.change(r, "saved", identity.MemberPatch{Role: new(account.Role(r.Value("role")))})
 }
 
 func (p *pages) suspend(r *page.Request) (page.Outcome, error) {
-	return p.change(r, "member-suspended", map[string]any{"suspended": true})
+	return p.change(r, "member-suspended", identity.MemberPatch{Suspended: new(true)})
 }
 
 func (p *pages) resume(r *page.Request) (page.Outcome, error) {
-	return p.change(r, "member-resumed", map[string]any{"suspended": false})
+	return p.change(r, "member-resumed", identity.MemberPatch{Suspended: new(false)})
 }
 
 func (p *pages) remove(r *page.Request) (page.Outcome, error) {
-	return page.GoTo(r.Address(membersPage), "member-removed"), removeMembership(r)
+	err := visitOf(r).Identity.RemoveMember(r.Context(), visitOf(r).person, r.PathParameter("membership"))
+	return page.GoTo(r.Address(membersPage), "member-removed"), err
 }
 
 // leave ends the user's own membership, and with it the session.
 func (p *pages) leave(r *page.Request) (page.Outcome, error) {
-	if r.PathParameter("membership") != r.Person.User.MembershipID {
+	own := r.Person.User.MembershipID
+	if r.PathParameter("membership") != own {
 		return page.Outcome{}, fault.New(fault.Invalid, "Only a member's own membership can be left")
 	}
-	return page.GoTo(r.Address("/signin"), "member-left"), removeMembership(r)
-}
-
-func removeMembership(r *page.Request) error {
-	path := memberCalls(r) + "/members/" + url.PathEscape(r.PathParameter("membership"))
-	return r.Change(http.MethodDelete, path, nil, nil)
+	err := visitOf(r).Identity.RemoveMember(r.Context(), visitOf(r).person, own)
+	return page.GoTo(r.Address("/signin"), "member-left"), err
 }

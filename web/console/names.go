@@ -15,7 +15,7 @@ const maxMembers = "1000"
 
 // readNames reads the names of the organization's members.
 func readNames(r *page.Request) (names, error) {
-	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).session, url.Values{"limit": {maxMembers}})
+	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).person, url.Values{"limit": {maxMembers}})
 	if err != nil {
 		return nil, err
 	}

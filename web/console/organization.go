@@ -72,7 +72,7 @@ func (p *pages) showOrganization(r *page.Request) (any, error) {
 
 // readLogKeys reads the keys that sign the log's checkpoints, latest last.
 func readLogKeys(r *page.Request) ([]wire.LogKey, error) {
-	found, err := visitOf(r).LogKeys(r.Context(), visitOf(r).session.Tenant)
+	found, err := visitOf(r).LogKeys(r.Context(), visitOf(r).caller.Who.Tenant)
 	keys := make([]wire.LogKey, len(found))
 	for i, k := range found {
 		keys[i] = wire.LogKey{VKey: k.Key.String(), Use: "log", FromSize: k.From}

@@ -1,11 +1,10 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
-
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -20,36 +19,43 @@ func (p *pages) showAccount(r *page.Request) (any, error) {
 }
 
 func (p *pages) changeProfile(r *page.Request) (page.Outcome, error) {
-	body := map[string]any{"display_name": r.Value("display_name"), "approval_mail": r.Checked("approval_mail")}
-	err := r.Change(http.MethodPatch, "/v1/id/account", body, nil)
+	_, err := visitOf(r).Identity.ChangeAccount(r.Context(), visitOf(r).person, identity.AccountPatch{
+		DisplayName: new(r.Value("display_name")), ApprovalMail: new(r.Checked("approval_mail"))})
 	return page.GoTo(r.Address("/account"), "saved"), err
 }
 
 // askEmail makes the service mail a link to a new address. The address changes when the user follows the link.
 func (p *pages) askEmail(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/account/email", map[string]string{"email": r.Value("email")}, nil)
+	err := visitOf(r).Identity.BeginEmailChange(r.Context(), visitOf(r).person, r.Value("email"))
 	return page.GoTo(r.Address("/account"), "email-asked"), err
 }
 
 // changePassword ends all other sessions of the account.
 func (p *pages) changePassword(r *page.Request) (page.Outcome, error) {
-	body := map[string]string{"current": r.Form.Get("current_password"), "new": r.Form.Get("new_password")}
-	err := r.Change(http.MethodPost, "/v1/id/account/password", body, nil)
+	_, err := visitOf(r).Identity.ChangePassword(r.Context(), visitOf(r).person,
+		identity.PasswordChange{Current: r.Form.Get("current_password"), New: r.Form.Get("new_password")})
 	return page.GoTo(r.Address("/account"), "saved"), err
 }
 
 // switchOrganization moves the session to another organization. This accepts an offered membership.
 func (p *pages) switchOrganization(r *page.Request) (page.Outcome, error) {
-	body := map[string]string{"organization_id": r.Value("organization_id")}
-	err := r.Change(http.MethodPost, "/v1/id/orgs/switch", body, nil)
+	var to id.Organization
+	if err := edge.ParseMember("organization_id", r.Value("organization_id"), &to); err != nil {
+		return page.Outcome{}, err
+	}
+	_, err := visitOf(r).Identity.SwitchOrganization(r.Context(), visitOf(r).person, to)
 	return page.GoTo(r.Address("/console"), ""), err
+}
+
+// newOrganization returns the organization that a form describes.
+func newOrganization(r *page.Request) identity.NewOrganization {
+	return identity.NewOrganization{Name: r.Value("name"), Slug: id.Slug(r.Value("slug"))}
 }
 
 // foundOrganization creates an organization of the user's own, and shows its secrets once.
 func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
-	var made wire.Founded
-	body := map[string]string{"name": r.Value("name"), "slug": r.Value("slug")}
-	if err := r.Change(http.MethodPost, "/v1/id/orgs", body, &made); err != nil {
+	made, err := visitOf(r).Identity.FoundOrganization(r.Context(), visitOf(r).person, newOrganization(r))
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return p.showFounded(made), nil
@@ -60,8 +66,6 @@ func (p *pages) leaveOrganization(r *page.Request) (page.Outcome, error) {
 	if !r.Checked("sure") {
 		return page.Outcome{}, fault.New(fault.Invalid, "Check the box to leave the organization")
 	}
-	path := "/v1/id/orgs/" + r.Person.Organization.ID.String() + "/members/" +
-		url.PathEscape(r.Person.User.MembershipID)
-	err := r.Change(http.MethodDelete, path, nil, nil)
+	err := visitOf(r).Identity.RemoveMember(r.Context(), visitOf(r).person, r.Person.User.MembershipID)
 	return page.GoTo(r.Address("/signin"), "member-left"), err
 }

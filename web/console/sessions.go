@@ -1,17 +1,11 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
-
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-const (
-	sessionCalls = "/v1/id/account/sessions"
-	sessionsPath = "/account/sessions"
-)
+const sessionsPath = "/account/sessions"
 
 // sessionsView is the content of the page of sessions and login events.
 type sessionsView struct {
@@ -20,20 +14,20 @@ type sessionsView struct {
 }
 
 func (p *pages) showSessions(r *page.Request) (any, error) {
-	sessions, err := visitOf(r).Identity.ListSessions(r.Context(), visitOf(r).session)
+	sessions, err := visitOf(r).Identity.ListSessions(r.Context(), visitOf(r).person)
 	if err != nil {
 		return nil, err
 	}
-	events, err := visitOf(r).Identity.ListLoginEvents(r.Context(), visitOf(r).session)
+	events, err := visitOf(r).Identity.ListLoginEvents(r.Context(), visitOf(r).person)
 	return sessionsView{sessions.Sessions, events.Events}, err
 }
 
 func (p *pages) endSession(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, sessionCalls+"/"+url.PathEscape(r.Value("session_id")), nil, nil)
+	err := visitOf(r).Identity.EndSession(r.Context(), visitOf(r).person, r.Value("session_id"))
 	return page.GoTo(r.Address(sessionsPath), "session-ended"), err
 }
 
 func (p *pages) endOtherSessions(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodDelete, sessionCalls, nil, nil)
+	err := visitOf(r).Identity.EndOtherSessions(r.Context(), visitOf(r).person)
 	return page.GoTo(r.Address(sessionsPath), "sessions-ended"), err
 }

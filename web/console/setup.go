@@ -1,28 +1,19 @@
 package console
 
 import (
-	"net/http"
-
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/web/page"
 )
 
 // setUp creates the first organization, and shows its secrets once. Its owner is signed in.
 func (p *pages) setUp(r *page.Request) (page.Outcome, error) {
-	passkey, err := r.Passkey("First passkey")
+	passkey, err := newPasskey(r, "First passkey")
 	if err != nil {
 		return page.Outcome{}, err
 	}
-	body := struct {
-		Token        string            `json:"token"`
-		Organization map[string]string `json:"organization"`
-		Email        string            `json:"email"`
-		Password     string            `json:"password,omitzero"`
-		Passkey      *page.Passkey     `json:"passkey,omitzero"`
-	}{r.Value("token"), map[string]string{"name": r.Value("name"), "slug": r.Value("slug")}, r.Value("email"),
-		r.Form.Get("password"), passkey}
-	var made wire.Founded
-	if err := r.Change(http.MethodPost, "/v1/id/setup", body, &made); err != nil {
+	made, err := visitOf(r).Identity.SetUp(r.Context(), visitOf(r).person, identity.Founder{Token: r.Value("token"),
+		Organization: newOrganization(r), Email: r.Value("email"), Password: r.Form.Get("password"), Passkey: passkey})
+	if err != nil {
 		return page.Outcome{}, err
 	}
 	return p.showFounded(made), nil

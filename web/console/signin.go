@@ -1,9 +1,9 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -37,12 +37,12 @@ func (p *pages) showSignIn(r *page.Request) (any, error) {
 
 // signIn signs a user in with a password. If the account has a second factor, the user continues on its page.
 func (p *pages) signIn(r *page.Request) (page.Outcome, error) {
-	var answer wire.SecondFactor
-	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
-	if err := r.Change(http.MethodPost, "/v1/id/auth/login", body, &answer); err != nil {
+	_, second, err := visitOf(r).Identity.SignIn(r.Context(), visitOf(r).person,
+		identity.Credentials{Email: r.Value("email"), Password: r.Form.Get("password")})
+	switch {
+	case err != nil:
 		return page.Outcome{}, err
-	}
-	if len(answer.SecondFactor) > 0 {
+	case second != nil:
 		return page.GoTo(r.Address("/signin/second")+"?return="+url.QueryEscape(r.ReturnPath()), ""), nil
 	}
 	return page.GoTo(r.ReturnPath(), ""), nil
@@ -53,13 +53,13 @@ func (p *pages) showSecondFactor(r *page.Request) (any, error) {
 }
 
 func (p *pages) useRecoveryCode(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/auth/recovery-code", map[string]string{"code": r.Value("code")}, nil)
+	_, err := visitOf(r).Identity.UseRecoveryCode(r.Context(), visitOf(r).person, r.Value("code"))
 	return page.GoTo(r.ReturnPath(), ""), err
 }
 
 func (p *pages) showSignOut(*page.Request) (any, error) { return nil, nil }
 
 func (p *pages) signOut(r *page.Request) (page.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/auth/logout", nil, nil)
+	err := visitOf(r).Identity.SignOut(r.Context(), visitOf(r).person)
 	return page.GoTo(r.Address("/signin"), "signed-out"), err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web/page"
@@ -19,7 +18,6 @@ import (
 // Options configure Mount. All are required.
 type Options struct {
 	Edge     *edge.Edge
-	Calls    http.Handler // the JSON interface, through which forms make changes
 	Kit      *page.Kit
 	Control  *admission.Control
 	Console  *api.Server
@@ -31,39 +29,38 @@ type Options struct {
 
 // Mount adds the pages to r, and a page for unknown addresses.
 func Mount(r *edge.Router, o Options) {
-	page.New(page.Options{Edge: o.Edge, Calls: o.Calls, Kit: o.Kit, Control: o.Control, Access: page.Access{
+	page.New(page.Options{Edge: o.Edge, Kit: o.Kit, Control: o.Control, Access: page.Access{
 		Admit: o.admit, Read: readPage, Change: o.change, StepUp: o.stepUp, Links: memberLinks(),
 		Providers: func() []wire.Provider { return o.Identity.ListProviders().Providers },
 	}}).Mount(r, Screens(o.Kit))
 }
 
-// visit is the session of a page request, with the calls of the interface. The session is read once per page.
+// visit is the reader of a page, as the caller of functions. The session is looked up once per page.
 type visit struct {
 	*Options
-	caller  *api.Caller      // nil for a stranger
-	session *account.Session // nil for a stranger
+	person *identity.Caller
+	caller *api.Caller // nil for a stranger
 }
 
 // visitOf returns the visit of a request.
 func visitOf(r *page.Request) *visit { return r.Visit.(*visit) }
 
 // admit finds the session of a request. A page for strangers needs no session. If another node owns the organization,
-// that node serves the page.
+// that node serves the page. After a form that began or ended a session, admit is called again.
 func (o *Options) admit(r *page.Request) error {
-	v := &visit{Options: o}
-	r.Visit, r.Person, r.Reader = v, nil, ""
-	session, err := o.Identity.FindSession(r.Request)
-	var shown *wire.SignedIn
-	if err == nil {
-		shown, err = o.Identity.ShowSession(r.Context(), session)
+	v, again := r.Visit.(*visit)
+	if !again {
+		v = &visit{Options: o, person: o.Identity.NewCaller(r.Request, r.SetCookie)}
 	}
+	r.Visit, r.Person, r.Reader, v.caller = v, nil, "", nil
+	shown, err := o.Identity.ShowSession(r.Context(), v.person)
 	if err != nil {
 		if r.IsOpen() && edge.StatusOf(err) < http.StatusInternalServerError {
 			return nil
 		}
 		return err
 	}
-	v.session, v.caller = session, api.NewCaller(session, r.UserAgent())
+	v.caller = api.NewCaller(v.person.Who, r.UserAgent())
 	r.Person, r.Reader = &page.Person{SignedIn: *shown}, shown.Account.Email+" · "+shown.Organization.Name
 	if r.IsConsole() {
 		return o.Console.CheckOwner(r.Context(), v.caller)
@@ -78,20 +75,17 @@ func readPage(r *page.Request, show func() error) error {
 	if v.caller == nil || !r.IsConsole() {
 		return show()
 	}
-	err := v.Console.ServeRead(r.Request, v.caller, show)
-	if sent := r.Sent(); sent != nil {
-		return v.Edge.CheckLost(err, v.session.Tenant, sent)
-	}
-	return err
+	return v.Edge.CheckLost(v.Console.ServeRead(r.Request, v.caller, show), v.caller.Who.Tenant, nil)
 }
 
-// change calls a form. The changes of an organization's page are one change in the load control. If the organization
-// has moved to another node, that node serves the form, because nothing was changed here.
+// change calls a form. The form of an organization's page is one change in the load control. If the organization has
+// moved to another node, that node serves the form, because nothing was changed here.
 func (o *Options) change(r *page.Request, form func() error) error {
-	if !r.IsConsole() {
-		return form()
+	v := visitOf(r)
+	if r.IsConsole() {
+		return v.changeOrganization(r, form)
 	}
-	return visitOf(r).changeOrganization(r, form)
+	return v.changePerson(r, form)
 }
 
 // changeOrganization calls change as one change of the reader's organization.
@@ -99,20 +93,37 @@ func (v *visit) changeOrganization(r *page.Request, change func() error) error {
 	if err := v.Console.CheckOrigin(r.Request); err != nil {
 		return err
 	}
-	err := v.Console.ServeChange(r.Request, v.caller, r.MaxSent(), func(ctx context.Context) error {
+	err := v.Console.ServeChange(r.Request, v.caller, r.MaxSent(), inContext(r, change))
+	return v.Edge.CheckLost(err, v.caller.Who.Tenant, nil)
+}
+
+// changePerson calls change, which concerns an account.
+func (v *visit) changePerson(r *page.Request, change func() error) error {
+	if err := v.Identity.CheckOrigin(r.Request); err != nil {
+		return err
+	}
+	return v.Identity.ServeChange(r.Context(), v.person, inContext(r, change))
+}
+
+// inContext returns a function that calls change, for which the request has the given context.
+func inContext(r *page.Request, change func() error) func(context.Context) error {
+	return func(ctx context.Context) error {
 		r.Request = r.WithContext(ctx)
 		return change()
-	})
-	return v.Edge.CheckLost(err, v.session.Tenant, r.Sent())
+	}
 }
 
 // stepUp proves the presence of the user by a password. The session continues under a new token.
 func (o *Options) stepUp(r *page.Request, password string) error {
-	err := r.Change(http.MethodPost, "/v1/id/auth/step-up", map[string]string{"password": password}, nil)
-	if err != nil {
+	v := visitOf(r)
+	err := v.changePerson(r, func() error {
+		_, err := v.Identity.StepUp(r.Context(), v.person, identity.Proof{Password: password})
 		return err
+	})
+	if err == nil {
+		v.caller = api.NewCaller(v.person.Who, r.UserAgent())
 	}
-	return o.admit(r)
+	return err
 }
 
 // isMissing reports whether an error means that the object does not exist.

@@ -97,9 +97,6 @@ func (r *Request) Address(path string, parts ...string) string {
 	return address
 }
 
-// Sent returns the body of a POST, or nil if it was not read yet.
-func (r *Request) Sent() []byte { return r.sent }
-
 // MaxSent returns the maximum size of the body of a POST.
 func (r *Request) MaxSent() int64 { return r.body.Max }
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"embed"
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -44,6 +46,9 @@ func (r *Request) serve() (Answer, error) {
 	refused := r.refusalFor(err)
 	switch {
 	case refused == nil:
+		if elsewhere, ok := errors.AsType[*admission.Elsewhere](err); ok && elsewhere.Body == nil {
+			elsewhere.Body = r.sent
+		}
 		return Answer{}, err
 	case refused.Status == http.StatusUnauthorized && refused.Code == "" && !r.screen.Open:
 		return r.redirect(r.SignInAddress()), nil
