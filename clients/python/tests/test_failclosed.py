@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -159,7 +161,8 @@ class FailClosed(unittest.TestCase):
     def test_nothing_is_signed_for_arguments_that_json_does_not_have(self) -> None:
         service = FakeService(accept)
         with Client(**service.settings()) as c:
-            for payload in ({"a": float("nan")}, {"a": (1,)}, {"phase": "result"}, {"salt": 1}, {"input_digest": ""}):
+            for payload in ({"a": float("nan")}, {"a": (1,)}, {"phase": "result"}, {"salt": 1}, {"input_digest": ""},
+                            {"$tagged": True}, {"a": 10**128 + 1}, {"a": Decimal("NaN")}, {"a": Decimal("1e10000")}):
                 with self.subTest(payload), self.assertRaises(Malformed):
                     c.act("acme.x", payload, lambda permit: self.fail("it ran"))
         self.assertEqual([], service.requests)
@@ -307,6 +310,34 @@ class Results(unittest.TestCase):
             ("result", "ok", {"paid": True}), tuple(result["payload"][n] for n in ("phase", "status", "output"))
         )
         self.assertEqual(64, len(result["payload"]["output_digest"]))
+        service.close()
+
+    def test_numbers_that_a_double_cannot_hold_are_recorded_with_their_digits(self) -> None:
+        arguments = {"id": 1915883588174806058, "o": {"$number": "5"}, "part": Decimal("0.12345678901234567"), "n": 2**53 + 2}
+        exact = '{"id":1915883588174806058,"n":9007199254740994,"o":{"$number":"5"},"part":0.12345678901234567}'
+        recorded = {
+            "$tagged": True, "id": {"$number": "1915883588174806058"}, "n": 2**53 + 2, "o": {"$object": {"$number": "5"}},
+            "part": {"$number": "0.12345678901234567"},
+        }
+        for options in (Options(), Options(digest=True, shown=("id",))):
+            service = FakeService(accept)
+            with Client(**service.settings()) as c:
+                self.assertEqual(7, c.act("acme.ads.get", arguments, lambda permit: 7, options=options))
+            intent = json.loads(next(body for _, path, body, _ in service.requests if path.endswith("/events")))
+            payload = intent["payload"]
+            want = {n: recorded[n] for n in ("$tagged", "id")} if options.digest else recorded
+            self.assertEqual(want, {n: v for n, v in payload.items() if n not in ("call_id", "phase", "salt", "input_digest")})
+            if options.digest:
+                self.assertEqual(hashlib.sha256(exact.encode()).hexdigest(), payload["input_digest"])
+            service.close()
+
+    def test_the_caller_may_say_what_becomes_of_decimals(self) -> None:
+        service = FakeService(accept)
+        with Client(**service.settings()) as c:
+            options = Options(convert=lambda path, value: str(value))
+            c.act("acme.pay", {"amount": Decimal("0.10")}, lambda permit: None, options=options)
+        intent = json.loads(next(body for _, path, body, _ in service.requests if path.endswith("/events")))
+        self.assertEqual("0.10", intent["payload"]["amount"])
         service.close()
 
 

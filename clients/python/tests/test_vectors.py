@@ -15,8 +15,9 @@ import harness
 from agentledger import ed25519
 from agentledger.canonical import canonical_text
 from agentledger.errors import LedgerError
+from agentledger.exact import exact_text, recorded_members
 from agentledger.signer import Signer
-from agentledger.strictjson import parse, parse_object
+from agentledger.strictjson import parse, parse_exact, parse_object
 from agentledger.verify import Outcome, bundle, pack, read_trust, tlog_proof
 from agentledger.verify.documents import event_digest, parse_entry, signed_content
 from agentledger.verify.encoding import decimal, hash_bytes
@@ -170,6 +171,14 @@ def judge_signed_vote(i: Input) -> dict[str, Any]:
     return {"thumbprint": signed.thumbprint if signed else None}
 
 
+def judge_arguments(i: Input) -> dict[str, Any]:
+    arguments = parse_exact(i.raw("arguments"))
+    need(isinstance(arguments, dict), "no object")
+    payload = recorded_members(arguments)
+    canonical_text({"payload": payload})
+    return {"exact": exact_text(arguments), "payload": canonical_text(payload)}
+
+
 JUDGES: dict[str, Callable[[Input], Any]] = {
     "public-key": lambda i: ed25519.public_key(bytes.fromhex(i.text("public_key"))) and None,
     "signature": judge_signature,
@@ -190,6 +199,7 @@ JUDGES: dict[str, Callable[[Input], Any]] = {
     "key-statement": judge_key_statement,
     "signed-vote": judge_signed_vote,
     "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
+    "arguments": judge_arguments,
     "entry": judge_entry,
     "bundle": judge_bundle,
     "second-proof": judge_second_proof,

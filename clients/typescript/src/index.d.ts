@@ -31,6 +31,18 @@ export function canonicalizeText(source: string | Uint8Array): string;
  * InvalidValue.
  */
 export function parse(source: string | Uint8Array): Json;
+/**
+ * Parses one JSON value as `parse` does, but keeps the values of all numbers: integers beyond 2^53 - 1 are bigints, other
+ * numbers that a double cannot hold are ExactNumbers. Throws InvalidValue beyond 128 significant digits.
+ */
+export function parseExact(source: string | Uint8Array): unknown;
+/** A number that neither a double nor a bigint holds, such as 0.12345678901234567. Payloads of acts may contain it. */
+export class ExactNumber {
+  /** A JSON number of at most 128 significant digits. */
+  constructor(literal: string);
+  /** The canonical literal. */
+  toString(): string;
+}
 
 /**
  * An event before it is signed, by wire names. Only `action_kind` is required; unknown members are signed unchanged.
@@ -149,7 +161,7 @@ export interface ClientOptions {
    * warnings.
    */
   onRefused?: (event: SignedEvent, why: Error) => void;
-  /** Converts values of payloads that JSON does not have. */
+  /** Converts values of payloads that JSON does not have. It is asked about bigints before they are recorded exactly. */
   convert?: Convert;
   retry?: Retry;
   /** Time limit of one try in ms; default 30,000. */

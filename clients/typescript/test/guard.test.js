@@ -2,11 +2,12 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Client, Denied, FailedBefore, Interrupted, KeyReused, MemoryJournal, NotDecided, Overflow, Refused, Unreachable } from "../src/index.js";
+import { Client, Denied, ExactNumber, FailedBefore, Interrupted, KeyReused, MemoryJournal, NotDecided, Overflow, Refused, Unreachable, parseExact } from "../src/index.js";
 import { FileJournal, FileQueue } from "../src/node.js";
 
 const token = "apl_test_secret";
@@ -215,4 +216,41 @@ test("503 and 429 with Retry-After are tried again; other refusals are reported 
   const refused = new Client({ ...own, fetch: service(() => json(422, { error: "Invalid signature" })) });
   await assert.rejects(refused.send({ action_kind: "note" }), (why) => why instanceof Refused && why.status === 422);
   assert.equal(refused.pending, 0);
+});
+
+test("numbers that a double cannot hold are recorded with their digits, as they are judged and given to the tool", async () => {
+  const exact = '{"id":1915883588174806058,"n":9007199254740994,"o":{"$number":"5"},"part":0.12345678901234567}';
+  const values = { id: 1915883588174806058n, o: { $number: "5" }, part: new ExactNumber("0.123456789012345670"), n: 9007199254740994n };
+  const recorded = {
+    $tagged: true,
+    id: { $number: "1915883588174806058" },
+    n: 9007199254740994,
+    o: { $object: { $number: "5" } },
+    part: { $number: "0.12345678901234567" },
+  };
+  for (const payload of [values, parseExact(exact)]) {
+    for (const options of [{}, { digestInput: true, shown: ["id"] }]) {
+      const sent = [];
+      const client = new Client({ ...own, fetch: service((e) => json(201, created(e)), sent) });
+      await client.run({ tool: "acme.ads.get", payload, ...options }, () => 7);
+      const { call_id, phase, salt, input_digest, ...members } = sent[0].payload;
+      assert.equal(phase, "intent");
+      assert.deepEqual(members, options.digestInput ? { $tagged: true, id: recorded.id } : recorded);
+      if (options.digestInput) assert.equal(input_digest, createHash("sha256").update(exact).digest("hex"));
+      await client.close();
+    }
+  }
+});
+
+test("arguments that have no recorded form are refused before anything is signed", async () => {
+  const sent = [];
+  const client = new Client({ ...own, fetch: service((e) => json(201, created(e)), sent) });
+  let deep = 9007199254740993n;
+  for (let i = 0; i < 62; i++) deep = [deep];
+  for (const payload of [{ $tagged: true }, { a: 10n ** 128n + 1n }, { a: 2 ** 53 }, { a: "\ud800" }, { deep }, { salt: "" }]) {
+    await assert.rejects(client.run({ tool: "acme.ads.get", payload }, () => assert.fail("it ran")), /is a member|must not have|digits|2\^53|surrogate|64 levels/);
+  }
+  assert.throws(() => new ExactNumber("0x1"), /not a JSON number/);
+  assert.throws(() => JSON.stringify(new ExactNumber("1e400")), /use toString/);
+  assert.deepEqual(sent, []);
 });

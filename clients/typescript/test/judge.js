@@ -2,6 +2,7 @@
 // package runs, browsers and workers included.
 
 import { hex, unbase64, unhex, utf8, fromUTF8 } from "../src/bytes.js";
+import { canonicalizeExact, parseExact, payloadText, recordMembers } from "../src/canonical/exact.js";
 import { canonicalizeText } from "../src/canonical/write.js";
 import { PublicKey } from "../src/crypto/ed25519.js";
 import { LedgerError } from "../src/errors.js";
@@ -89,6 +90,11 @@ const kinds = {
     return { thumbprint: voters.votes[0].signed.thumbprint };
   },
   "canonical-json": ({ raw }) => ({ canonical: canonicalizeText(raw("json")) }),
+  arguments: ({ raw }) => {
+    const exact = canonicalizeExact(parseExact(raw("arguments")));
+    if (!exact.startsWith("{")) throw new LedgerError("no object");
+    return { exact, payload: payloadText(recordMembers(exact)) };
+  },
   entry: ({ text }) => ({ seq: String(parseEntry(text("entry")).seq), event_hash: hex(leafHash(text("entry"))) }),
   bundle: judgeBundle,
   "second-proof": judgeBundle,

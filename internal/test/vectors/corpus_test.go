@@ -59,6 +59,7 @@ func kinds(t testing.TB) []File {
 	add("quorum-time", "The times that the cosignatures of a checkpoint prove under a C2SP tlog-policy.", quorumTimes)
 	add("keys", "Saved answers of transparency/keys.", keyLists)
 	add("canonical-json", "Texts that are I-JSON by the number rule of the service, and their RFC 8785 form.", canonicalJSON)
+	add("arguments", "Arguments of tools, with their exact form and the payload that records them.", arguments)
 	add("entry", "Entries, the leaves of the tree.", entries)
 	add("bundle", "Verification bundles with the log's pinned key, and other keys of the log.", bundles)
 	add("second-proof", "Bundles with a second proof through the service's directory, whose key is pinned too.", secondProofs)

@@ -134,3 +134,73 @@ func entries(m *maker) {
 	m.refuse("empty", in{"entry": ""})
 	m.refuse("members in another order", in{"entry": `{"record":"` + zero + `","prev":"` + zero + `","seq":1,"v":1}`})
 }
+
+func arguments(m *maker) {
+	digits := strings.Repeat("7", 128)
+	number := func(literal string) string { return `{"$number":"` + literal + `"}` }
+	accept := func(name, text, exact, payload string) {
+		m.accept(name, in{"arguments": text}, map[string]any{"exact": exact, "payload": payload})
+	}
+	for _, c := range [][2]string{
+		{"0", "0"}, {"-0", "0"}, {"-0.0e-5", "0"}, {"1.0", "1"}, {"0.1", "0.1"}, {"1e3", "1000"}, {"9007199254740992", "9007199254740992"}, {"9007199254740994", "9007199254740994"},
+		{"-9007199254740994", "-9007199254740994"}, {"1e21", "1e+21"}, {"1e23", "1e+23"}, {"100000000000000000000", "100000000000000000000"}, {"1152921504606847000", "1152921504606847000"},
+		{"5e-324", "5e-324"}, {"1.7976931348623157e308", "1.7976931348623157e+308"}, {"0.0000001", "1e-7"}, {"4.35", "4.35"}, {"0.12345678901234568", "0.12345678901234568"},
+	} {
+		accept("plain "+c[0], `{"n":`+c[0]+`}`, `{"n":`+c[1]+`}`, `{"n":`+c[1]+`}`)
+	}
+	for _, c := range [][2]string{
+		{"9007199254740993", "9007199254740993"}, {"-9007199254740993", "-9007199254740993"}, {"9007199254740993.0", "9007199254740993"}, {"9007199254740993e0", "9007199254740993"},
+		{"1915883588174806058", "1915883588174806058"}, {"9223372036854775807", "9223372036854775807"}, {"18446744073709551615", "18446744073709551615"}, {"1152921504606846976", "1152921504606846976"},
+		{"115792089237316195423570985008687907853269984665640564039457584007913129639935", "115792089237316195423570985008687907853269984665640564039457584007913129639935"},
+		{"0.12345678901234567", "0.12345678901234567"}, {"333333333.33333329", "333333333.33333329"}, {"51.507350900000001234", "51.507350900000001234"}, {"51.50735090000000123400", "51.507350900000001234"},
+		{"1e400", "1e+400"}, {"-1E400", "-1e+400"}, {"12.5e-400", "1.25e-399"}, {"1e-400", "1e-400"}, {"1e9999", "1e+9999"}, {"1e-9999", "1e-9999"}, {"0.0000010000000000000000000001", "0.0000010000000000000000000001"},
+		{"1.0000000000000000000001e-7", "1.0000000000000000000001e-7"}, {"1.00000000000000000001e127", "100000000000000000001" + strings.Repeat("0", 107)}, {"1.00000000000000000001e128", "1.00000000000000000001e+128"},
+		{digits, digits}, {digits + "000e-3", digits}, {"0." + digits, "0." + digits}, {"4.9406564584124654e-324", "4.9406564584124654e-324"},
+	} {
+		accept("tagged "+c[0], `{"n":`+c[0]+`}`, `{"n":`+c[1]+`}`, `{"$tagged":true,"n":`+number(c[1])+`}`)
+	}
+	deep := func(levels int, inner string) string {
+		return `{"a":` + strings.Repeat("[", levels) + inner + strings.Repeat("]", levels) + `}`
+	}
+	for name, c := range ordered(map[string][3]string{
+		"no arguments":                   {`{}`, `{}`, `{}`},
+		"a tag among the arguments":      {`{"a":{"$number":"9007199254740993"}}`, `{"a":{"$number":"9007199254740993"}}`, `{"$tagged":true,"a":{"$object":{"$number":"9007199254740993"}}}`},
+		"a tag of another value":         {`{"a":{"$number":null}}`, `{"a":{"$number":null}}`, `{"$tagged":true,"a":{"$object":{"$number":null}}}`},
+		"an escape among the arguments":  {`{"a":{"$object":{"$number":1}}}`, `{"a":{"$object":{"$number":1}}}`, `{"$tagged":true,"a":{"$object":{"$object":{"$object":{"$number":1}}}}}`},
+		"a number in a tag":              {`{"a":{"$number":9007199254740993}}`, `{"a":{"$number":9007199254740993}}`, `{"$tagged":true,"a":{"$object":{"$number":{"$number":"9007199254740993"}}}}`},
+		"an escaped spelling of a tag":   {`{"a":{"\u0024number":1}}`, `{"a":{"$number":1}}`, `{"$tagged":true,"a":{"$object":{"$number":1}}}`},
+		"a tag with a second member":     {`{"a":{"$number":"1","$object":2}}`, `{"a":{"$number":"1","$object":2}}`, `{"a":{"$number":"1","$object":2}}`},
+		"arguments named as a tag":       {`{"$number":"9007199254740993"}`, `{"$number":"9007199254740993"}`, `{"$number":"9007199254740993"}`},
+		"a number in such arguments":     {`{"$object":9007199254740993}`, `{"$object":9007199254740993}`, `{"$object":{"$number":"9007199254740993"},"$tagged":true}`},
+		"an object in such arguments":    {`{"$object":{"$object":{}}}`, `{"$object":{"$object":{}}}`, `{"$object":{"$object":{"$object":{}}},"$tagged":true}`},
+		"a marker inside":                {`{"a":{"$tagged":true}}`, `{"a":{"$tagged":true}}`, `{"a":{"$tagged":true}}`},
+		"digits in a text":               {`{"a":"9007199254740993"}`, `{"a":"9007199254740993"}`, `{"a":"9007199254740993"}`},
+		"lists and order":                {`{"b":[1,9007199254740993,{"d":2,"c":1e400}],"a":[]}`, `{"a":[],"b":[1,9007199254740993,{"c":1e+400,"d":2}]}`, `{"$tagged":true,"a":[],"b":[1,{"$number":"9007199254740993"},{"c":{"$number":"1e+400"},"d":2}]}`},
+		"names around the marker":        {`{"!":1,"$z":9007199254740993,"$a":2}`, `{"!":1,"$a":2,"$z":9007199254740993}`, `{"!":1,"$a":2,"$tagged":true,"$z":{"$number":"9007199254740993"}}`},
+		"an ordinary name of JavaScript": {`{"__proto__":9007199254740993}`, `{"__proto__":9007199254740993}`, `{"$tagged":true,"__proto__":{"$number":"9007199254740993"}}`},
+		"as deep as an event":            {deep(62, "1"), deep(62, "1"), deep(62, "1")},
+		"a number as deep as an event":   {deep(61, "9007199254740993"), deep(61, "9007199254740993"), `{"$tagged":true,` + deep(61, number("9007199254740993"))[1:]},
+	}) {
+		accept(name, c[0], c[1], c[2])
+	}
+	for name, text := range ordered(map[string]string{
+		"129 digits":                      `{"n":` + digits + `1}`,
+		"129 digits behind the point":     `{"n":0.` + digits + `1}`,
+		"an exponent of 10000":            `{"n":1e10000}`,
+		"an exponent of -10000":           `{"n":1e-10000}`,
+		"an exponent that no integer has": `{"n":1e99999999999999999999}`,
+		"the marker":                      `{"$tagged":true}`,
+		"no object":                       `[9007199254740993]`,
+		"a number":                        `9007199254740993`,
+		"a member twice":                  `{"a":{"b":1,"b":9007199254740993}}`,
+		"half of a surrogate pair":        `{"a":"\ud800"}`,
+		"a leading zero":                  `{"n":09007199254740993}`,
+		"deeper than an event":            deep(63, "1"),
+		"a number deeper than an event":   deep(62, "9007199254740993"),
+		"an escape deeper than an event":  deep(61, `{"$number":1}`),
+		"a byte order mark":               "\ufeff{}",
+		"data behind":                     `{}{}`,
+	}) {
+		m.refuse(name, in{"arguments": text})
+	}
+}

@@ -164,6 +164,8 @@ func (r *reader) check(kind string) (map[string]any, error) {
 	case "canonical-json":
 		canonical, err := jcs.Canonicalize([]byte(r.text("json")), jcs.MaxDepth)
 		return map[string]any{"canonical": string(canonical)}, err
+	case "arguments":
+		return r.arguments()
 	case "entry":
 		e, err := event.ParseEntry([]byte(r.text("entry")))
 		hash := e.Hash()
@@ -390,4 +392,29 @@ func (r *reader) signedVote() (map[string]any, error) {
 		return nil, err
 	}
 	return map[string]any{"thumbprint": registered.PublicKey.Thumbprint()}, registered.Credential().Check(text, &a, at("voted_at"))
+}
+
+// arguments returns the exact form of arguments and the payload that records them.
+func (r *reader) arguments() (map[string]any, error) {
+	exact, err := jcs.Exact([]byte(r.text("arguments")), jcs.MaxDepth)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(exact, &members); err != nil {
+		return nil, err
+	}
+	if _, own := members[jcs.TaggedMember]; own {
+		return nil, errors.New("the arguments have a member of the guard's own")
+	}
+	jcs.TagMembers(members)
+	text, err := json.Marshal(members)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := jcs.Canonicalize(text, jcs.MaxDepth-1)
+	if err == nil && string(jcs.UntagPayload(payload)) != string(exact) {
+		r.err = fmt.Errorf("the payload %s is read as %s", payload, jcs.UntagPayload(payload))
+	}
+	return map[string]any{"exact": string(exact), "payload": string(payload)}, err
 }

@@ -33,6 +33,7 @@ from .intents import Options, Permit
 from .journal import Journal
 from .settings import Retry
 from .signer import Signed, Signer
+from .strictjson import parse_exact
 
 __version__ = "0.1.0"
 
@@ -65,4 +66,5 @@ __all__ = [
     "Unreachable",
     "canonical_bytes",
     "canonical_text",
+    "parse_exact",
 ]

@@ -19,6 +19,7 @@ from .answers import (
 )
 from .canonical import Convert, canonical_bytes
 from .errors import ApprovalRequired, Refused, Unreachable, one_line
+from .exact import recorded_members
 from .exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after
 from .settings import Retry, Settings
 from .signer import Signed
@@ -45,7 +46,8 @@ def evaluate(
     s: Settings, tool: str, payload: Mapping[str, Any], more: Mapping[str, Any], convert: Convert | None
 ) -> Operation[Decision]:
     """Ask the policy. more contains further members: actor_type, action_kind, request_approval."""
-    members = {"organization_id": s.org, "agent_id": s.agent, "tool_name": tool, "payload": dict(payload), **more}
+    members: dict[str, Any] = {"organization_id": s.org, "agent_id": s.agent, "tool_name": tool, "payload": recorded_members(payload, convert)}
+    members.update(more)
     body = canonical_bytes(members, convert)
     answer = yield from fetch(ingest_request(s, "POST", "/v1/ingest/policy/evaluate", body), s.retry)
     return read_decision(read_object(answer.body))

@@ -54,7 +54,7 @@ def canonical_text(value: Any, convert: Convert | None = None) -> str:
 def strict_text(value: Any, convert: Convert | None = None) -> str:
     """Return what canonical_text does, without its fast path."""
     parts: list[str] = []
-    _Writer(parts, convert).write(value)
+    Writer(parts, convert).write(value)
     return "".join(parts)
 
 
@@ -63,7 +63,7 @@ def canonical_members(value: dict[str, Any], convert: Convert | None = None) -> 
     members: dict[str, str] = {}
     for name in _sorted_names(value, str):
         parts: list[str] = [_quote(name), ":"]
-        writer = _Writer(parts, convert)
+        writer = Writer(parts, convert)
         writer.names.append(name)
         writer.write(value[name])
         members[name] = "".join(parts)
@@ -81,7 +81,7 @@ def pointer(path: str, name: str | int) -> str:
     return path + "/" + "".join(c if c.isprintable() else "?" for c in step[:64])
 
 
-class _Writer:
+class Writer:
     """Writes one value. names is the path from the outermost value to the one that is being written."""
 
     def __init__(self, parts: list[str], convert: Convert | None) -> None:
@@ -96,7 +96,7 @@ class _Writer:
         elif value is None or value is True or value is False:
             self.add(_LITERALS[value])
         elif isinstance(value, int):
-            self.add(self._integer(value))
+            self.add(self.integer(value))
         elif isinstance(value, float):
             self.add(self._double(value))
         elif isinstance(value, (dict, list)):
@@ -104,7 +104,7 @@ class _Writer:
         elif self.convert is not None and not converted:
             self.write(self.convert(self._path(), value), converted=True)
         else:
-            raise self._refuse(_refusal(value))
+            raise self.refuse(_refusal(value))
 
     def _path(self) -> str:
         path = ""
@@ -112,14 +112,14 @@ class _Writer:
             path = pointer(path, name)
         return path
 
-    def _refuse(self, why: str) -> Malformed:
+    def refuse(self, why: str) -> Malformed:
         return Malformed(why, self._path())
 
     def _nested(self, value: dict[Any, Any] | list[Any]) -> None:
         if id(value) in self.open:
-            raise self._refuse("contains itself: JSON has no cycles")
+            raise self.refuse("contains itself: JSON has no cycles")
         if len(self.names) >= MAX_DEPTH:
-            raise self._refuse(f"is nested deeper than {MAX_DEPTH} levels: make it flatter or give a part as a string")
+            raise self.refuse(f"is nested deeper than {MAX_DEPTH} levels: make it flatter or give a part as a string")
         self.open.add(id(value))
         if isinstance(value, dict):
             self._object(value)
@@ -150,17 +150,17 @@ class _Writer:
 
     def _string(self, value: str) -> str:
         if not value.isascii() and has_surrogate(value):
-            raise self._refuse("has half of a surrogate pair: give whole characters")
+            raise self.refuse("has half of a surrogate pair: give whole characters")
         return _quote(value)
 
-    def _integer(self, value: int) -> str:
+    def integer(self, value: int) -> str:
         if abs(value) > MAX_INTEGER:
-            raise self._refuse(NOT_EXACT)
+            raise self.refuse(NOT_EXACT)
         return int.__repr__(value)
 
     def _double(self, value: float) -> str:
         if not isfinite(value):
-            raise self._refuse(
+            raise self.refuse(
                 "is not a number or is infinite, which JSON does not have: leave it out or give a string"
             )
         return double_text(float(value))

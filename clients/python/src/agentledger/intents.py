@@ -12,12 +12,13 @@ from typing import Any
 from .answers import Approval
 from .canonical import Convert, canonical_bytes
 from .errors import LedgerError, Malformed
+from .exact import TAGGED, exact_text, recorded_members
 from .journal import Entry
 from .signer import Signed, Signer, new_id
 from .strictjson import parse_object
 
 
-_OWN = ("phase", "call_id", "salt", "input_digest")
+_OWN = ("phase", "call_id", "salt", "input_digest", TAGGED)
 """The members that an intent adds to the arguments."""
 
 
@@ -59,8 +60,8 @@ class Permit:
 
 def digest_of(tool: str, trace: str | None, payload: Mapping[str, Any], convert: Convert | None) -> str:
     """Return the digest of everything that a key must not be reused for."""
-    text = canonical_bytes([tool, trace, dict(payload)], convert)
-    return hashlib.sha256(text).hexdigest()
+    text = exact_text([tool, trace, dict(payload)], convert)
+    return _sha256(text)
 
 
 def sign_intent(
@@ -71,15 +72,19 @@ def sign_intent(
         if name in payload or name in o.shown:
             raise Malformed("is a member of the intent's own: give the argument another name", f"/{name}")
     call_id = new_id("call")
-    members = dict(payload)
+    shown = {n: payload[n] for n in o.shown if n in payload} if o.digest else payload
+    members = recorded_members(shown, o.convert)
     if o.digest:
-        whole = hashlib.sha256(canonical_bytes(members, o.convert)).hexdigest()
-        members = {**{n: members[n] for n in o.shown if n in members}, "input_digest": whole}
+        members["input_digest"] = _sha256(exact_text(dict(payload), o.convert))
     members.update(phase="intent", call_id=call_id, salt=secrets.token_hex(16))
     event: dict[str, Any] = {"action_kind": o.action_kind, "tool_name": tool, "payload": members}
     event.update({"trace_id": trace} if trace else {}, **({"actor_principal": o.principal} if o.principal else {}))
     text = canonical_bytes(event, o.convert)
     return signer.sign(text), call_id
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def intent_action(intent: Signed) -> bytes:

@@ -17,6 +17,12 @@ TOO_PRECISE = "has more than 17 significant digits: round it or give it as a str
 TOO_LARGE = "is too large for a JSON number: give it as a string"
 TOO_SMALL = "is too close to zero for a JSON number: give 0 or a string"
 
+TOO_LONG = "has more than 128 significant digits or an exponent beyond 9999: give it as a string"
+
+MAX_DIGITS = 128
+MAX_EXPONENT = 9999
+"""Limits of a number that is kept exactly: significant digits, and the exponent in scientific notation."""
+
 _LITERAL = re.compile(r"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _EXPONENT_BOUND = 10**15
 
@@ -91,3 +97,41 @@ def _round(significant: str, shift: int, exponent: str, negative: bool) -> float
 def _digits_of(value: float) -> tuple[str, int]:
     _, digits, point = _shortest(value)
     return digits, point
+
+
+def read_exact(text: str) -> tuple[str, bool] | None:
+    """Return the exact form of a number literal, and whether canonical JSON can carry it; None beyond the limits.
+
+    Errors are ValueError for a text that is not a number literal. The rules are in docs/verification.md, Exact numbers.
+    """
+    match = _LITERAL.fullmatch(text)
+    if match is None:
+        raise ValueError("not a JSON number")
+    whole, fraction, exponent = match.groups()
+    all_digits = whole + (fraction or "")
+    digits = all_digits.lstrip("0")
+    if not digits:
+        return "0", True
+    power = exponent or "0"
+    if len(power) > 17:
+        power = power[0] + "9" * 16 if power.lstrip("+-").strip("0") else "0"
+    point = len(whole) - (len(all_digits) - len(digits)) + int(power)
+    digits = digits.rstrip("0")
+    if len(digits) > MAX_DIGITS or abs(point - 1) > MAX_EXPONENT:
+        return None
+    sign = "-" if text[0] == "-" else ""
+    double = float(f"{sign}0.{digits}e{point}")
+    if double not in (float("inf"), float("-inf"), 0.0) and _digits_of(double) == (digits, point):
+        return double_text(double), True
+    return sign + _exact_digits(digits, point), False
+
+
+def _exact_digits(digits: str, point: int) -> str:
+    size = len(digits)
+    if not -6 < point <= MAX_DIGITS:
+        return digits[0] + ("." + digits[1:] if size > 1 else "") + f"e{point - 1:+d}"
+    if point <= 0:
+        return "0." + "0" * -point + digits
+    if size <= point:
+        return digits + "0" * (point - size)
+    return digits[:point] + "." + digits[point:]

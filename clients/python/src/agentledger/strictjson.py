@@ -6,11 +6,12 @@ These are the rules of the service and of the verifier (docs/verification.md, JS
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 from .canonical import MAX_DEPTH, pointer
 from .errors import Malformed
-from .numbers import read_literal
+from .numbers import TOO_LONG, read_exact, read_literal
 from .plainjson import has_surrogate
 
 
@@ -26,6 +27,15 @@ def parse(text: str | bytes, depth: int = MAX_DEPTH) -> Any:
 
     Integers up to 2^53 are int, even if they are spelled 4.0 or 4e0; all other numbers are float.
     """
+    return _parse(text, depth, _DECODER)
+
+
+def parse_exact(text: str | bytes) -> Any:
+    """Return what parse does, but accept numbers that a double cannot hold: integers are int, others are Decimal."""
+    return _parse(text, MAX_DEPTH, _EXACT_DECODER)
+
+
+def _parse(text: str | bytes, depth: int, decoder: json.JSONDecoder) -> Any:
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
@@ -34,7 +44,7 @@ def parse(text: str | bytes, depth: int = MAX_DEPTH) -> Any:
     if text.startswith("\ufeff"):
         raise Malformed("begins with a byte order mark: leave it out")
     try:
-        value = _DECODER.decode(text)
+        value = decoder.decode(text)
     except (ValueError, RecursionError):
         raise Malformed("not valid JSON") from None
     _check(value, "", 1, depth)
@@ -63,12 +73,26 @@ def _number(text: str) -> Any:
     return _Flaw(value) if isinstance(value, str) else value
 
 
+def _exact_number(text: str) -> Any:
+    exact = read_exact(text)
+    if exact is None:
+        return _Flaw(TOO_LONG)
+    literal, is_plain = exact
+    if literal.lstrip("-").isdigit():
+        return int(literal)
+    return read_literal(literal) if is_plain else Decimal(literal)
+
+
 def _constant(text: str) -> Any:
     raise ValueError("not a JSON literal")
 
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_members, parse_int=_number, parse_float=_number, parse_constant=_constant
+)
+
+_EXACT_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_int=_exact_number, parse_float=_exact_number, parse_constant=_constant
 )
 
 

@@ -27,7 +27,12 @@ export function pointer(path) {
  * Throws InvalidValue with the path of the nearest member.
  */
 export function parse(source) {
-  const p = new Parser(typeof source === "string" ? source : fromUTF8(source));
+  return parseWith(source, readNumber);
+}
+
+/** Parses as `parse` does, but reads numbers by `read(text, at)`, which returns {value, length, why} as readNumber. */
+export function parseWith(source, read) {
+  const p = new Parser(typeof source === "string" ? source : fromUTF8(source), read);
   const value = p.value(1);
   p.skip();
   if (p.at < p.text.length) p.fail("is followed by more data");
@@ -35,8 +40,9 @@ export function parse(source) {
 }
 
 class Parser {
-  constructor(text) {
+  constructor(text, read) {
     this.text = text;
+    this.read = read;
     this.at = 0;
     this.path = [];
   }
@@ -78,7 +84,7 @@ class Parser {
   }
 
   number() {
-    const { value, length, why } = readNumber(this.text, this.at);
+    const { value, length, why } = this.read(this.text, this.at);
     if (length === 0) this.fail("is not valid JSON");
     if (why) this.fail(why);
     this.at += length;

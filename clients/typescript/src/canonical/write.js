@@ -29,20 +29,33 @@ export function rewrite(value) {
   return new Writer(undefined, true).write(value);
 }
 
-/** Returns the JSON Pointer of a member of the innermost open object or list. */
-function pathOf(open, name) {
+/**
+ * Writes a value as canonicalize does, except that `exact(value, path)` returns the text of values that are rejected and
+ * not converted, or undefined.
+ */
+export function writeExact(value, convert, exact) {
+  return new Writer(convert, false, exact).write(value);
+}
+
+/** Returns the path of a member of the innermost open object or list. */
+function namesTo(open, name) {
   const path = [];
   for (let inner = open; inner; inner = inner.outer) {
     path.unshift(name);
     name = inner.name;
   }
-  return pointer(path);
+  return path;
+}
+
+function pathOf(open, name) {
+  return pointer(namesTo(open, name));
 }
 
 class Writer {
-  constructor(convert, parsed) {
+  constructor(convert, parsed, exact) {
     this.convert = convert;
     this.parsed = parsed;
+    this.exact = exact;
   }
 
   /** Writes the member `name` of the innermost open object or list: {value, name, outer, depth}; none for the whole value. */
@@ -67,7 +80,11 @@ class Writer {
   converted(value, open, name, why) {
     const path = pathOf(open, name);
     const other = this.convert?.(value, path);
-    if (other === undefined) throw new InvalidValue(path, why);
+    if (other === undefined) {
+      const text = this.exact?.(value, namesTo(open, name));
+      if (text === undefined) throw new InvalidValue(path, why);
+      return text;
+    }
     if (other === OMIT) return OMIT;
     const { convert } = this;
     this.convert = undefined; // so that a converter that returns its argument cannot loop

@@ -1,6 +1,7 @@
 // Guarded acts: intent, decision, act, result. After any failure before the act, the act is not done. An act that has
 // begun without an end never begins again, unless it is declared idempotent.
 
+import { canonicalizeExact, payloadText, recordMembers } from "../canonical/exact.js";
 import { canonicalize } from "../canonical/write.js";
 import { randomHex } from "../client/random.js";
 import { tell } from "../client/tell.js";
@@ -54,7 +55,7 @@ export class Guard {
   }
 
   #prepare(o) {
-    const payload = canonicalize(o.payload ?? {}, { convert: this.client.convert });
+    const payload = canonicalizeExact(o.payload ?? {}, { convert: this.client.convert });
     if (!payload.startsWith("{")) throw new LedgerError("the payload of a guarded act must be an object");
     const digest = sha256hex([o.tool, o.trace ?? "", payload].join("\n"));
     return { ...o, key: o.key ?? "act-" + randomHex(), kept: o.key !== undefined, payload, digest };
@@ -87,14 +88,14 @@ export class Guard {
     const callId = "call_" + randomHex();
     let intent;
     try {
-      intent = await this.client.sign({
+      const members = canonicalize({
         ...(o.trace === undefined ? {} : { trace_id: o.trace }),
         ...(o.principal === undefined ? {} : { actor_principal: o.principal }),
         action_kind: o.actionKind ?? "tool_call",
         tool_name: o.tool,
         policy_decision: "allow",
-        payload: intentPayload(o, callId),
       });
+      intent = await this.client.sign(`${members.slice(0, -1)},"payload":${intentPayload(o, callId)}}`);
     } catch (cause) {
       if (cause instanceof LedgerError) throw cause;
       throw new NotDecided("the intent can't be signed", { cause });
@@ -211,17 +212,16 @@ export class Guard {
   }
 }
 
+/** Returns the text of the payload, whose numbers keep their exact values. */
 function intentPayload(o, callId) {
-  const payload = JSON.parse(o.payload);
-  const shown = { ...payload };
-  if (o.digestInput) {
-    for (const name of Object.keys(payload)) if (!(o.shown ?? []).includes(name)) delete shown[name];
-    shown.input_digest = sha256hex(o.payload);
+  const own = { phase: "intent", call_id: callId, salt: randomHex() };
+  if (o.digestInput) own.input_digest = sha256hex(o.payload);
+  const members = recordMembers(o.payload, o.digestInput ? (o.shown ?? []) : undefined);
+  for (const name of Object.keys(own)) {
+    if (name in members) throw new LedgerError(`the payload of a guarded act must not have the member ${name}`);
+    members[name] = JSON.stringify(own[name]);
   }
-  for (const name of ["phase", "call_id", "salt"]) {
-    if (name in shown) throw new LedgerError(`the payload of a guarded act must not have the member ${name}`);
-  }
-  return { ...shown, phase: "intent", call_id: callId, salt: randomHex() };
+  return payloadText(members);
 }
 
 function resultPayload(act, details) {

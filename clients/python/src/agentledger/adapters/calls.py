@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import LedgerError, Malformed
+from ..strictjson import parse_exact
 
 NameTool = Callable[[str], str]
 """Returns the ledger's tool name (acme.payments.refund) of a framework's tool (refund)."""
@@ -23,13 +23,10 @@ def refusal_words(why: LedgerError) -> str:
 
 
 def read_arguments(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a call's arguments, which some frameworks give as JSON text. Errors are Malformed."""
+    """Return a call's arguments, which some frameworks give as JSON text. Numbers keep their digits. Errors are Malformed."""
     if text is None or text == "":
         return {}
-    try:
-        value = json.loads(text) if isinstance(text, str) else text
-    except ValueError:
-        raise Malformed("the arguments are no JSON") from None
+    value = parse_exact(text) if isinstance(text, str) else text
     if not isinstance(value, Mapping):
         raise Malformed("the arguments are no object")
     return dict(value)
