@@ -158,12 +158,13 @@ interop:
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
 # sequencer and store for SEEDS seeds; three nodes whose network, database, clocks and
-# processes break, ROUNDS times (docs/cluster.md). Then the long forms of tests that make test runs in short forms.
+# processes break, ROUNDS times (docs/cluster.md); gateway, server and service killed during CALLS calls of tools. Then the long forms of tests that make test runs in short forms.
 ROUNDS ?= 100
 SEEDS ?= 20000
 NODE_SEEDS ?= 300
 MOVE_KILLS ?= 6
 ACTIVATIONS ?= 40
+CALLS ?= 2000
 SIGNATURES ?= 1000000
 SIGNATURES_SEED ?= 25519
 drill: drill-signatures
@@ -176,6 +177,7 @@ drill: drill-signatures
 	$(GO) test ./internal/flow/approval -run '^TestActivationOracle$$' -count=1 -timeout 60m -activation-rounds $(ACTIVATIONS)
 	$(GO) test ./internal/deliver/webhook -run '^TestManyWaiting$$' -count=1 -timeout 60m -many-waiting 100000
 	$(GO) test ./internal/test/readers -run '^TestVotersAreBounded$$' -count=1 -timeout 60m -whole-voters
+	cd interop && $(GO) test -mod=mod ./mcp -run '^TestCallsThroughKills$$' -count=1 -v -timeout 60m -kill-calls $(CALLS)
 
 drill-signatures:
 	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES) -signatures-seed $(SIGNATURES_SEED)

@@ -94,7 +94,7 @@ func (g *Guard) Recover(ctx context.Context) error {
 			continue
 		}
 		if a.isUndecided() {
-			g.Journal.askLater(a.Key)
+			g.Journal.askLater(hash, time.Time{})
 			continue
 		}
 		if _, err := g.answerRepeated(a); !errors.Is(err, ErrInterrupted) {

@@ -175,7 +175,7 @@ func TestFullDisk(t *testing.T) {
 				o.decision, o.votes = decision, []string{"approved"}
 				g := guarded(t, o, t.TempDir(), func(c *Config) {
 					c.Journal.Close()
-					j, err := OpenJournal(t.TempDir(), JournalOptions{files: full{no: no}})
+					j, err := OpenJournal(t.TempDir(), JournalOptions{settle: -1, files: full{no: no}})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -228,7 +228,7 @@ func (o *office) dial(sleep func(context.Context, time.Duration) error) *client.
 func guarded(t *testing.T, o *office, dir string, change ...func(*Config)) *Guard {
 	t.Helper()
 	c := o.dial(func(context.Context, time.Duration) error { return nil })
-	j, err := OpenJournal(dir, JournalOptions{})
+	j, err := OpenJournal(dir, JournalOptions{settle: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -516,7 +516,7 @@ func TestGuardAtOnce(t *testing.T) {
 func TestJournal(t *testing.T) {
 	o, dir := newOffice(t), filepath.Join(t.TempDir(), "journal")
 	g := guarded(t, o, dir)
-	if _, err := OpenJournal(dir, JournalOptions{}); !errors.Is(err, ErrJournalInUse) {
+	if _, err := OpenJournal(dir, JournalOptions{settle: -1}); !errors.Is(err, ErrJournalInUse) {
 		t.Errorf("opened twice: got %v", err)
 	}
 	for _, key := range []string{"done", "cut off"} {
@@ -531,7 +531,7 @@ func TestJournal(t *testing.T) {
 		}()
 	}
 	g.Journal.Close()
-	j, err := OpenJournal(dir, JournalOptions{Keep: time.Nanosecond})
+	j, err := OpenJournal(dir, JournalOptions{settle: -1, Keep: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -31,7 +32,7 @@ func (g *Guard) recordInterrupted(ctx context.Context, hash id.Hash) error {
 	case a.Stage == stageDeciding || a.Stated:
 		return nil
 	case a.isUndecided():
-		g.Journal.askLater(a.Key)
+		g.Journal.askLater(hash, time.Time{})
 		return nil
 	}
 	if a.Stage == stageStarted {

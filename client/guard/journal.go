@@ -29,6 +29,7 @@ type JournalOptions struct {
 
 	segmentBytes int64         // size at which the next file is started; default linelog.DefaultSegmentBytes
 	files        linelog.Files // default linelog.SystemFiles
+	settle       time.Duration // default defaultSettle
 }
 
 // Journal stores an agent's actions and its unsent events in append-only files of a folder. Only
@@ -50,7 +51,7 @@ type Journal struct {
 	mu        sync.Mutex
 	actions   map[id.Hash]known // by SHA-256 of the key
 	queue     []queued          // ascending by number
-	undecided []id.Hash         // actions of earlier processes that the ledger must be asked about
+	undecided []undecided       // actions that the ledger must be asked about
 	reserved  int               // queue slots for events of actions in progress
 	last      int64             // number of the latest record
 }
@@ -74,6 +75,9 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	}
 	if o.segmentBytes == 0 {
 		o.segmentBytes = linelog.DefaultSegmentBytes
+	}
+	if o.settle == 0 {
+		o.settle = defaultSettle
 	}
 	if o.files == nil {
 		o.files = linelog.SystemFiles{}

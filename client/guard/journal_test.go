@@ -18,7 +18,7 @@ func openGuard(t *testing.T, o *office, dir string) *Guard {
 	t.Helper()
 	g := guarded(t, o, t.TempDir(), func(c *Config) {
 		c.Journal.Close()
-		j, err := OpenJournal(dir, JournalOptions{segmentBytes: 4 << 10})
+		j, err := OpenJournal(dir, JournalOptions{settle: -1, segmentBytes: 4 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestJournalDamaged(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, err := OpenJournal(dir, JournalOptions{})
+		j, err := OpenJournal(dir, JournalOptions{settle: -1})
 		if !errors.Is(err, ErrJournalDamaged) {
 			t.Fatalf("byte %d: got %v, %v", at, j, err)
 		}

@@ -42,9 +42,9 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 	if a.Approval != nil {
 		return g.obtainGrant(ctx, a)
 	}
-	written := g.beginEarly(a)
+	synced := g.beginEarly(a)
 	result, err := g.sendIntent(ctx, a.Intent)
-	unwritten := written()
+	unsynced := synced()
 	switch {
 	case isStatus(err, http.StatusConflict):
 		return errForget
@@ -64,8 +64,8 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 			return err
 		}
 		return g.obtainGrant(ctx, a)
-	case unwritten != nil:
-		return g.notDecided(a, unwritten)
+	case unsynced != nil:
+		return g.notDecided(a, unsynced)
 	case result.Decision == id.Allow || result.Status == client.Created:
 		return nil
 	}

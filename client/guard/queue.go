@@ -28,8 +28,9 @@ type queued struct {
 
 func compareQueued(q queued, number int64) int { return cmp.Compare(q.number, number) }
 
-// Queued returns the number of items that Flush has to process: unsent events, and actions of
-// earlier processes that the service must be asked about.
+// Queued returns the number of items that Flush has to process: unsent events, and actions that the
+// service must be asked about. Flush asks again later about an action whose request can still reach
+// the service.
 func (j *Journal) Queued() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -40,7 +41,7 @@ func (j *Journal) Queued() int {
 func (j *Journal) reserveSlot() (release func(), err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.queue)+j.reserved >= j.options.MaxQueued {
+	if len(j.queue)+len(j.undecided)+j.reserved >= j.options.MaxQueued {
 		return nil, ErrQueueFull
 	}
 	j.reserved++

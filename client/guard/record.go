@@ -58,11 +58,24 @@ func (j *Journal) storeWithEvent(a *action, event []byte) error {
 
 // write appends a record, and applies it once it is durable.
 func (j *Journal) write(r record) error {
+	line, err := j.append(r)
+	if err != nil {
+		return err
+	}
+	return j.await(r, line)
+}
+
+func (j *Journal) append(r record) (linelog.Entry, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("write journal: %w", err)
+		return linelog.Entry{}, fmt.Errorf("write journal: %w", err)
 	}
-	at, err := j.lines.Append(text).Wait()
+	return j.lines.Append(text), nil
+}
+
+// await waits until an appended record is durable, and applies it.
+func (j *Journal) await(r record, line linelog.Entry) error {
+	at, err := line.Wait()
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}

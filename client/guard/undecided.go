@@ -5,44 +5,64 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 )
 
-// isUndecided reports whether only the ledger knows if an action of an earlier process began.
+// isUndecided reports whether only the ledger knows if an action was permitted: one of an earlier
+// process, which then may have begun, or one that this process gave up (revokeBegin).
 func (a *action) isUndecided() bool { return a.Stage == stageStarted && a.Undecided }
 
-// askLater keeps an action of an earlier process until Flush has asked for the decision on it.
-func (j *Journal) askLater(key string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if hash := keyHash(key); !slices.Contains(j.undecided, hash) {
-		j.undecided = append(j.undecided, hash)
-	}
+// undecided is an action that the service must be asked about.
+type undecided struct {
+	hash id.Hash   // of the action's key
+	due  time.Time // not before this time
 }
 
-// undecidedNow returns the actions that the service must be asked about.
-func (j *Journal) undecidedNow() []id.Hash {
+// askLater keeps an undecided action until Flush has asked for the decision on it, which it does no
+// earlier than due.
+func (j *Journal) askLater(hash id.Hash, due time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.undecided)
+	for i, u := range j.undecided {
+		if u.hash == hash {
+			j.undecided[i].due = due
+			return
+		}
+	}
+	j.undecided = append(j.undecided, undecided{hash, due})
+}
+
+// undecidedNow returns the actions that the service must be asked about now.
+func (j *Journal) undecidedNow() (hashes []id.Hash) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, u := range j.undecided {
+		if !u.due.After(time.Now()) {
+			hashes = append(hashes, u.hash)
+		}
+	}
+	return hashes
 }
 
 func (j *Journal) dropUndecided(hash id.Hash) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.undecided = slices.DeleteFunc(j.undecided, func(h id.Hash) bool { return h == hash })
+	j.undecided = slices.DeleteFunc(j.undecided, func(u undecided) bool { return u.hash == hash })
 }
 
-// recoverUndecided asks about the actions of earlier processes. Actions that it cannot ask about
+// recoverUndecided asks about the undecided actions that are due. Actions that it cannot ask about
 // remain for the next time.
 func (g *Guard) recoverUndecided(ctx context.Context) error {
 	var failures error
 	for _, hash := range g.Journal.undecidedNow() {
-		err := g.recoverOne(ctx, hash)
+		settled, err := g.recoverOne(ctx, hash)
 		if err == nil {
-			g.Journal.dropUndecided(hash)
+			if settled {
+				g.Journal.dropUndecided(hash)
+			}
 			continue
 		}
 		err = fmt.Errorf("find out what was decided: %w", err)
@@ -54,41 +74,54 @@ func (g *Guard) recoverUndecided(ctx context.Context) error {
 	return failures
 }
 
-func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) error {
+// defaultSettle is how long the service may take to store an intent whose sender has gone.
+const defaultSettle = 10 * time.Second
+
+// recoverOne states the result of an undecided action, or forgets it. It reports false if the service
+// has not stored the intent and can still do so.
+func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) (settled bool, err error) {
 	a, leave, err := g.Journal.lockByHash(ctx, hash)
 	if err != nil || a == nil {
-		return err
+		return true, err
 	}
 	defer leave()
 	switch {
 	case a.Stage == stageDone && !a.Stated: // the queue was full
-		return g.stateResult(a, false)
+		return true, g.stateResult(a, true)
 	case !a.isUndecided():
-		return nil
+		return true, nil
 	}
-	mayHaveBegun, err := g.askAboutIntent(ctx, a)
-	switch {
+	permitted, stored, err := g.askAboutIntent(ctx, a)
+	switch due := a.BeganAt.Time().Add(g.Journal.options.settle); {
 	case err != nil:
-		return err
-	case !mayHaveBegun:
-		return g.Journal.revoke(a.Key, false) // after a crash the ledger is asked again
+		return false, err
+	case !stored && due.After(time.Now()):
+		g.Journal.askLater(hash, due)
+		return false, nil
+	case !permitted:
+		return true, g.Journal.revoke(a.Key, false) // after a crash the ledger is asked again
 	}
-	a.Stage, a.Failure, a.Undecided = stageDone, ErrInterrupted.Error(), false
-	return g.stateResult(a, false)
+	a.Stage, a.Undecided = stageDone, false
+	if a.Failure == "" {
+		a.Failure = ErrInterrupted.Error()
+	}
+	return true, g.stateResult(a, true) // an undecided action has a slot of the queue
 }
 
 // askAboutIntent asks the ledger whether it has permitted an action, because only then the action
-// can have begun. The question stores nothing. If the service will never answer it, the end of the
-// action remains unknown.
-func (g *Guard) askAboutIntent(ctx context.Context, a *action) (mayHaveBegun bool, err error) {
+// can have begun. The question stores nothing. If the service will never answer it, an action that
+// can have begun counts as permitted, so its end remains unknown.
+func (g *Guard) askAboutIntent(ctx context.Context, a *action) (permitted, stored bool, err error) {
 	r, stored, err := g.Client.FindEvent(ctx, a.Intent)
 	switch {
 	case client.IsRefused(err):
-		return true, nil
+		return a.Failure == "", true, nil
 	case err != nil:
-		return false, err
-	case !stored, r.Status == client.Created: // a service that does not support the question has stored it now
-		return false, nil
+		return false, false, err
+	case !stored:
+		return false, false, nil
+	case r.Status == client.Created: // a service that does not support the question has stored it now
+		return false, true, nil
 	}
-	return r.Decision == id.Allow || r.Decision == 0, nil // an event of a succeeded log has no decision
+	return r.Decision == id.Allow || r.Decision == 0, true, nil // an event of a succeeded log has no decision
 }

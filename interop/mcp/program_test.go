@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if dir := os.Getenv(worksVariable); dir != "" {
+		if err := serveWorks(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -100,16 +106,23 @@ const policyText = `{"policy_id": "shops", "name": "Shops", "default": "allow", 
 	{"rule_id": "no-theft", "tool": "mcp.*.steal", "decision": "deny", "reason": "Nobody steals"},
 	{"rule_id": "people", "tool": "mcp.*.pay", "decision": "allow_with_obligation", "reason": "A person decides"}]}`
 
-func deploy(t *testing.T, settings map[string]any) *deployment {
+// deployPolicy starts a service with a policy.
+func deployPolicy(t *testing.T, text string) *deployment {
 	t.Helper()
 	d := &deployment{Service: interop.Start(t), dir: t.TempDir()}
-	policy := filepath.Join(d.dir, "shops.json")
-	must(t, os.WriteFile(policy, []byte(policyText), 0o600))
+	policy := filepath.Join(d.dir, "policy.json")
+	must(t, os.WriteFile(policy, []byte(text), 0o600))
 	push := exec.Command(filepath.Join(d.Programs, "aps"), "policy", "push", "--activate", policy)
 	push.Env = d.person()
 	if output, err := push.CombinedOutput(); err != nil {
 		t.Fatalf("policy: %v\n%s", err, output)
 	}
+	return d
+}
+
+func deploy(t *testing.T, settings map[string]any) *deployment {
+	t.Helper()
+	d := deployPolicy(t, policyText)
 	program, err := os.Executable()
 	must(t, err)
 	servers := map[string]any{}

@@ -77,8 +77,9 @@ func (s *session) startCall(m message.Message) {
 	}
 	s.mu.Lock()
 	_, used := s.calls[string(m.ID)]
-	full := len(s.calls) >= s.gate.Bounds.Calls || s.closing || !c.continues() && len(s.calls)+s.suspended >= s.gate.Bounds.Calls
-	if !used && !full {
+	full := len(s.calls) >= s.gate.Bounds.Calls || !c.continues() && len(s.calls)+s.suspended >= s.gate.Bounds.Calls
+	closing := s.closing
+	if !used && !full && !closing {
 		s.calls[string(m.ID)] = c
 		s.running.Add(1)
 	}
@@ -86,8 +87,10 @@ func (s *session) startCall(m message.Message) {
 	switch {
 	case used:
 		s.answer(m.Refuse(message.CodeInvalidRequest, "the id is that of a request without an answer"))
+	case closing:
+		s.answer(failedResult(m, "Not done: the session has ended. Call again in another one.", &callStatus{Status: "not_decided"}))
 	case full:
-		s.answer(failedResult(m, "Not done: too many tool calls at once. Call again later.", nil))
+		s.answer(failedResult(m, "Not done: too many tool calls at once. Call again later.", &callStatus{Status: "not_decided"}))
 	default:
 		go func() {
 			defer s.running.Done()

@@ -15,19 +15,20 @@ const flushPause = 5 * time.Second
 // Calls don't wait for it, because their results are in the journal.
 func (g *Gateway) SendResults(ctx context.Context) {
 	for {
-		pause := time.Duration(0)
 		if err := g.Flush(ctx); err != nil && ctx.Err() == nil {
 			g.OnError(err)
-			pause = flushPause
-		}
-		if syncs.Sleep(ctx, pause) != nil {
-			return
-		}
-		if pause > 0 {
+			if syncs.Sleep(ctx, flushPause) != nil {
+				return
+			}
 			continue
+		}
+		var again <-chan time.Time
+		if g.Journal.Queued() > 0 { // calls that the service is asked about later
+			again = time.After(flushPause)
 		}
 		select {
 		case <-g.wake:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}

@@ -3,20 +3,24 @@ package linelog
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
 // group is a set of lines that are written and synced together.
 type group struct {
-	text []byte        // begins with space for a mark
-	done chan struct{} // closed when err and base are set
+	text    []byte        // begins with space for a mark
+	written chan struct{} // closed when the operating system has the text, or the write has failed
+	done    chan struct{} // closed when err and base are set
 
 	err     error
 	segment *segment
 	base    int64 // of text in the segment
 }
 
-func newGroup() *group { return &group{text: make([]byte, markBytes), done: make(chan struct{})} }
+func newGroup() *group {
+	return &group{text: make([]byte, markBytes), written: make(chan struct{}), done: make(chan struct{})}
+}
 
 // Entry is an appended line.
 type Entry struct {
@@ -52,6 +56,10 @@ func (e Entry) Wait() (Place, error) {
 	return Place{e.group.segment, e.group.base + e.offset, e.size}, nil
 }
 
+// Written is closed once the operating system has the line, so that it survives the end of the process, or once the
+// write has failed. It needs a call of Wait for this or a later line.
+func (e Entry) Written() <-chan struct{} { return e.group.written }
+
 // wait writes the group unless another caller does. If the caller has the turn and the group is not done, it is the
 // gathered one, because groups are written in order.
 func (l *Log) wait(g *group) error {
@@ -69,13 +77,15 @@ func (l *Log) wait(g *group) error {
 	l.mu.Lock()
 	l.gathered = newGroup()
 	l.mu.Unlock()
-	g.err = l.writeGroup(g)
+	write := sync.OnceFunc(func() { close(g.written) })
+	g.err = l.writeGroup(g, write)
+	write()
 	close(g.done)
 	return g.err
 }
 
-// writeGroup writes and syncs a group. The caller must have the turn.
-func (l *Log) writeGroup(g *group) error {
+// writeGroup writes and syncs a group, and calls written in between. The caller must have the turn.
+func (l *Log) writeGroup(g *group, written func()) error {
 	if l.failed != nil {
 		return l.failed
 	}
@@ -90,6 +100,7 @@ func (l *Log) writeGroup(g *group) error {
 		}
 		return errors.Join(err, l.failed)
 	}
+	written()
 	if err := s.file.Sync(); err != nil {
 		l.failed = fmt.Errorf("a sync failed, nothing is written until the next start: %w", err)
 		return l.failed
