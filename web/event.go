@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -81,7 +82,7 @@ func describeEvent(b *verify.Bundle) eventView {
 		served := event.Options{Server: true, MaxBytes: len(v.Envelope)}
 		if e, err := event.Parse([]byte(v.Envelope), served); err == nil {
 			v.Facts = append(v.Facts, envelopeFacts(e)...)
-			v.Payload = string(page.Indent(e.Payload))
+			v.Payload = string(page.Indent(jcs.UntagPayload(e.Payload)))
 		}
 	}
 	return v

@@ -56,12 +56,12 @@ func (p *pages) showEvent(r *page.Request) (any, error) {
 		return nil, err
 	}
 	r.Title = "Event " + string(found.ID)
-	v := &eventView{Event: found.Event, Record: newDocument("record", found.Record), Bundle: found.Bundle,
+	v := &eventView{Event: found.Event, Record: page.NewDocument("record", []byte(found.Record)), Bundle: found.Bundle,
 		Before: found.Before, After: found.After, LogQuery: logQuery(r), Reasons: reasons()}
 	own := strings.HasPrefix(v.Kind, "ledger_")
 	v.HidesIt = found.Envelope == nil && v.ErasedAt == 0
 	if found.Envelope != nil {
-		v.Envelope = newDocument("envelope", *found.Envelope)
+		v.Envelope = page.NewDocument("envelope", []byte(*found.Envelope))
 	}
 	v.readNames(found.Record, found.Envelope)
 	if err := v.readVote(r, found.Envelope); err != nil {
@@ -74,15 +74,6 @@ func (p *pages) showEvent(r *page.Request) (any, error) {
 	}
 	v.DataURL = r.Address(eventCalls, string(v.ID)) + v.LogQuery
 	return v, nil
-}
-
-// newDocument returns a document of the event.
-func newDocument(of, text string) *page.Payload {
-	p := page.NewPayload([]byte(text))
-	if p != nil {
-		p.Of = of
-	}
-	return p
 }
 
 // readNames finds the approval and the run that the documents of the event name. It ignores documents that cannot be

@@ -133,6 +133,37 @@ func TestEvent(t *testing.T) {
 	}
 }
 
+// A number that a double cannot hold is recorded with a tag, judged exactly, and shown as the number.
+func TestExactNumbers(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	document := map[string]any{"policy_id": "p", "name": "Refunds", "rules": []any{
+		map[string]any{"rule_id": "large", "tool": "acme.refund", "decision": "allow_with_obligation", "when": "payload.wei > 9007199254740992",
+			"obligations": []any{map[string]any{"type": "human_approval"}}},
+		map[string]any{"rule_id": "sum", "tool": "acme.refund", "decision": "deny",
+			"limit": map[string]any{"limit_id": "l", "sum": "wei", "by": "tool", "window_seconds": 3600, "max": "9007199254740994"}}}}
+	ann.Call(http.MethodPost, "/v1/console/policies", document, nil)
+	ann.Call(http.MethodPost, "/v1/console/policies/p/activate", nil, nil)
+
+	number := func(digits string) map[string]any {
+		return map[string]any{"$tagged": true, "wei": map[string]string{"$number": digits}, "o": map[string]any{"$object": map[string]string{"$number": "5"}}}
+	}
+	const wei = "9007199254740993"
+	asked := s.Red.Ask(map[string]any{"tool_name": "acme.refund", "payload": number(wei)})
+	want(t, "the approval", ann.Get("/console/approvals/"+asked.ID), http.StatusOK, wei)
+	wantNot(t, "the approval", ann.Get("/console/approvals/"+asked.ID), "$tagged", "$object")
+
+	s.Red.Send("large", map[string]any{"tool_name": "acme.refund", "payload": number(wei)})
+	s.Red.Send("beyond", map[string]any{"tool_name": "acme.refund", "payload": number("3.0000000000000001")})
+	s.Red.Send("untagged", map[string]any{"tool_name": "acme.refund", "payload": map[string]any{"wei": map[string]string{"$number": wei}}})
+	shown := func(digits string) string { return "<bdi>" + digits + `</bdi></td><td class="note">number` }
+	rule := func(name string) string { return "&#34;rule_id&#34;: &#34;" + name + "&#34;" }
+	ann.Get("/console/events/large").Want(t, "the event", http.StatusOK, rule("large"), shown(wei), "&#34;added&#34;: &#34;"+wei)
+	ann.Get("/console/events/beyond").Want(t, "an event beyond the limit", http.StatusOK, rule("sum"), shown("3.0000000000000001"), "&#34;effective&#34;: &#34;deny&#34;")
+	ann.Get("/console/events/untagged").Want(t, "the event without the marker", http.StatusOK, "&#34;effective&#34;: &#34;deny&#34;")
+}
+
 // A system event leads to the approval or the run that it is about.
 func TestEventLinks(t *testing.T) {
 	t.Parallel()

@@ -2,11 +2,13 @@ package page
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -38,15 +40,38 @@ type Step struct {
 	Index bool // Name is a list index
 }
 
-// NewPayload parses a JSON value. It returns nil if the value is empty, and only the text if the value cannot be
-// parsed.
+// NewPayload parses a payload. It returns nil if the value is empty, and only the text if the value cannot be parsed.
+// Readers see the numbers of a tagged payload, without the tags.
 func NewPayload(value []byte) *Payload {
-	if len(value) == 0 {
+	exact := jcs.UntagPayload(value)
+	return newPayload(exact, exact)
+}
+
+// NewDocument is NewPayload for a record or an envelope. The text is the one that was signed or logged; the table shows
+// the numbers of a tagged payload without the tags.
+func NewDocument(of string, text []byte) *Payload {
+	values := text
+	if canonical, members, err := jcs.ParseObject(nil, text, jcs.MaxDepth); err == nil {
+		for _, m := range members {
+			if string(m.Name(canonical)) == "payload" {
+				values = slices.Concat(canonical[:m.Value], jcs.UntagPayload(canonical[m.Value:m.End]), canonical[m.End:])
+			}
+		}
+	}
+	p := newPayload(values, text)
+	if p != nil {
+		p.Of = of
+	}
+	return p
+}
+
+func newPayload(values, text []byte) *Payload {
+	if len(text) == 0 {
 		return nil
 	}
-	p := &Payload{Raw: string(textcheck.EscapeJSON(Indent(value)))}
-	if jsontext.Value(value).IsValid() {
-		p.readMembers(jsontext.NewDecoder(bytes.NewReader(value)), nil)
+	p := &Payload{Raw: string(textcheck.EscapeJSON(Indent(text)))}
+	if jsontext.Value(values).IsValid() {
+		p.readMembers(jsontext.NewDecoder(bytes.NewReader(values)), nil)
 	}
 	return p
 }

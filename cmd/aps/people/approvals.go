@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -126,7 +127,7 @@ func (a *consoleApproval) printDetails(t *Terminal) error {
 		"payload   %s\nreason    %s\nuntil     %s\naction    %s",
 		textcheck.Printable(a.ID), textcheck.Printable(a.Status), agreed, a.Quorum,
 		textcheck.Printable(string(a.Agent)),
-		textcheck.Printable(string(a.Tool)), textcheck.Printable(string(a.Payload)),
+		textcheck.Printable(string(a.Tool)), textcheck.Printable(string(jcs.UntagPayload(a.Payload))),
 		textcheck.Printable(a.Policy.Reason),
 		a.ExpiresAt, a.ActionDigest)
 	for _, v := range a.Votes {

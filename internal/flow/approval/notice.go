@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // noticeMessage returns the webhook message about a transition: approval.pending for a new question, otherwise the
@@ -22,7 +23,7 @@ func noticeMessage(name ID, r *record, transition string) (m webhook.Message, ok
 		Title: noticeTitle(r, to), Path: "/console/approvals/" + string(name),
 	}
 	if to == Pending && r.ErasedAt == 0 {
-		m.Detail = string(r.Payload)
+		m.Detail = string(jcs.UntagPayload(r.Payload)) // for people
 	}
 	return m, true
 }

@@ -22,3 +22,11 @@ func TestNoticeDocuments(t *testing.T) {
 		}
 	}
 }
+
+// The text for people has the numbers of a tagged payload.
+func TestNoticeHasNumbers(t *testing.T) {
+	asked := &record{Payload: []byte(`{"$tagged":true,"id":{"$number":"9007199254740993"}}`)}
+	if m, ok := noticeMessage("a-1", asked, "requested"); !ok || m.Detail != `{"id":9007199254740993}` {
+		t.Errorf("got %q", m.Detail)
+	}
+}
