@@ -60,6 +60,26 @@ func (s *Server) ServeChange(ctx context.Context, c *Caller, change func(context
 	return s.serveChange(ctx, c, sysevent.Source{Address: s.Address(c.request)}, change)
 }
 
+// ServeOperator is ServeChange for a caller with the platform secret.
+func (s *Server) ServeOperator(ctx context.Context, c *Caller, change func(context.Context) error) error {
+	from := sysevent.Source{Credential: sysevent.ByPlatformSecret, Address: s.Address(c.request)}
+	return s.serveChange(ctx, c, from, change)
+}
+
+// CheckOperated returns an error for a call of the operator about an organization if another node owns it, like
+// edge.CheckOwner.
+func (s *Server) CheckOperated(ctx context.Context, c *Caller, organization string) error {
+	if s.Edge.Passer == nil {
+		return nil
+	}
+	t, err := s.Operator.FindOrganization(ctx, organization)
+	if err != nil {
+		return err
+	}
+	c.moves = t
+	return s.Edge.CheckOwner(ctx, t)
+}
+
 func (s *Server) serveChange(
 	ctx context.Context, c *Caller, from sysevent.Source, change func(context.Context) error,
 ) error {

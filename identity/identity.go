@@ -37,6 +37,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/fault"
@@ -48,13 +49,15 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/syncs"
-	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
+
+// SecretHeader is the header of a request with the platform secret.
+const SecretHeader = "X-Platform-Secret"
 
 // maxBody is the largest request body in bytes.
 const maxBody = 64 << 10
@@ -208,20 +211,14 @@ func (s *Server) listRoutes() edge.Table[handler] {
 	return table
 }
 
-// handleOperator returns the handler of a call of the operator. The node that owns an organization answers the calls
-// about it.
+// handleOperator returns the handler of a call of the operator.
 func (s *Server) handleOperator(call platform.Call) handler {
 	named := strings.Contains(call.Path, "{organization}")
 	return func(w http.ResponseWriter, r *request) error {
-		if named && s.Edge.Passer != nil {
-			t, err := s.Operator.FindOrganization(r.Request)
-			if err == nil {
-				err = s.Edge.CheckOwner(r.Context(), t)
-			}
-			if err != nil {
+		if named {
+			if err := s.CheckOperated(r.Context(), r.caller, chi.URLParam(r.Request, "organization")); err != nil {
 				return err
 			}
-			r.caller.moves = t
 		}
 		return call.Handle(w, r.Request, r.body)
 	}
@@ -232,12 +229,12 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	needed, right := route.Permission, account.Permission(route.Permission.Right)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c := s.NewCaller(r, func(k *http.Cookie) { http.SetCookie(w, k) })
-		from := sysevent.Source{Address: s.Address(r)}
+		serve := s.ServeChange
 		if needed.Credential == edge.PlatformSecret {
-			if err := s.checkSecret(r); err != nil {
+			if err := s.CheckSecret(r, r.Header.Get(SecretHeader)); err != nil {
 				return err
 			}
-			from.Credential = sysevent.ByPlatformSecret
+			serve = s.ServeOperator
 		}
 		if needed.Right != "" { // sameOrigin, or that of a member
 			if err := s.CheckOrigin(r); err != nil {
@@ -255,7 +252,7 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 			}
 		}
 		var kept func() []byte
-		err := s.serveChange(r.Context(), c, from, func(ctx context.Context) error {
+		err := serve(r.Context(), c, func(ctx context.Context) error {
 			q := r.WithContext(ctx)
 			kept = s.Edge.KeepBody(q)
 			return route.Handler(w, &request{q, c, route.Body})
@@ -267,9 +264,9 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	}
 }
 
-// checkSecret returns an error if the request lacks the platform secret.
-func (s *Server) checkSecret(r *http.Request) error {
-	given := sha256.Sum256([]byte(r.Header.Get("X-Platform-Secret")))
+// CheckSecret returns an error unless secret is the platform secret. It limits wrong secrets by network.
+func (s *Server) CheckSecret(r *http.Request, secret string) error {
+	given := sha256.Sum256([]byte(secret))
 	from := s.Address(r)
 	err := s.secretAttempts.checkAttempt(from, subtle.ConstantTimeCompare(given[:], s.secret[:]) == 1)
 	if err != nil {

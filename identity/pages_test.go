@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,9 +12,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/web/console"
+	"github.com/agentledger/agentledger/web/operator"
 	pages "github.com/agentledger/agentledger/web/page"
 )
 
@@ -59,6 +62,78 @@ func TestSessionOfAPage(t *testing.T) {
 		router.ServeHTTP(got, r)
 		if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), email) || store.n.Load() != 1+n {
 			t.Errorf("%s: got status %d and %d reads, want 200 and %d: %s", path, got.Code, store.n.Load(), 1+n, got.Body)
+		}
+	}
+}
+
+// A peer is another node, which owns every organization.
+type peer struct {
+	pages  http.Handler
+	passed int
+}
+
+func (p *peer) Owns(context.Context, id.Tenant) bool { return false }
+
+func (p *peer) Pass(w http.ResponseWriter, r *http.Request, _ *admission.Elsewhere) (bool, error) {
+	p.passed++
+	p.pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)))
+	return true, nil
+}
+
+type passedKey struct{}
+
+// The owner of an organization serves the operator's pages about it, for a session of another node. It ignores a secret
+// that no node has sent.
+func TestOperatorPagesOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.organization("red")
+	serve := func(e *edge.Edge) http.Handler {
+		o := w.options
+		o.Edge, o.Metrics = e, nil
+		server, err := identity.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		router := e.Router()
+		operator.Mount(router, operator.Options{Edge: e, Identity: server,
+			FindHealth: func(context.Context) operator.Health { return operator.Health{Status: "ok"} },
+			Passed:     func(ctx context.Context) bool { return ctx.Value(passedKey{}) != nil }})
+		return router
+	}
+	here, owner := *w.options.Edge, *w.options.Edge
+	owner.Passer = nil
+	other := &peer{pages: serve(&owner)}
+	here.Passer = other
+	pages := serve(&here)
+	post := func(h http.Handler, path, cookie, secret string, form url.Values) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Cookie", cookie)
+		r.Header.Set(identity.SecretHeader, secret)
+		got := httptest.NewRecorder()
+		h.ServeHTTP(got, r)
+		return got
+	}
+	in := post(pages, "/operator/signin", "", "", url.Values{"do": {"sign-in"}, "secret": {w.options.PlatformSecret}})
+	cookie, _, _ := strings.Cut(in.Header().Get("Set-Cookie"), ";")
+	const page = "/operator/organizations/red"
+	off := url.Values{"do": {"switch-off"}}
+	got := post(pages, page, cookie, "", off)
+	if to := got.Header().Get("Location"); got.Code != http.StatusSeeOther || to != page+"?notice=saved" || other.passed != 1 {
+		t.Errorf("got status %d to %q, passed %d times: %s", got.Code, to, other.passed, got.Body)
+	}
+	tenant, err := w.options.Orgs.BySlug(t.Context(), "red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if active, err := w.options.Orgs.Active(t.Context(), tenant); active || err != nil {
+		t.Errorf("active: got %v, %v", active, err)
+	}
+	for name, h := range map[string]http.Handler{"here": pages, "on the owner": other.pages} {
+		got := post(h, page, "", w.options.PlatformSecret, off)
+		if to := got.Header().Get("Location"); !strings.HasPrefix(to, "/operator/signin") {
+			t.Errorf("with the secret in a header %s: got status %d to %q", name, got.Code, to)
 		}
 	}
 }

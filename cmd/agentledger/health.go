@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
+	operatorpages "github.com/agentledger/agentledger/web/operator"
 )
 
 // readiness is one condition of /readyz. It returns why the service as a whole can't be used, in words for an operator, or
@@ -60,14 +61,22 @@ func (s *service) registerReadyMetric() {
 	}))
 }
 
-func (s *service) serveHealth(w http.ResponseWriter, r *http.Request) error {
-	health, status := map[string]string{"status": "ok"}, http.StatusOK
-	if s.store.ReadOnly {
-		health["status"] = "read_only"
+// findHealth returns the health of the service.
+func (s *service) findHealth(ctx context.Context) operatorpages.Health {
+	if reason := s.findUnreadiness(ctx); reason != "" {
+		return operatorpages.Health{Status: "unavailable", Reason: reason}
 	}
-	if reason := s.findUnreadiness(r.Context()); reason != "" {
+	if s.store.ReadOnly {
+		return operatorpages.Health{Status: "read_only"}
+	}
+	return operatorpages.Health{Status: "ok"}
+}
+
+func (s *service) serveHealth(w http.ResponseWriter, r *http.Request) error {
+	health, status := s.findHealth(r.Context()), http.StatusOK
+	if health.Reason != "" {
 		w.Header().Set("Retry-After", "1")
-		health, status = map[string]string{"status": "unavailable", "reason": reason}, http.StatusServiceUnavailable
+		status = http.StatusServiceUnavailable
 	}
 	return edge.WriteJSON(w, status, health)
 }

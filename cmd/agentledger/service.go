@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/cluster/forward"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/notify"
@@ -332,8 +333,8 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) http.Handler {
 	r := shared.Router()
 	surface.Routes(r)
-	operatorpages.Mount(r, operatorpages.Options{Edge: shared, PublicURL: surface.PublicURL,
-		Directory: s.directoryName.Name(), Version: programversion.Read().Short()})
+	operatorpages.Mount(r, operatorpages.Options{Edge: shared, Identity: surface, FindHealth: s.findHealth,
+		Passed: forward.Passed, PublicURL: surface.PublicURL, Directory: s.directoryName.Name(), Version: programversion.Read().Short()})
 	s.addHealthRoutes(r, shared)
 	return r
 }

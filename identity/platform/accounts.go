@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -11,35 +12,39 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// findAccounts lists the account of an email address.
 func (c *Calls) findAccounts(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	email := r.URL.Query().Get("email")
-	if email == "" {
-		return fault.New(fault.Invalid, "email is required")
-	}
-	found := []wire.FoundAccount{}
-	who, err := c.Accounts.Find(r.Context(), email)
-	if err == nil {
-		var one wire.FoundAccount
-		one, err = c.describeAccount(r, who)
-		found = append(found, one)
-	}
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, wire.FoundAccounts{Accounts: found})
+	found, err := c.FindAccounts(r.Context(), r.URL.Query().Get("email"))
+	return write(w, http.StatusOK, found, err)
 }
 
-func (c *Calls) describeAccount(r *http.Request, who account.Account) (wire.FoundAccount, error) {
-	factors, err := c.Factors.Summary(r.Context(), who.ID)
+// FindAccounts lists the account of an email address.
+func (c *Calls) FindAccounts(ctx context.Context, email string) (wire.FoundAccounts, error) {
+	found := wire.FoundAccounts{Accounts: []wire.FoundAccount{}}
+	if email == "" {
+		return found, fault.New(fault.Invalid, "email is required")
+	}
+	who, err := c.Accounts.Find(ctx, email)
+	if fault.Is(err, fault.NotFound) {
+		return found, nil
+	}
+	if err != nil {
+		return found, err
+	}
+	one, err := c.describeAccount(ctx, who)
+	found.Accounts = append(found.Accounts, one)
+	return found, err
+}
+
+func (c *Calls) describeAccount(ctx context.Context, who account.Account) (wire.FoundAccount, error) {
+	factors, err := c.Factors.Summary(ctx, who.ID)
 	if err != nil {
 		return wire.FoundAccount{}, err
 	}
-	places, err := c.Accounts.Places(r.Context(), who.ID)
+	places, err := c.Accounts.Places(ctx, who.ID)
 	if err != nil {
 		return wire.FoundAccount{}, err
 	}
-	proof, err := c.Accounts.Proof(r.Context(), who.ID)
+	proof, err := c.Accounts.Proof(ctx, who.ID)
 	if err != nil {
 		return wire.FoundAccount{}, err
 	}
@@ -48,7 +53,7 @@ func (c *Calls) describeAccount(r *http.Request, who account.Account) (wire.Foun
 		HasPassword: who.HasPassword, Passkeys: len(factors.Passkeys), RecoveryCodes: factors.CodesLeft,
 		Organizations: make([]wire.FoundPlace, len(places))}
 	for i, m := range places {
-		summary, err := c.Orgs.Summary(r.Context(), m.Tenant)
+		summary, err := c.Orgs.Summary(ctx, m.Tenant)
 		if err != nil {
 			return wire.FoundAccount{}, err
 		}
@@ -58,13 +63,12 @@ func (c *Calls) describeAccount(r *http.Request, who account.Account) (wire.Foun
 	return view, nil
 }
 
-// removeSecondFactors removes all passkeys and recovery codes of an account whose person lost them. Its sessions end;
-// its password stays.
 func (c *Calls) removeSecondFactors(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	err := c.Factors.RemoveAll(r.Context(), account.ID(chi.URLParam(r, "account")))
-	if err != nil {
-		return err
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return writeNoContent(w, c.RemoveSecondFactors(r.Context(), chi.URLParam(r, "account")))
+}
+
+// RemoveSecondFactors removes all passkeys and recovery codes of an account whose person lost them. Its sessions end;
+// its password stays.
+func (c *Calls) RemoveSecondFactors(ctx context.Context, name string) error {
+	return c.Factors.RemoveAll(ctx, account.ID(name))
 }

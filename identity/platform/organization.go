@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -14,7 +15,8 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-type newOrganization struct {
+// NewOrganization is the request for an organization. Members after AdminEmail may be zero.
+type NewOrganization struct {
 	Name           string          `json:"name"`
 	Slug           id.Slug         `json:"slug"`
 	AdminEmail     string          `json:"admin_email"`
@@ -25,72 +27,81 @@ type newOrganization struct {
 }
 
 func (c *Calls) createOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
-	var body newOrganization
+	var body NewOrganization
 	if err := decodeBody(r, bounds, &body); err != nil {
 		return err
 	}
-	made, err := c.Provisioner.CreateOrganization(r.Context(), provision.Request{
-		Name: body.Name, Slug: body.Slug, Plan: body.Plan, Organization: body.OrganizationID,
-		Disclosure: body.Disclosure,
-		AdminEmail: body.AdminEmail, AdminPassword: body.AdminPassword,
+	made, err := c.CreateOrganization(r.Context(), body)
+	return write(w, http.StatusCreated, made, err)
+}
+
+// CreateOrganization creates an organization with its owner, its first agent and its first ingest key.
+func (c *Calls) CreateOrganization(ctx context.Context, wanted NewOrganization) (wire.CreatedOrganization, error) {
+	made, err := c.Provisioner.CreateOrganization(ctx, provision.Request{
+		Name: wanted.Name, Slug: wanted.Slug, Plan: wanted.Plan, Organization: wanted.OrganizationID,
+		Disclosure: wanted.Disclosure, AdminEmail: wanted.AdminEmail, AdminPassword: wanted.AdminPassword,
 	})
 	if err != nil {
-		return err
+		return wire.CreatedOrganization{}, err
 	}
 	identity := made.State.Identity()
-	return edge.WriteJSON(w, http.StatusCreated, wire.CreatedOrganization{
+	return wire.CreatedOrganization{
 		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
 		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(),
 		Agent:     made.Agent.Wire(),
 		IngestKey: wire.IngestSecret{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
-	})
+	}, nil
 }
 
-// nullable distinguishes a member that is null from one that is absent.
-type nullable[T any] struct {
-	given bool
-	value *T
+// Nullable is a member that may be null, absent or a value.
+type Nullable[T any] struct {
+	Given bool // present; null if Value is nil
+	Value *T
 }
 
 // UnmarshalJSON is called if the member is present, even if it is null.
-func (n *nullable[T]) UnmarshalJSON(b []byte) error {
-	n.given = true
-	return json.Unmarshal(b, &n.value)
+func (n *Nullable[T]) UnmarshalJSON(b []byte) error {
+	n.Given = true
+	return json.Unmarshal(b, &n.Value)
 }
 
-type organizationChange struct {
+// OrganizationPatch is a change of an organization. Absent members stay as they are.
+type OrganizationPatch struct {
 	Plan   *string            `json:"plan"`
 	Active *bool              `json:"active"`
-	SignIn nullable[struct{}] `json:"sign_in"` // null removes the requirement
-	Limits struct {
-		EventsPerMonth      nullable[uint64] `json:"events_per_month"`
-		Agents              nullable[uint64] `json:"agents"`
-		IngestKeys          nullable[uint64] `json:"ingest_keys"`
-		Policies            nullable[uint64] `json:"policies"`
-		PolicyVersions      nullable[uint64] `json:"policy_versions"`
-		StatementsPerMinute nullable[uint64] `json:"statements_per_minute"`
-	} `json:"limits"`
+	SignIn Nullable[struct{}] `json:"sign_in"` // null removes the requirement
+	Limits LimitsPatch        `json:"limits"`
 }
 
-func (c *organizationChange) patchSettings() org.Patch {
-	p := org.Patch{Plan: c.Plan, Active: c.Active}
-	if c.SignIn.given {
-		p.SignIn = new(string)
+// LimitsPatch changes the limits that override those of the plan. Null removes a limit.
+type LimitsPatch struct {
+	EventsPerMonth      Nullable[uint64] `json:"events_per_month"`
+	Agents              Nullable[uint64] `json:"agents"`
+	IngestKeys          Nullable[uint64] `json:"ingest_keys"`
+	Policies            Nullable[uint64] `json:"policies"`
+	PolicyVersions      Nullable[uint64] `json:"policy_versions"`
+	StatementsPerMinute Nullable[uint64] `json:"statements_per_minute"`
+}
+
+func (p *OrganizationPatch) patchSettings() org.Patch {
+	patch := org.Patch{Plan: p.Plan, Active: p.Active}
+	if p.SignIn.Given {
+		patch.SignIn = new(string)
 	}
-	if c.Limits.EventsPerMonth.given {
-		p.EventsPerMonth = &c.Limits.EventsPerMonth.value
+	if p.Limits.EventsPerMonth.Given {
+		patch.EventsPerMonth = &p.Limits.EventsPerMonth.Value
 	}
-	p.Limits = map[org.Limit]*uint64{}
-	for name, n := range map[org.Limit]nullable[uint64]{
-		org.AgentsLimit: c.Limits.Agents, org.IngestKeysLimit: c.Limits.IngestKeys,
-		org.PoliciesLimit:       c.Limits.Policies,
-		org.PolicyVersionsLimit: c.Limits.PolicyVersions, org.StatementsPerMinute: c.Limits.StatementsPerMinute,
+	patch.Limits = map[org.Limit]*uint64{}
+	for name, n := range map[org.Limit]Nullable[uint64]{
+		org.AgentsLimit: p.Limits.Agents, org.IngestKeysLimit: p.Limits.IngestKeys,
+		org.PoliciesLimit:       p.Limits.Policies,
+		org.PolicyVersionsLimit: p.Limits.PolicyVersions, org.StatementsPerMinute: p.Limits.StatementsPerMinute,
 	} {
-		if n.given {
-			p.Limits[name] = n.value
+		if n.Given {
+			patch.Limits[name] = n.Value
 		}
 	}
-	return p
+	return patch
 }
 
 func describeLimits(s *org.Settings) wire.OwnLimits {
@@ -109,23 +120,32 @@ func describeLimits(s *org.Settings) wire.OwnLimits {
 }
 
 func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
-	tenant, err := c.FindOrganization(r)
+	var patch OrganizationPatch
+	if err := decodeBody(r, bounds, &patch); err != nil {
+		return err
+	}
+	changed, err := c.ChangeOrganization(r.Context(), organizationOfPath(r), patch)
+	return write(w, http.StatusOK, changed, err)
+}
+
+// ChangeOrganization changes the settings of an organization that the operator controls.
+func (c *Calls) ChangeOrganization(
+	ctx context.Context, organization string, patch OrganizationPatch,
+) (wire.ChangedOrganization, error) {
+	tenant, err := c.FindOrganization(ctx, organization)
 	if err != nil {
-		return err
+		return wire.ChangedOrganization{}, err
 	}
-	var body organizationChange
-	if err := decodeBody(r, bounds, &body); err != nil {
-		return err
+	if patch.SignIn.Value != nil {
+		return wire.ChangedOrganization{}, fault.New(fault.Invalid,
+			"sign_in must be null: only an owner requires a way to sign in")
 	}
-	if body.SignIn.value != nil {
-		return fault.New(fault.Invalid, "sign_in must be null: only an owner requires a way to sign in")
-	}
-	settings, err := c.Orgs.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
+	settings, err := c.Orgs.Change(ctx, tenant, sysevent.Operator, patch.patchSettings())
 	if err != nil {
-		return err
+		return wire.ChangedOrganization{}, err
 	}
-	return edge.WriteJSON(w, http.StatusOK, wire.ChangedOrganization{
+	return wire.ChangedOrganization{
 		ID: settings.ID, Slug: settings.Slug, Name: settings.Name, Plan: settings.Plan, Active: settings.Active,
 		Limits: describeLimits(settings), Disclosure: settings.Disclosure.String(),
-	})
+	}, nil
 }

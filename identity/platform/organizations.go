@@ -1,7 +1,9 @@
 package platform
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -19,42 +21,52 @@ func describeListedOrganization(l org.Listed) wire.ListedOrganization {
 	return view
 }
 
-// answerOrganization answers with the list's entry for one organization and, if they can be read, its settings.
 func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.FindOrganization(r)
+	shown, err := c.ShowOrganization(r.Context(), organizationOfPath(r))
+	return write(w, http.StatusOK, shown, err)
+}
+
+// ShowOrganization returns the list's entry for one organization and, if they can be read, its settings.
+func (c *Calls) ShowOrganization(ctx context.Context, organization string) (wire.OrganizationDetail, error) {
+	tenant, err := c.FindOrganization(ctx, organization)
 	if err != nil {
-		return err
+		return wire.OrganizationDetail{}, err
 	}
-	listed, err := c.Orgs.ListOrganization(r.Context(), tenant)
+	listed, err := c.Orgs.ListOrganization(ctx, tenant)
 	if err != nil {
-		return err
+		return wire.OrganizationDetail{}, err
 	}
 	body := wire.OrganizationDetail{ListedOrganization: describeListedOrganization(listed)}
 	if listed.Usage == nil {
-		return edge.WriteJSON(w, http.StatusOK, body)
+		return body, nil
 	}
-	settings, err := c.Orgs.CurrentSettings(r.Context(), tenant)
+	settings, err := c.Orgs.CurrentSettings(ctx, tenant)
 	if err != nil {
-		return err
+		return wire.OrganizationDetail{}, err
 	}
 	own := describeLimits(settings)
 	body.Origin, body.CreatedAt, body.Disclosure = settings.Origin, settings.CreatedAt, settings.Disclosure.String()
 	body.SignIn, body.Limits = settings.SignIn, &own
-	return edge.WriteJSON(w, http.StatusOK, body)
+	return body, nil
 }
 
-// listOrganizations lists all organizations of the service by slug.
 func (c *Calls) listOrganizations(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	p, err := edge.ParsePage(r.URL.Query())
-	if err != nil {
-		return err
-	}
-	found, err := c.Orgs.ListOrganizations(r.Context(), id.Slug(p.After), p.Limit+1)
-	if err != nil {
-		return err
-	}
+	found, err := c.ListOrganizations(r.Context(), r.URL.Query())
+	return write(w, http.StatusOK, found, err)
+}
+
+// ListOrganizations returns a page of the organizations of the service by slug.
+func (c *Calls) ListOrganizations(ctx context.Context, query url.Values) (wire.ListedOrganizations, error) {
 	var body wire.ListedOrganizations
+	p, err := edge.ParsePage(query)
+	if err != nil {
+		return body, err
+	}
+	found, err := c.Orgs.ListOrganizations(ctx, id.Slug(p.After), p.Limit+1)
+	if err != nil {
+		return body, err
+	}
 	body.Organizations, body.Next = edge.CutPage(p, found, func(l org.Listed) string { return string(l.Slug) },
 		describeListedOrganization)
-	return edge.WriteJSON(w, http.StatusOK, body)
+	return body, nil
 }

@@ -11,8 +11,12 @@
 package platform
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/backup"
@@ -66,6 +70,32 @@ func (c *Calls) List() []Call {
 		{"GET", "/accounts", []string{"email"}, false, c.findAccounts},
 		{"DELETE", "/accounts/{account}/second-factors", nil, false, c.removeSecondFactors},
 	}
+}
+
+// FindOrganization returns the organization that a path names by id or slug; no slug is a UUID.
+func (c *Calls) FindOrganization(ctx context.Context, name string) (id.Tenant, error) {
+	if organization, err := id.ParseOrganization(name); err == nil {
+		return c.Orgs.ByID(ctx, organization)
+	}
+	return c.Orgs.BySlug(ctx, id.Slug(name))
+}
+
+func organizationOfPath(r *http.Request) string { return chi.URLParam(r, "organization") }
+
+// write answers with a document unless err is set.
+func write(w http.ResponseWriter, status int, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, status, body)
+}
+
+// writeNoContent answers with 204 unless err is set.
+func writeNoContent(w http.ResponseWriter, err error) error {
+	if err == nil {
+		edge.WriteNoContent(w)
+	}
+	return err
 }
 
 // decodeBody decodes the JSON body of a request into v.

@@ -28,9 +28,5 @@ func (c *Calls) makeSnapshot(w http.ResponseWriter, r *http.Request, _ edge.Body
 }
 
 func (c *Calls) removeSnapshot(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	if err := c.Snapshots.Remove(r.Context(), chi.URLParam(r, "snapshot")); err != nil {
-		return err
-	}
-	edge.WriteNoContent(w)
-	return nil
+	return writeNoContent(w, c.Snapshots.Remove(r.Context(), chi.URLParam(r, "snapshot")))
 }

@@ -26,7 +26,7 @@ func (c *Calls) answerStatus(w http.ResponseWriter, r *http.Request, _ edge.Body
 
 // answerOrganizationStatus reports the health of one organization.
 func (c *Calls) answerOrganizationStatus(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.FindOrganization(r)
+	tenant, err := c.FindOrganization(r.Context(), organizationOfPath(r))
 	if err != nil {
 		return err
 	}

@@ -12,15 +12,17 @@ import (
 // Witnesses asks the witnesses of an organization's log for signatures now, and returns their names.
 type Witnesses func(ctx context.Context, t id.Tenant) ([]string, error)
 
-// askWitnesses does not wait for the answers of the witnesses.
 func (c *Calls) askWitnesses(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.FindOrganization(r)
+	asked, err := c.AskWitnesses(r.Context(), organizationOfPath(r))
+	return write(w, http.StatusAccepted, asked, err)
+}
+
+// AskWitnesses asks the witnesses of an organization's log. It does not wait for their answers.
+func (c *Calls) AskWitnesses(ctx context.Context, organization string) (wire.AskedWitnesses, error) {
+	tenant, err := c.FindOrganization(ctx, organization)
 	if err != nil {
-		return err
+		return wire.AskedWitnesses{}, err
 	}
-	names, err := c.Witnesses(r.Context(), tenant)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusAccepted, wire.AskedWitnesses{Asked: append([]string{}, names...)})
+	names, err := c.Witnesses(ctx, tenant)
+	return wire.AskedWitnesses{Asked: append([]string{}, names...)}, err
 }

@@ -2,12 +2,14 @@
 // their keys, approvals, policies, the contents of the log, members, settings, and a member's own account. Mount adds them
 // to a router.
 //
-// A page shows the documents of the JSON interface. It gets them from functions of the packages console and identity, which
-// the handlers of the interface call too. It changes nothing itself: a form makes the JSON call that a program would make.
+// A page shows the documents of the JSON interface and makes its changes. For both it calls the functions of the packages
+// console and identity that the handlers of the interface call too: a form becomes the request of a function.
 //
 // Invariants:
 //
-//   - The session is read once for each page. The functions check what its role may do, as they do for any caller.
+//   - The session is read once for each page or form. The functions check what its role may do, as they do for any caller.
+//   - A form of an organization's page counts in the load control as one change of the organization. A form that a browser
+//     sends on behalf of another site is refused.
 //   - A page belongs to the organization of the session, and an account page to its user. No address names another one.
 //   - A form is shown only to users whose role may send it.
 //   - A secret (a key, a token, recovery codes, the link of an invitation) appears once, in the answer to the form that

@@ -98,7 +98,7 @@ func (p *pages) saveDraft(r *page.Request) (page.Outcome, error) {
 	return page.GoTo(policyAddress(r, ""), "draft-saved"), nil
 }
 
-// checked is the answer of the interface to a valid policy.
+// checked is the result of checking a valid policy.
 type checked struct {
 	wire.CheckedPolicy
 	Results []result // of all tests
@@ -136,7 +136,7 @@ func checkDocument(r *page.Request, document jsontext.Value) (*checked, error) {
 	return &found, nil
 }
 
-// checkText shows the editor with the interface's answer to the text.
+// checkText shows the editor with the result of checking the text.
 func (p *pages) checkText(r *page.Request) (page.Outcome, error) {
 	document, err := parseObject("The policy", r.Form.Get("document"))
 	if err != nil {

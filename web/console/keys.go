@@ -40,7 +40,7 @@ type keyView struct {
 // maxKeys is the maximum number of keys of an agent, including retired keys. They fit on one page of the interface.
 const maxKeys = "1000"
 
-// showKey shows a key. It searches the list, because the interface has no call for a single key.
+// showKey shows a key. It searches the list, because there is no function for a single key.
 func (p *pages) showKey(r *page.Request) (any, error) {
 	found, err := visitOf(r).Console.ListAgentKeys(r.Context(), visitOf(r).caller, r.PathParameter("agent"), url.Values{"limit": {maxKeys}})
 	if err != nil {

@@ -91,7 +91,7 @@ type memberView struct {
 // mostMembers is the maximum number of members of an organization. They fit on one page of the interface.
 const mostMembers = "1000"
 
-// showMember shows a member. It searches the list, because the interface has no call for a single member.
+// showMember shows a member. It searches the list, because there is no function for a single member.
 func (p *pages) showMember(r *page.Request) (any, error) {
 	found, err := visitOf(r).Identity.ListMembers(r.Context(), visitOf(r).person, url.Values{"limit": {mostMembers}})
 	if err != nil {

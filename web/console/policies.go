@@ -35,7 +35,6 @@ func (p *pages) policyScreens() []page.Screen {
 	}
 }
 
-// policyCall returns the interface's path of the policy in the address, followed by more.
 // policyAddress returns the address of the policy's page, followed by more.
 func policyAddress(r *page.Request, more string) string {
 	return r.Address("/console/policies", r.PathParameter("policy")) + more

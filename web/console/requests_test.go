@@ -41,7 +41,8 @@ func requestLines(log string) (lines []string) {
 	return lines
 }
 
-// A page is one request in the metrics and one line in the log, and the line has the request id of the answer.
+// A page or a form is one request in the metrics and one line in the log, and the line has the request id of the answer.
+// If a form is refused, the line has the reason.
 func TestOneRequestPerPage(t *testing.T) {
 	t.Parallel()
 	metrics := servicetest.FreeAddress(t)
@@ -52,21 +53,10 @@ func TestOneRequestPerPage(t *testing.T) {
 		counted(t, metrics)
 	}
 	idOf := regexp.MustCompile(`request_id=(\S+)`)
-	for path, route := range map[string]string{
-		"/console": "", "/console/events": "", "/console/events/e1": "/console/events/{event}", "/console/stats": "",
-		"/console/traces": "", "/console/runs": "", "/console/audit": "", "/console/erasures": "", "/console/policies": "",
-		"/console/approvals": "", "/console/approvals/none": "/console/approvals/{approval}",
-		"/console/agents": "", "/console/agents/" + string(s.Red.Agent.AgentID): "/console/agents/{agent}",
-		"/console/ingest-keys": "", "/console/members": "", "/console/webhooks": "", "/console/settings": "",
-		"/console/settings/tokens": "", "/console/settings/witnesses": "", "/console/settings/stream-export": "",
-		"/account": "", "/account/sessions": "", "/account/factors": "", "/console/events/none": "/console/events/{event}",
-	} {
-		if route == "" {
-			route = path
-		}
+	check := func(path, route, text string, request func() servicetest.Answer) {
 		all, of := counted(t, metrics)
 		logged := len(s.Log())
-		got := ann.Get(path)
+		got := request()
 		after, ofAfter := counted(t, metrics)
 		for tries := 0; after == all && tries < 1000; tries++ { // a request is counted after its answer was sent
 			after, ofAfter = counted(t, metrics)
@@ -79,11 +69,46 @@ func TestOneRequestPerPage(t *testing.T) {
 			counted(t, metrics)
 			lines = requestLines(s.Log()[logged:])
 		}
-		if len(lines) != 1 || !strings.Contains(lines[0], "route="+route+" ") {
-			t.Fatalf("%s: got %q, want one line", path, lines)
+		if len(lines) != 1 || !strings.Contains(lines[0], "route="+route+" ") || !strings.Contains(lines[0], text) {
+			t.Fatalf("%s: got %q, want one line with %q", path, lines, text)
 		}
 		if id := idOf.FindStringSubmatch(lines[0])[1]; id != got.Header.Get("X-Request-Id") {
 			t.Errorf("%s: got request %s, the log has %s", path, got.Header.Get("X-Request-Id"), id)
 		}
+	}
+	agent := "/console/agents/" + string(s.Red.Agent.AgentID)
+	for path, route := range map[string]string{
+		"/console": "", "/console/events": "", "/console/events/e1": "/console/events/{event}", "/console/stats": "",
+		"/console/traces": "", "/console/runs": "", "/console/audit": "", "/console/erasures": "", "/console/policies": "",
+		"/console/approvals": "", "/console/approvals/none": "/console/approvals/{approval}",
+		"/console/agents": "", agent: "/console/agents/{agent}",
+		"/console/ingest-keys": "", "/console/members": "", "/console/webhooks": "", "/console/settings": "",
+		"/console/settings/tokens": "", "/console/settings/witnesses": "", "/console/settings/stream-export": "",
+		"/account": "", "/account/sessions": "", "/account/factors": "", "/console/events/none": "/console/events/{event}",
+	} {
+		if route == "" {
+			route = path
+		}
+		check(path, route, "", func() servicetest.Answer { return ann.Get(path) })
+	}
+	for _, form := range []struct {
+		path, route, text string
+		fields            []string
+	}{
+		{agent, "/console/agents/{agent}", "status=303", []string{"do", "change", "display_name", "Shop", "active", "on"}},
+		{"/console/agents", "", "status=200", []string{"do", "create", "display_name", "Other"}},
+		{"/console/settings", "", "status=422", []string{"do", "retain", "retention_days", "-1"}},
+		{"/console/members", "", "refused=", []string{"do", "invite", "email", "none", "role", "member"}},
+		{"/console/members", "", "status=200", []string{"do", "invite", "email", "new@red.example", "role", "member"}},
+		{"/account", "", "status=303", []string{"do", "profile", "display_name", "Ann"}},
+		{"/account/factors", "", "status=404", []string{"do", "remove", "passkey_id", "none"}},
+		{"/signin", "", "status=401", []string{"do", "sign-in", "email", s.Red.Owner, "password", "wrong"}},
+	} {
+		if form.route == "" {
+			form.route = form.path
+		}
+		check("a form of "+form.path, form.route, form.text, func() servicetest.Answer {
+			return ann.Post(form.path, form.fields...)
+		})
 	}
 }

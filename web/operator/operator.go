@@ -3,7 +3,8 @@
 //
 // Invariants:
 //
-//   - Pages act only through the platform calls, with the secret that the operator signed in with.
+//   - A page calls the functions of the platform calls. Like a call, it checks the secret, with which the operator signed
+//     in.
 //   - The secret is in memory while the session lasts, and never in a page, a cookie or a log line. A wrong secret counts
 //     as a failed platform call, so guesses are slowed down in the same way.
 //   - A session ends after an hour, at sign-out, and with the process. There are at most 100.
@@ -13,6 +14,7 @@
 package operator
 
 import (
+	"context"
 	"embed"
 	"net/http"
 	"runtime"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/page"
@@ -34,13 +37,17 @@ const (
 	accountsPage      = home + "/accounts"
 	organizationsPage = home + "/organizations"
 	servicePage       = home + "/service"
-
-	organizationCalls = "/v1/id/platform/organizations"
 )
 
-// Options configure Mount. All but Directory are required.
+// Options configure Mount. All but Directory and Passed are required.
 type Options struct {
-	Edge      *edge.Edge
+	Edge     *edge.Edge
+	Identity *identity.Server // the functions of the platform calls
+
+	FindHealth func(context.Context) Health
+	// Passed reports whether a request comes from another node, which has admitted the operator. If nil, none does.
+	Passed func(context.Context) bool
+
 	PublicURL string // of the main listener
 	Directory string // slug of the organization whose log is the directory; "" if none
 	Version   string // of the program
@@ -53,9 +60,8 @@ type pages struct {
 	sessions *sessions
 }
 
-// Mount adds the pages to r, which must also serve the platform calls and /health. The pages are at the root of the
-// listener, because the path of the public URL belongs to the main listener. Load on the main listener does not lock
-// the operator out.
+// Mount adds the pages to r. They are at the root of the listener, because the path of the public URL belongs to the main
+// listener. Load on the main listener does not lock the operator out.
 func Mount(r *edge.Router, o Options) {
 	kit := page.NewKit("")
 	kit.Public = o.PublicURL
@@ -64,8 +70,8 @@ func Mount(r *edge.Router, o Options) {
 		"signout", "organizations", "new", "founded", "organization", "logkey", "accounts", "service"})}
 	links := []page.Link{{Title: "Organizations", URL: home}, {Title: "New organization", URL: newPage},
 		{Title: "Accounts", URL: accountsPage}, {Title: "Service", URL: servicePage}}
-	page.New(page.Options{Edge: o.Edge, Calls: r, Kit: kit, Control: admission.New(runtime.GOMAXPROCS(0)),
-		Access: page.Access{Admit: p.sessions.admit, Links: links}}).Mount(r, p.listScreens())
+	page.New(page.Options{Edge: o.Edge, Kit: kit, Control: admission.New(runtime.GOMAXPROCS(0)),
+		Access: page.Access{Admit: p.admit, Change: p.change, Links: links}}).Mount(r, p.listScreens())
 	quiet := *o.Edge
 	quiet.Quiet = true
 	var table edge.Table[edge.Handler]
@@ -86,22 +92,22 @@ func (p *pages) listScreens() []page.Screen {
 	return []page.Screen{
 		{Pattern: signInPage, Query: []string{"return"},
 			Views: p.views, Name: "signin", Title: "The operator's pages", Open: true,
-			Show: showSignIn, Forms: map[string]page.Form{"sign-in": p.sessions.signIn}},
+			Show: showSignIn, Forms: map[string]page.Form{"sign-in": p.signIn}},
 		{Pattern: signOutPage, Views: p.views, Name: "signout", Title: "Sign out", Open: true, Show: showNothing,
-			Forms: map[string]page.Form{"": p.sessions.signOut}},
+			Forms: map[string]page.Form{"": p.signOut}},
 		{Pattern: home, Query: []string{"after"},
-			Views: p.views, Name: "organizations", Title: "Organizations", Show: showOrganizations},
+			Views: p.views, Name: "organizations", Title: "Organizations", Show: p.showOrganizations},
 		{Pattern: newPage, Views: p.views, Name: "new", Title: "A new organization",
 			Show: showNewOrganization, Forms: map[string]page.Form{"found": p.foundOrganization}},
 		{Pattern: organizationsPage + "/{organization}", Views: p.views, Name: "organization",
-			Show: showOrganization, Forms: map[string]page.Form{"plan": changePlan, "switch-on": switchOn,
-				"switch-off": switchOff, "sign-in": freeSignIn, "new-key": p.rotateKey, "retire-key": p.retireKey,
-				"ask": askWitnesses, "reindex": reindex, "clock": correctClock}},
+			Show: p.showOrganization, Forms: map[string]page.Form{"plan": p.changePlan, "switch-on": p.switchOn,
+				"switch-off": p.switchOff, "sign-in": p.freeSignIn, "new-key": p.rotateKey, "retire-key": p.retireKey,
+				"ask": p.askWitnesses, "reindex": p.reindex, "clock": p.correctClock}},
 		{Pattern: accountsPage, Query: []string{"email"},
-			Views: p.views, Name: "accounts", Title: "Accounts", Show: showAccounts,
-			Forms: map[string]page.Form{"remove-factors": removeFactors, "set-password": setPassword}},
+			Views: p.views, Name: "accounts", Title: "Accounts", Show: p.showAccounts,
+			Forms: map[string]page.Form{"remove-factors": p.removeFactors, "set-password": p.setPassword}},
 		{Pattern: servicePage, Views: p.views, Name: "service", Title: "Service", Show: p.showService,
-			Forms: map[string]page.Form{"accept-clock": acceptClock}},
+			Forms: map[string]page.Form{"accept-clock": p.acceptClock}},
 	}
 }
 

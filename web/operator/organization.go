@@ -1,11 +1,11 @@
 package operator
 
 import (
-	"net/http"
 	"strconv"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -41,15 +41,14 @@ func ownLimits(l *wire.OwnLimits) []ownLimit {
 	}
 }
 
-func showOrganization(r *page.Request) (any, error) {
-	var v organizationView
-	if err := r.Read(organizationCall(r, ""), nil, &v.OrganizationDetail); err != nil {
+func (p *pages) showOrganization(r *page.Request) (any, error) {
+	shown, err := p.Identity.Operator.ShowOrganization(r.Context(), r.PathParameter("organization"))
+	if err != nil {
 		return nil, err
 	}
-	v.Own = ownLimits(v.Limits)
-	v.LogURL = r.Kit.Public + "/log/" + string(v.Slug)
-	r.Title = "Organization " + string(v.Slug)
-	return v, nil
+	r.Title = "Organization " + string(shown.Slug)
+	return organizationView{OrganizationDetail: shown, Own: ownLimits(shown.Limits),
+		LogURL: r.Kit.Public + "/log/" + string(shown.Slug)}, nil
 }
 
 // organizationPage redirects to the page of the form's organization.
@@ -57,38 +56,43 @@ func organizationPage(r *page.Request, notice string) page.Outcome {
 	return page.GoTo(r.Address(organizationsPage, r.PathParameter("organization")), notice)
 }
 
-func changeOrganization(r *page.Request, body any) (page.Outcome, error) {
-	return organizationPage(r, "saved"), r.Change(http.MethodPatch, organizationCall(r, ""), body, nil)
+func (p *pages) changeOrganization(r *page.Request, patch platform.OrganizationPatch) (page.Outcome, error) {
+	_, err := p.Identity.Operator.ChangeOrganization(r.Context(), r.PathParameter("organization"), patch)
+	return organizationPage(r, "saved"), err
 }
 
 // changePlan sets the plan and all limits.
-func changePlan(r *page.Request) (page.Outcome, error) {
-	limits := make(map[string]*uint64)
+func (p *pages) changePlan(r *page.Request) (page.Outcome, error) {
+	patch := platform.OrganizationPatch{Plan: new(r.Value("plan"))}
+	own := &patch.Limits
+	limits := map[string]*platform.Nullable[uint64]{"events_per_month": &own.EventsPerMonth, "agents": &own.Agents,
+		"ingest_keys": &own.IngestKeys, "policies": &own.Policies, "policy_versions": &own.PolicyVersions,
+		"statements_per_minute": &own.StatementsPerMinute}
 	for _, l := range ownLimits(nil) {
-		limits[l.Name] = nil
+		limits[l.Name].Given = true
 		if text := r.Value(l.Name); text != "" {
 			n, err := strconv.ParseUint(text, 10, 53)
 			if err != nil {
 				return page.Outcome{}, fault.New(fault.Invalid,
 					l.Title+": give a whole number, or none for the plan's")
 			}
-			limits[l.Name] = &n
+			limits[l.Name].Value = &n
 		}
 	}
-	return changeOrganization(r, map[string]any{"plan": r.Value("plan"), "limits": limits})
+	return p.changeOrganization(r, patch)
 }
 
-func switchOn(r *page.Request) (page.Outcome, error) {
-	return changeOrganization(r, map[string]bool{"active": true})
+func (p *pages) switchOn(r *page.Request) (page.Outcome, error) {
+	return p.changeOrganization(r, platform.OrganizationPatch{Active: new(true)})
 }
 
-func switchOff(r *page.Request) (page.Outcome, error) {
-	return changeOrganization(r, map[string]bool{"active": false})
+func (p *pages) switchOff(r *page.Request) (page.Outcome, error) {
+	return p.changeOrganization(r, platform.OrganizationPatch{Active: new(false)})
 }
 
 // freeSignIn lifts the required sign-in method.
-func freeSignIn(r *page.Request) (page.Outcome, error) {
-	return changeOrganization(r, map[string]any{"sign_in": nil})
+func (p *pages) freeSignIn(r *page.Request) (page.Outcome, error) {
+	return p.changeOrganization(r, platform.OrganizationPatch{SignIn: platform.Nullable[struct{}]{Given: true}})
 }
 
 // keyView is the content of the page that shows a log key after a change.
@@ -106,33 +110,33 @@ func (k keyView) Ends() id.Index {
 }
 
 func (p *pages) rotateKey(r *page.Request) (page.Outcome, error) {
-	return p.changeKey(r, "/log-keys", "A new log key")
+	key, err := p.Identity.Operator.RotateLogKey(r.Context(), r.PathParameter("organization"))
+	return p.showKey(r, "A new log key", key), err
 }
 
 func (p *pages) retireKey(r *page.Request) (page.Outcome, error) {
-	return p.changeKey(r, "/log-keys/retire", "The older log key is retired")
+	key, err := p.Identity.Operator.RetireLogKey(r.Context(), r.PathParameter("organization"))
+	return p.showKey(r, "The older log key is retired", key), err
 }
 
-func (p *pages) changeKey(r *page.Request, call, title string) (page.Outcome, error) {
-	key := keyView{Slug: r.PathParameter("organization")}
-	err := r.Change(http.MethodPost, organizationCall(r, call), nil, &key.LogKey)
-	return page.ShowOnce(p.views, "logkey", title, key), err
+func (p *pages) showKey(r *page.Request, title string, key wire.LogKey) page.Outcome {
+	return page.ShowOnce(p.views, "logkey", title, keyView{LogKey: key, Slug: r.PathParameter("organization")})
 }
 
-func askWitnesses(r *page.Request) (page.Outcome, error) {
-	var found wire.AskedWitnesses
-	err := r.Change(http.MethodPost, organizationCall(r, "/witnesses/ask"), nil, &found)
+func (p *pages) askWitnesses(r *page.Request) (page.Outcome, error) {
+	found, err := p.Identity.Operator.AskWitnesses(r.Context(), r.PathParameter("organization"))
 	if err == nil && len(found.Asked) == 0 {
 		return organizationPage(r, "witnesses-none"), nil
 	}
 	return organizationPage(r, "witnesses-asked"), err
 }
 
-func reindex(r *page.Request) (page.Outcome, error) {
-	return organizationPage(r, "reindexing"), r.Change(http.MethodPost, organizationCall(r, "/reindex"), nil, nil)
+func (p *pages) reindex(r *page.Request) (page.Outcome, error) {
+	return organizationPage(r, "reindexing"),
+		p.Identity.Operator.ReindexOrganization(r.Context(), r.PathParameter("organization"))
 }
 
-func correctClock(r *page.Request) (page.Outcome, error) {
-	body := map[string]string{"reason": r.Value("reason")}
-	return organizationPage(r, "log-clock"), r.Change(http.MethodPost, organizationCall(r, "/clock"), body, nil)
+func (p *pages) correctClock(r *page.Request) (page.Outcome, error) {
+	_, err := p.Identity.Operator.CorrectClock(r.Context(), r.PathParameter("organization"), r.Value("reason"))
+	return organizationPage(r, "log-clock"), err
 }

@@ -1,9 +1,9 @@
 package operator
 
 import (
-	"net/http"
-	"net/url"
-
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/identity/platform"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -15,13 +15,12 @@ type organizationsView struct {
 	Next          string // address of the next page
 }
 
-func showOrganizations(r *page.Request) (any, error) {
-	var found wire.ListedOrganizations
-	if err := r.Read(organizationCalls, r.PageQuery(), &found); err != nil {
+func (p *pages) showOrganizations(r *page.Request) (any, error) {
+	found, err := p.Identity.Operator.ListOrganizations(r.Context(), r.PageQuery())
+	if err != nil {
 		return nil, err
 	}
-	now, err := readState(r)
-	return organizationsView{State: now, Organizations: found.Organizations, Next: r.NextPage(found.Next)}, err
+	return organizationsView{State: p.readState(r), Organizations: found.Organizations, Next: r.NextPage(found.Next)}, nil
 }
 
 // newView is the content of the form for a new organization.
@@ -38,22 +37,15 @@ type foundedView struct {
 }
 
 func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
-	made := foundedView{Owner: r.Value("admin_email"), PublicURL: p.PublicURL}
-	body := map[string]string{"name": r.Value("name"), "slug": r.Value("slug"), "admin_email": made.Owner,
-		"disclosure": r.Value("disclosure")}
-	if plan := r.Value("plan"); plan != "" {
-		body["plan"] = plan
-	}
-	if password := r.Form.Get("admin_password"); password != "" {
-		body["admin_password"] = password
-	}
-	if err := r.Change(http.MethodPost, organizationCalls, body, &made.CreatedOrganization); err != nil {
+	wanted := platform.NewOrganization{Name: r.Value("name"), Slug: id.Slug(r.Value("slug")),
+		AdminEmail: r.Value("admin_email"), AdminPassword: r.Form.Get("admin_password"), Plan: r.Value("plan")}
+	if err := edge.ParseMember("disclosure", r.Value("disclosure"), &wanted.Disclosure); err != nil {
 		return page.Outcome{}, err
 	}
-	return page.ShowOnce(p.views, "founded", "The organization is made", made), nil
-}
-
-// organizationCall returns the path of the organization in the address, followed by more.
-func organizationCall(r *page.Request, more string) string {
-	return organizationCalls + "/" + url.PathEscape(r.PathParameter("organization")) + more
+	made, err := p.Identity.Operator.CreateOrganization(r.Context(), wanted)
+	if err != nil {
+		return page.Outcome{}, err
+	}
+	return page.ShowOnce(p.views, "founded", "The organization is made",
+		foundedView{CreatedOrganization: made, Owner: wanted.AdminEmail, PublicURL: p.PublicURL}), nil
 }

@@ -1,12 +1,16 @@
 package operator
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -15,8 +19,7 @@ const (
 	signInPage  = home + "/signin"
 	signOutPage = home + "/signout"
 
-	secretHeader = "X-Platform-Secret"
-	cookieName   = "agentledger-operator"
+	cookieName = "agentledger-operator"
 
 	maxSessions = 100
 	sessionTime = time.Hour
@@ -60,21 +63,45 @@ func (s *sessions) secretFor(token string) string {
 
 func (s *sessions) end(token string) { s.open.Delete(sha256.Sum256([]byte(token))) }
 
-// admit gives the calls of a page the secret of the request's session. It ignores a secret in the request itself.
-func (s *sessions) admit(r *page.Request) error {
-	r.Header.Del(secretHeader)
-	if err := s.origin.Check(r.Request); err != nil {
-		return &page.Refusal{Status: http.StatusForbidden, Message: "Request of another origin"}
+// admit checks the secret of the request's session. It ignores a secret in the request itself, unless another node has
+// passed the request with the secret of a session there. The node that owns an organization serves its pages.
+func (p *pages) admit(r *page.Request) error {
+	secret := ""
+	if p.Passed != nil && p.Passed(r.Context()) {
+		secret = r.Header.Get(identity.SecretHeader)
 	}
-	secret := s.secretFor(tokenFrom(r))
-	switch {
-	case secret != "":
+	r.Header.Del(identity.SecretHeader)
+	if err := p.sessions.origin.Check(r.Request); err != nil {
+		return fault.Wrap(fault.Forbidden, "Request of another origin", err)
+	}
+	secret = cmp.Or(secret, p.sessions.secretFor(tokenFrom(r)))
+	caller := p.Identity.NewCaller(r.Request, r.SetCookie)
+	r.Visit = caller
+	if secret != "" {
 		r.Reader = "The operator"
-		r.Header.Set(secretHeader, secret)
-	case !r.IsOpen():
-		return &page.Refusal{Status: http.StatusUnauthorized, Message: "Not signed in"}
+	}
+	switch {
+	case r.IsOpen():
+		return nil
+	case secret == "":
+		return fault.New(fault.Unauthorized, "Not signed in")
+	}
+	if err := p.Identity.CheckSecret(r.Request, secret); err != nil {
+		return err
+	}
+	r.Header.Set(identity.SecretHeader, secret) // for the node that the request may be passed to
+	if name := r.PathParameter("organization"); name != "" {
+		return p.Identity.CheckOperated(r.Context(), caller, name)
 	}
 	return nil
+}
+
+// change calls a form as a call of the operator.
+func (p *pages) change(r *page.Request, form func() error) error {
+	return p.Identity.ServeOperator(r.Context(), r.Visit.(*identity.Caller), func(ctx context.Context) error {
+		r.Request = r.WithContext(ctx)
+		return form()
+	})
 }
 
 // tokenFrom returns the token in the request's cookie, or "" if there is none.
@@ -91,20 +118,19 @@ type signInView struct{ Return string }
 
 func showSignIn(r *page.Request) (any, error) { return signInView{r.ReturnPath()}, nil }
 
-// signIn begins a session if a call with the secret succeeds.
-func (s *sessions) signIn(r *page.Request) (page.Outcome, error) {
+// signIn begins a session if the secret is right.
+func (p *pages) signIn(r *page.Request) (page.Outcome, error) {
 	secret := r.Value("secret")
-	err := r.ReadWithHeader(clockCall, secretHeader, secret, nil)
-	if err != nil {
+	if err := p.Identity.CheckSecret(r.Request, secret); err != nil {
 		return page.Outcome{}, err
 	}
-	s.end(tokenFrom(r))
-	r.SetCookie(newCookie(r, s.begin(secret), int(sessionTime/time.Second)))
+	p.sessions.end(tokenFrom(r))
+	r.SetCookie(newCookie(r, p.sessions.begin(secret), int(sessionTime/time.Second)))
 	return page.GoTo(r.ReturnPath(), ""), nil
 }
 
-func (s *sessions) signOut(r *page.Request) (page.Outcome, error) {
-	s.end(tokenFrom(r))
+func (p *pages) signOut(r *page.Request) (page.Outcome, error) {
+	p.sessions.end(tokenFrom(r))
 	r.SetCookie(newCookie(r, "", -1))
 	return page.GoTo(r.Address(signInPage), "signed-out"), nil
 }

@@ -1,6 +1,5 @@
 // Package page serves pages: the frame around a page, its headers and the files that it loads, and the screens of users who
-// sign in. A screen reads through the functions that its package was given (Access). It makes changes through the JSON
-// interface with the cookie of its reader, as any client would.
+// sign in. A screen reads and changes through functions that its package was given; Access admits the reader.
 //
 // Invariants:
 //
@@ -8,10 +7,10 @@
 //   - Stored texts enter a page only through html/template.
 //   - The path of an asset contains the hash of all assets, so its content never changes.
 //   - The files of the verifier are served exactly as they are in the repository.
-//   - The interface decides who may do what: the functions that a screen calls check the caller as the JSON calls do.
-//   - Showing a screen counts as one request in the metrics and in the log, with the request ID of the answer.
-//   - A change is a POST of a form. The calls that it makes carry its Origin and Sec-Fetch-Site headers, so requests from
-//     other sites are refused where the interface refuses them.
+//   - The functions that a screen or a form calls check what the caller may do, as they do for calls over HTTP.
+//   - Showing a screen, or sending a form, counts as one request in the metrics and in the log, with the request ID of the
+//     answer and the reason if the form was refused.
+//   - A change is a POST of a form. Access refuses forms that a browser sends on behalf of another site.
 //   - Every form works without JavaScript.
 //   - A rejected form is shown again with its values, except passwords, and with the reason.
 //   - Screens are never cached, and no screen redirects to another host.

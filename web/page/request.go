@@ -53,7 +53,7 @@ type Request struct {
 	sent   []byte // the body of a POST after it was read
 	failed error  // why a form was refused, or the cause of an answer with a status of 500 or more
 
-	refused *Refusal // refusal of list parameters, which the page shows above its filters
+	refused *refusal // refusal of list parameters, which the page shows above its filters
 }
 
 // Identify implements admission.Call.

@@ -66,8 +66,8 @@ func (o Outcome) WithScript(script string, modules ...string) Outcome {
 const (
 	defaultMaxForm = 64 << 10
 	formMedia      = "application/x-www-form-urlencoded"
-	// maxInFlight is the maximum number of concurrent page requests. Their calls are subject to the limits of the
-	// interface.
+	// maxInFlight is the maximum number of concurrent page requests. Access.Read and Access.Change have limits of their
+	// own.
 	maxInFlight = 256
 	// maxLargeForms is the maximum number of concurrent forms larger than defaultMaxForm, because each occupies its
 	// size in memory several times.
@@ -77,7 +77,6 @@ const (
 // Options configure New. All are required.
 type Options struct {
 	Edge    *edge.Edge
-	Calls   http.Handler // the JSON interface, which forms call
 	Kit     *Kit
 	Control *admission.Control
 	Access  Access
@@ -85,9 +84,10 @@ type Options struct {
 
 // Access decides how readers get access to pages, and which links the pages show.
 type Access struct {
-	// Admit sets the reader, what Show needs to know about the reader, and the headers that give calls the reader's
-	// permissions. A refusal with status 401 and no code redirects to the sign-in page. Admit is called before the
-	// request is read, also for strangers and open pages, and returns errors of edge.CheckOwner unchanged.
+	// Admit sets the reader, and in Visit what the functions of screens need to know about the reader. An error with
+	// status 401 and no code redirects to the sign-in page. Admit is called before the request is read, also for
+	// strangers and open pages, and again after a form that may have begun a session. It returns errors of
+	// edge.CheckOwner unchanged.
 	Admit func(*Request) error
 	// Read calls show under the load control. If nil, show is called directly.
 	Read func(r *Request, show func() error) error
@@ -105,7 +105,6 @@ type Access struct {
 // Server serves screens. It keeps no state of a request.
 type Server struct {
 	edge    edge.Edge
-	calls   http.Handler
 	kit     *Kit
 	views   *Views // templates for refusals and the step-up
 	class   admission.Class
@@ -116,7 +115,7 @@ type Server struct {
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{edge: *o.Edge, calls: o.Calls, kit: o.Kit, views: parseViews(o.Kit), notices: notices(),
+	s := &Server{edge: *o.Edge, kit: o.Kit, views: parseViews(o.Kit), notices: notices(),
 		class: admission.Class{Control: o.Control, Waits: true, Anonymous: true,
 			Limit: admission.NewLimit(maxInFlight, maxInFlight)}, access: o.Access}
 	s.large = s.class
@@ -145,7 +144,7 @@ func (s *Server) Mount(r *edge.Router, screens []Screen) {
 
 func (s *Server) showUnknown(w http.ResponseWriter, q *http.Request) error {
 	r := &Request{Request: q, Kit: s.kit, server: s, screen: &Screen{Open: true}, w: w}
-	answer, err := r.showRefusal(&Refusal{Status: http.StatusNotFound, Message: "Not found"})
+	answer, err := r.showRefusal(&refusal{Status: http.StatusNotFound, Message: "Not found"})
 	if err == nil {
 		answer.WriteTo(w, q)
 	}

@@ -33,7 +33,7 @@ const (
 
 // refusalView is the content of a refusal page.
 type refusalView struct {
-	*Refusal
+	*refusal
 	SignIn string // where to sign in another way; "" if that does not help
 }
 
@@ -92,7 +92,7 @@ func (r *Request) serveForm() (Answer, error) {
 		}
 	}
 	done, err := r.change(form)
-	var refused *Refusal
+	var refused *refusal
 	if err != nil {
 		if refused = r.refusalFor(err); refused == nil {
 			return Answer{}, err
@@ -207,14 +207,14 @@ func (r *Request) render(screen *Screen, title string, status int, f Frame) (Ans
 }
 
 // showRefusal shows why a page cannot be shown. It repeats nothing of the request.
-func (r *Request) showRefusal(refused *Refusal) (Answer, error) {
+func (r *Request) showRefusal(refused *refusal) (Answer, error) {
 	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
 		r.w.Header().Set("Retry-After", refused.RetryAfter)
 	}
 	if refused.cause != nil {
 		r.failed = refused.cause
 	}
-	v := refusalView{Refusal: refused}
+	v := refusalView{refusal: refused}
 	if refused.Code == signInCode {
 		v.SignIn = r.SignInAddress()
 	}

@@ -124,7 +124,7 @@ func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsew
 		return false, err
 	}
 	defer p.limit.Release(t, 1)
-	if hasHopped(r.Context()) {
+	if Passed(r.Context()) {
 		return false, p.awaitOwnership(r.Context(), w, t)
 	}
 	passed, err = newPassage(p, w, r, to).run()

@@ -12,8 +12,8 @@ import (
 
 type hopKey struct{}
 
-// hasHopped reports whether a request came from another node.
-func hasHopped(ctx context.Context) bool { return ctx.Value(hopKey{}) != nil }
+// Passed reports whether a request came from another node.
+func Passed(ctx context.Context) bool { return ctx.Value(hopKey{}) != nil }
 
 // Receive returns the handler of the internal listener, which only nodes can reach. It restores the facts about the
 // client's connection and passes the request to h. It rejects a request that no node has passed.
