@@ -12,12 +12,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// contender is a log in this process. add returns when event n is durable and
-// integrated; published returns the size of the checkpoint that can be had now.
+// contender is a log in this process. add returns when an event of entrySize bytes is durable and integrated; published returns the size of the current checkpoint.
 type contender interface {
-	add(ctx context.Context, n int) (index uint64, err error)
+	add(ctx context.Context, name, payload string) (index uint64, err error)
 	published(ctx context.Context) (size uint64, err error)
-	close(ctx context.Context) error
+	close() error
 }
 
 // senders are the numbers of concurrent senders, each of which waits for its own event. The largest is the capacity of our
@@ -80,12 +79,10 @@ type opener struct {
 }
 
 func (s *suite) contenders(ctx context.Context, all []peerSettings) []opener {
-	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
-	openers := []opener{{"ours", func(dir string) (contender, error) { return openOurs(ctx, dir, s.key, payload) }}}
+	openers := []opener{{"ours", func(dir string) (contender, error) { return openOurs(ctx, dir, s.key) }}}
 	for _, settings := range all {
 		openers = append(openers, opener{"tessera/" + settings.String(), func(dir string) (contender, error) {
-			t, err := openTessera(ctx, dir, settings)
-			return &theirs{t, payload}, err
+			return openTessera(ctx, dir, settings)
 		}})
 	}
 	return openers
@@ -102,15 +99,16 @@ func (s *suite) with(ctx context.Context, o opener, f func(contender) error) err
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(c), c.close(ctx))
+	return errors.Join(f(c), c.close())
 }
 
 // append runs the load. It calls acknowledged for every event.
 func (s *suite) append(ctx context.Context, log contender, senders int, acknowledged func(n int, index uint64, since time.Time)) (loopResult, error) {
+	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
 	return closedLoop(senders, s.limit(), func(int) (step, error) {
 		return func(n int) error {
 			since := time.Now()
-			index, err := log.add(ctx, n)
+			index, err := log.add(ctx, fmt.Sprint("e", n), payload)
 			if err == nil {
 				acknowledged(n, index, since)
 			}
@@ -120,12 +118,9 @@ func (s *suite) append(ctx context.Context, log contender, senders int, acknowle
 }
 
 // ours is our log with one organization.
-type ours struct {
-	*ledgers
-	payload string
-}
+type ours struct{ *ledgers }
 
-func openOurs(ctx context.Context, dir string, key masterKey, payload string) (*ours, error) {
+func openOurs(ctx context.Context, dir string, key masterKey) (*ours, error) {
 	l, err := openLedgers(ctx, dir, key.key, 0)
 	if err != nil {
 		return nil, err
@@ -133,11 +128,11 @@ func openOurs(ctx context.Context, dir string, key masterKey, payload string) (*
 	if err := l.found(ctx, 1); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &ours{l, payload}, nil
+	return &ours{l}, nil
 }
 
-func (o *ours) add(ctx context.Context, n int) (uint64, error) {
-	at, err := o.ledgers.add(ctx, 1, fmt.Sprint("e", n), o.payload)
+func (o *ours) add(ctx context.Context, name, payload string) (uint64, error) {
+	at, err := o.ledgers.add(ctx, 1, name, payload)
 	return uint64(at), err
 }
 
@@ -150,21 +145,4 @@ func (o *ours) published(ctx context.Context) (uint64, error) {
 	return uint64(s.Size()), nil
 }
 
-func (o *ours) close(context.Context) error { return o.Close() }
-
-// theirs is a Tessera log.
-type theirs struct {
-	log     *tesseraPeer
-	payload string
-}
-
-func (t *theirs) add(ctx context.Context, n int) (uint64, error) {
-	return t.log.Add(ctx, entry(fmt.Sprint("e", n), t.payload))
-}
-
-func (t *theirs) published(ctx context.Context) (uint64, error) { return t.log.Published(ctx) }
-
-func (t *theirs) close(context.Context) error {
-	t.log.Abandon()
-	return nil
-}
+func (o *ours) close() error { return o.Close() }

@@ -1,57 +1,73 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"time"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// child runs this program as a separate process:
+// startChild runs this program as a separate process (child), which reads its input as JSON:
 //
-//	tessera DIR BATCH AGE INTERVAL   the peer behind net/http
-//	floor                            the floor of the member on standard input
-//	static                           answers every request with its standard input
-func child(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	switch {
-	case len(args) == 5 && args[0] == "tessera":
-		return serveTessera(ctx, args[1], args[2:], out)
-	case len(args) == 1 && args[0] == "floor":
-		var m peerMember
-		if err := json.NewDecoder(in).Decode(&m); err != nil {
-			return fmt.Errorf("floor: %w", err)
-		}
-		h, err := peerFloor(m)
-		if err != nil {
-			return err
-		}
-		return servePeer(ctx, out, h)
-	case len(args) == 1 && args[0] == "static":
-		body, err := io.ReadAll(in)
-		if err != nil {
-			return err
-		}
-		return servePeer(ctx, out, staticPeer(body))
+//	tessera   the peer behind net/http (tesseraInput)
+//	floor     the floor of an organization (wire.CreatedOrganization)
+//	static    answers every request with the same bytes ([]byte)
+func startChild(name string, input any) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("child: %q is none", args)
+	text, err := json.Marshal(input)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "child", name)
+	cmd.Stdin = bytes.NewReader(text)
+	return start(cmd)
 }
 
-// serveTessera serves the peer with the given batch size, age and interval.
-func serveTessera(ctx context.Context, dir string, settings []string, out io.Writer) error {
-	size, err := strconv.ParseUint(settings[0], 10, 32)
-	age, wrongAge := time.ParseDuration(settings[1])
-	interval, wrongInterval := time.ParseDuration(settings[2])
-	if err := errors.Join(err, wrongAge, wrongInterval); err != nil {
-		return err
+// tesseraInput is a new log of the peer.
+type tesseraInput struct {
+	Dir      string
+	Settings peerSettings
+}
+
+func child(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	input := json.NewDecoder(in)
+	var h http.Handler
+	var err error
+	switch name := strings.Join(args, " "); name {
+	case "tessera":
+		var p tesseraInput
+		if err = input.Decode(&p); err != nil {
+			break
+		}
+		var t *tesseraPeer
+		if t, err = openTessera(context.WithoutCancel(ctx), p.Dir, p.Settings); err == nil {
+			defer t.close()
+			h = t.Handler()
+		}
+	case "floor":
+		var o wire.CreatedOrganization
+		if err = input.Decode(&o); err == nil {
+			h, err = peerFloor(o)
+		}
+	case "static":
+		var body []byte
+		err = input.Decode(&body)
+		h = staticPeer(body)
+	default:
+		err = fmt.Errorf("there is no child %q", name)
 	}
-	s := peerSettings{Batch: uint(size), Age: age, Checkpoint: interval}
-	t, err := openTessera(context.WithoutCancel(ctx), dir, s)
 	if err != nil {
-		return err
+		return fmt.Errorf("child: %w", err)
 	}
-	defer t.Abandon()
-	return servePeer(ctx, out, t.Handler())
+	return servePeer(ctx, out, h)
 }

@@ -38,11 +38,11 @@ func TestConn(t *testing.T) {
 		}
 	}
 	if _, err := c.Expect(200, []byte("GET /missing HTTP/1.1\r\nHost: test\r\n\r\n")); err == nil {
-		t.Error("404 passed for 200")
+		t.Error("Expect: got no error for another status")
 	}
 }
 
-func TestClosedCountsAndEnds(t *testing.T) {
+func TestClosedLoop(t *testing.T) {
 	var steps atomic.Int64
 	start := func(int) (step, error) {
 		return func(int) error { steps.Add(1); return nil }, nil
@@ -65,10 +65,10 @@ func TestClosedCountsAndEnds(t *testing.T) {
 	}
 }
 
-func TestOpenTakesEachSlotOnce(t *testing.T) {
+func TestOpenLoopTakesEachSlotOnce(t *testing.T) {
 	seen := make([]atomic.Int64, 200)
-	r, err := openLoop(10_000, 3, loopLimit{Time: 20 * time.Millisecond}, func(int) (timedStep, error) {
-		return func(n int, _ time.Time) error { seen[n].Add(1); return nil }, nil
+	r, err := openLoop(10_000, 3, loopLimit{Time: 20 * time.Millisecond}, func(int) (step, error) {
+		return func(n int) error { seen[n].Add(1); return nil }, nil
 	})
 	if err != nil || r.Steps() != 200 {
 		t.Fatalf("got %d, %v", r.Steps(), err)
@@ -83,7 +83,7 @@ func TestOpenTakesEachSlotOnce(t *testing.T) {
 func TestQuantile(t *testing.T) {
 	var took latencies
 	if got := took.Quantile(0.5); got != 0 {
-		t.Errorf("of none: got %v", got)
+		t.Errorf("no durations: got %v, want 0", got)
 	}
 	for i := range 100 {
 		took = append(took, time.Duration(100-i))

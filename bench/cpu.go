@@ -14,9 +14,9 @@ const clockTick = time.Second / 100
 // spent returns the processor time of processes and of their children, including ended ones, from /proc/PID/stat (proc(5)).
 // It returns 0 on systems without it.
 func spent(pids ...int) (total time.Duration) {
-	wanted := make(map[int]bool, len(pids))
+	selected := make(map[int]bool, len(pids))
 	for _, pid := range pids {
-		wanted[pid] = true
+		selected[pid] = true
 	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range dirs {
@@ -32,9 +32,9 @@ func spent(pids ...int) (total time.Duration) {
 		}
 		times := fields[11:13]
 		switch parent, _ := strconv.Atoi(fields[1]); {
-		case wanted[pid]:
+		case selected[pid]:
 			times = fields[11:15]
-		case !wanted[parent]:
+		case !selected[parent]:
 			continue
 		}
 		for _, t := range times {

@@ -44,7 +44,7 @@ func (s *suite) postgres() (*database, error) {
 
 func (d *database) stop() error { return errors.Join(d.server.Stop(), os.RemoveAll(d.dir)) }
 
-// store is an empty store on the server.
+// store is a schema of the server, which is initially empty.
 type store struct {
 	database *database
 	schema   string
@@ -66,7 +66,7 @@ func (s store) drop() error {
 	return s.database.server.Exec("DROP SCHEMA "+s.schema+" CASCADE", "CHECKPOINT")
 }
 
-// rest vacuums the store, as the server would do eventually.
+// rest vacuums the store, as the server would eventually do.
 func (s store) rest(ctx context.Context) error {
 	_, err := s.number(ctx, "VACUUM (ANALYZE)")
 	return err

@@ -11,12 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// bundle is the number of entries of a file of the peer. Whole bundles leave no partial file.
-const bundle = 256
-
-// fill adds n events with different payloads, a bundle concurrently.
+// fill adds n events with different payloads, 256 concurrently.
 func fill(ctx context.Context, n int, add func(n int, payload string) error) error {
-	const workers = bundle
+	const workers = 256
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		group.Go(func() error {
@@ -32,8 +29,8 @@ func fill(ctx context.Context, n int, add func(n int, payload string) error) err
 	return group.Wait()
 }
 
-// rested opens a store until its compactions are done and returns its size
-// without write-ahead logs, whose content is in tables then.
+// rested opens a store until its compactions are done, and returns its size without write-ahead logs, whose content is then
+// in tables.
 func (s *suite) rested(ctx context.Context, dir string) (int64, error) {
 	l, err := openLedgers(ctx, dir, s.key.key, 0)
 	if err != nil {
@@ -53,10 +50,10 @@ func (s *suite) rested(ctx context.Context, dir string) (int64, error) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return 0, errors.Join(errors.New("the store does not come to rest"), l.Close())
+	return 0, errors.Join(errors.New("the compactions of the store do not end"), l.Close())
 }
 
-// size returns the size of all files except logs. Files may disappear in the meantime.
+// size returns the total size of all files except write-ahead logs. Files may disappear in the meantime.
 func size(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) == ".log" {

@@ -23,7 +23,7 @@ type contestant struct {
 	drop  func() error
 }
 
-// contestants makes an empty store of each engine.
+// contestants creates an empty store of each engine.
 func (s *suite) contestants(ctx context.Context) (all []contestant, err error) {
 	dir, remove, err := s.folder()
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *suite) each(ctx context.Context, f func(contestant) error) error {
 	return nil
 }
 
-// engines measures both storage engines under the same work: in process, where an
-// event costs little else, and over HTTP, as agents meet it.
+// engines measures both storage engines under the same work: in process, where an event costs little else, and over HTTP, as
+// agents use it.
 func (s *suite) engines(ctx context.Context) error {
 	for _, w := range crews() {
 		if err := s.each(ctx, func(c contestant) error { return s.engineAppends(ctx, c, w) }); err != nil {
@@ -92,7 +92,7 @@ func (s *suite) engines(ctx context.Context) error {
 	return s.each(ctx, func(c contestant) error { return s.engineHTTP(ctx, c) })
 }
 
-// crew is a number of senders in this process, each of which appends some events of one organization at a time.
+// crew is a group of senders in this process, each of which appends a number of events of one organization together.
 type crew struct{ senders, organizations, together int }
 
 func crews() []crew {
@@ -139,8 +139,7 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 	return nil
 }
 
-// prose is text of which each event gets a different piece, so that an engine which compresses events together does not
-// find them identical.
+// prose is a text of which each event gets a different piece, because identical events would compress too well.
 type prose string
 
 func newProse() prose { return prose(text(rand.New(rand.NewPCG(1, 1)), 1<<20)) }

@@ -11,50 +11,30 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/did"
-	"github.com/agentledger/agentledger/event"
-
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
 
-// peerMember is the one organization of the floor. It is passed as JSON, because the floor runs in a separate process.
-type peerMember struct {
-	Organization id.Organization `json:"organization"`
-	Origin       id.Origin       `json:"origin"`
-	Token        string          `json:"token"`
-	Agent        id.Agent        `json:"agent"`
-	Key          id.Key          `json:"key"`
-	PublicB64    string          `json:"public_b64"`
-	Policy       string          `json:"policy"` // a document
-}
-
-// agentKey names a key of an agent.
-type agentKey struct {
-	agent id.Agent
-	key   id.Key
-}
-
-// signingKey is a public key in the two forms that are needed for an event.
-type signingKey struct {
-	verifier event.Verifier // the same as in the service
-	multikey string
-}
-
 // floor is the handler of peerFloor.
 type floor struct {
 	identity log.Identity
-	tokens   map[[32]byte]struct{}
-	keys     map[agentKey]signingKey
+	token    [32]byte // its hash
+	agent    id.Agent
+	key      id.Key
+	verifier event.Verifier // the same as in the service
+	multikey string
 	policy   *policy.Compiled
 }
 
-// peerFloor returns a server of POST /v1/ingest/events that does what the service does up to the record, with the same
+// peerFloor returns a server for one organization with the policy of the benchmarks. It answers POST /v1/ingest/events as the service does up to the record, with the same
 // packages: ingest key by hash, strict JSON, key, signature, policy, record. It stores nothing, does no other bookkeeping,
-// and uses the router of net/http. So it shows the time that the service must at least take.
-func peerFloor(m peerMember) (http.Handler, error) {
-	raw, err := base64.StdEncoding.DecodeString(m.PublicB64)
+// and uses the router of net/http, so its time is the minimum that the service needs.
+func peerFloor(o wire.CreatedOrganization) (http.Handler, error) {
+	raw, err := base64.StdEncoding.DecodeString(o.Agent.PublicB64)
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)
 	}
@@ -66,7 +46,7 @@ func peerFloor(m peerMember) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)
 	}
-	p, err := policy.Parse([]byte(m.Policy))
+	p, err := policy.Parse([]byte(policyDocument))
 	if err != nil {
 		return nil, fmt.Errorf("floor: policy: %w", err)
 	}
@@ -76,10 +56,10 @@ func peerFloor(m peerMember) (http.Handler, error) {
 		return nil, fmt.Errorf("floor: policy: %w", err)
 	}
 	f := &floor{
-		identity: log.Identity{Tenant: 1, Organization: m.Organization, Origin: m.Origin},
-		tokens:   map[[32]byte]struct{}{sha256.Sum256([]byte(m.Token)): {}},
-		keys:     map[agentKey]signingKey{{m.Agent, m.Key}: {table, did.Multikey(public.Bytes())}},
-		policy:   compiled,
+		identity: log.Identity{Tenant: 1, Organization: o.OrganizationID, Origin: o.Origin},
+		token:    sha256.Sum256([]byte(o.IngestKey.Secret)),
+		agent:    o.Agent.AgentID, key: o.Agent.KeyID, verifier: table, multikey: did.Multikey(public.Bytes()),
+		policy: compiled,
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/ingest/events", f.post)
@@ -88,7 +68,7 @@ func peerFloor(m peerMember) (http.Handler, error) {
 
 func (f *floor) post(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if _, ok := f.tokens[sha256.Sum256([]byte(token))]; !ok {
+	if sha256.Sum256([]byte(token)) != f.token {
 		http.Error(w, "unauthorized", http.StatusUnauthorized)
 		return
 	}
@@ -105,25 +85,19 @@ func (f *floor) post(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusCreated, "application/json", answer)
 }
 
-var errSignature = errors.New("unknown key or bad signature")
-
 // take processes one event up to the point where it would be stored.
 func (f *floor) take(body []byte) (answer []byte, err error) {
 	e, err := event.Parse(body, event.Options{Organization: f.identity.Organization})
 	if err != nil {
 		return nil, err
 	}
-	key, known := f.keys[agentKey{e.AgentID, e.KeyID}]
-	if !known {
-		return nil, errSignature
-	}
-	form, ok := e.Verify(key.verifier)
-	if !ok {
-		return nil, errSignature
+	form, ok := e.Verify(f.verifier)
+	if !ok || e.AgentID != f.agent || e.KeyID != f.key {
+		return nil, errors.New("unknown key or wrong signature")
 	}
 	now := id.InstantOf(time.Now())
 	draft := log.NewDraft(&f.identity, e, log.Attestation{
-		Form: form, PublicKey: key.multikey, Signer: event.SignerAgent, Custody: event.CustodyServer,
+		Form: form, PublicKey: f.multikey, Signer: event.SignerAgent, Custody: event.CustodyServer,
 		IngestKeyID: "ik_floor", Policy: f.decide(e, now), Disclosure: id.DiscloseRecord,
 	})
 	record := draft.Record.AppendTo(make([]byte, 0, draft.Record.Len()), now, 1)

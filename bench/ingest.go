@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -23,11 +22,7 @@ func (s *suite) requests(perSecond int) int {
 // ingests measures one event per request: our server, the floor with the same requests, and the peer.
 func (s *suite) ingests(ctx context.Context) error {
 	return s.serving(ctx, func(v *service, m *member) error {
-		known, err := json.Marshal(m.peerMember)
-		if err != nil {
-			return err
-		}
-		floor, err := startChild(known, "floor")
+		floor, err := startChild("floor", m.CreatedOrganization)
 		if err != nil {
 			return err
 		}
@@ -101,7 +96,7 @@ func (s *suite) servingTessera(settings peerSettings, f func(*process) error) er
 		return err
 	}
 	defer remove()
-	p, err := startChild(nil, "tessera", dir, fmt.Sprint(settings.Batch), settings.Age.String(), settings.Checkpoint.String())
+	p, err := startChild("tessera", tesseraInput{dir, settings})
 	if err != nil {
 		return err
 	}

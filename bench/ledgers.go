@@ -8,16 +8,14 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/log/anchor"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -57,23 +55,15 @@ func openLedgersOn(ctx context.Context, store storage.Engine, dir string, key se
 
 func (l *ledgers) Close() error { return errors.Join(l.Ledgers.Close(), l.store.Close()) }
 
-// creators is how many organizations are created concurrently, to share syncs.
-const creators = 256
-
 // found creates the organizations with the tenant handles 1 to n.
 func (l *ledgers) found(ctx context.Context, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range min(n, creators) {
+	group.SetLimit(256) // so that they share syncs
+	for i := range n {
 		group.Go(func() error {
-			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-				o := id.NewOrganization()
-				g := log.Genesis{Organization: o, Origin: id.Origin("bench.example/o/" + o.String())}
-				if _, err := l.Create(ctx, id.Tenant(i), g); err != nil {
-					return err
-				}
-			}
-			return nil
+			o := id.NewOrganization()
+			_, err := l.Create(ctx, id.Tenant(i+1), log.Genesis{Organization: o, Origin: id.Origin("bench.example/o/" + o.String())})
+			return err
 		})
 	}
 	return group.Wait()

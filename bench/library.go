@@ -45,7 +45,7 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	if v, err = s.serveLibrary(ctx, dir, size); err != nil {
 		return nil, err
 	}
-	l := &library{dir: dir, service: v, member: m, size: size, events: s.Leaves}
+	l := &library{service: v, member: m, size: size, events: s.Leaves}
 	if err := l.warm(); err != nil {
 		return nil, errors.Join(err, v.stop())
 	}
@@ -80,41 +80,11 @@ func (l *library) warm() error {
 	_, err := closedLoop(connections, limit, func(int) (step, error) {
 		c, err := dialConn(l.service.url())
 		return func(n int) error {
-			_, err := c.Expect(http.StatusOK, l.proof(n*tlog.TileWidth))
+			_, err := c.Expect(http.StatusOK, l.member.proof(n*tlog.TileWidth))
 			return err
 		}, err
 	})
 	return err
-}
-
-// proof is the request of an inclusion proof at the head.
-func (l *library) proof(leaf int) []byte {
-	return get(fmt.Sprint(l.public(), "inclusion?log_index=", leaf))
-}
-
-// tile, entries, packed and bundle are requests by number.
-func (l *library) tile(n int) []byte {
-	return get(l.tiles() + tlog.Tile{Index: uint64(n), Width: tlog.TileWidth}.Path())
-}
-
-func (l *library) entries(n int) []byte {
-	return get(l.tiles() + tlog.Bundle{Index: uint64(n), Width: tlog.TileWidth}.Path())
-}
-
-func (l *library) packed(n int) []byte {
-	return getGzip(l.tiles() + tlog.Bundle{Index: uint64(n), Width: tlog.TileWidth}.Path())
-}
-
-func (l *library) bundle(n int, format string) []byte {
-	return get(fmt.Sprintf("/v1/public/orgs/%s/verify/e%d?format=%s", l.member.slug, n, format))
-}
-
-// tiles is the prefix of the log's tiles.
-func (l *library) tiles() string { return "/o/" + l.member.Organization.String() + "/" }
-
-// public is the path of the log's resources by slug.
-func (l *library) public() string {
-	return "/v1/public/orgs/" + string(l.member.slug) + "/transparency/"
 }
 
 // grow appends the leaves and returns the size of the log.
@@ -164,7 +134,7 @@ func (l *ledgers) only(ctx context.Context) (found id.Tenant, err error) {
 // engine batch.
 func (l *ledgers) erased(ctx context.Context, t id.Tenant, by *member, n int) error {
 	const each, workers = 1000, 4
-	public, err := base64.StdEncoding.DecodeString(by.PublicB64)
+	public, err := base64.StdEncoding.DecodeString(by.Agent.PublicB64)
 	if err != nil {
 		return err
 	}
@@ -176,7 +146,7 @@ func (l *ledgers) erased(ctx context.Context, t id.Tenant, by *member, n int) er
 				_, err := l.Append(ctx, t, func(_ context.Context, s *log.State) (log.Submission, error) {
 					var sub log.Submission
 					for i := first; i < min(first+each, n); i++ {
-						d := draft(s.Identity(), by.Agent, by.Key, multikey, fmt.Sprint("e", i), nil)
+						d := draft(s.Identity(), by.Agent.AgentID, by.Agent.KeyID, multikey, fmt.Sprint("e", i), nil)
 						sub.Drafts = append(sub.Drafts, d)
 					}
 					return sub, nil

@@ -25,9 +25,6 @@ func (l loopLimit) count() int64 {
 // step performs step n of a run and returns when it is done. Steps are numbered from 0 over all workers.
 type step func(n int) error
 
-// timedStep is a step that gets the time from which its latency counts.
-type timedStep func(n int, since time.Time) error
-
 // latencies are durations in no order.
 type latencies []time.Duration
 
@@ -70,10 +67,10 @@ func closedLoop(workers int, l loopLimit, start func(worker int) (step, error)) 
 
 // openLoop starts rate steps per second, independently of the server, with at most one in flight per worker. If no worker
 // was free when a step was due, the step counts from the time when it was due.
-func openLoop(rate, workers int, l loopLimit, start func(worker int) (timedStep, error)) (loopResult, error) {
+func openLoop(rate, workers int, l loopLimit, start func(worker int) (step, error)) (loopResult, error) {
 	var next atomic.Int64
 	every := time.Second / time.Duration(rate)
-	return runWorkers(workers, l, start, func(step timedStep, w *worker, counted time.Time) {
+	return runWorkers(workers, l, start, func(step step, w *worker, counted time.Time) {
 		begin, end := counted.Add(-l.Warm), counted.Add(l.Time)
 		for n := next.Add(1) - 1; n < l.count(); n = next.Add(1) - 1 {
 			since := begin.Add(time.Duration(n) * every)
@@ -84,7 +81,7 @@ func openLoop(rate, workers int, l loopLimit, start func(worker int) (timedStep,
 				time.Sleep(wait)
 				since = time.Now() // the server is not to blame for a late timer
 			}
-			if !w.do(step(int(n), since), since, counted) {
+			if !w.do(step(int(n)), since, counted) {
 				return
 			}
 		}
@@ -118,8 +115,8 @@ func (w *worker) do(err error, since, counted time.Time) bool {
 
 // runWorkers starts the workers together and collects their results. Elapsed is from the end of the warm-up to the end of
 // the last counted step.
-func runWorkers[S any](workers int, l loopLimit, start func(int) (S, error), loop func(S, *worker, time.Time)) (loopResult, error) {
-	steps := make([]S, workers)
+func runWorkers(workers int, l loopLimit, start func(int) (step, error), loop func(step, *worker, time.Time)) (loopResult, error) {
+	steps := make([]step, workers)
 	for i := range steps {
 		var err error
 		if steps[i], err = start(i); err != nil {
@@ -138,8 +135,6 @@ func runWorkers[S any](workers int, l loopLimit, start func(int) (S, error), loo
 	return collect(all, counted)
 }
 
-var errNothing = errors.New("no step ended after the warm-up")
-
 func collect(all []worker, counted time.Time) (loopResult, error) {
 	var r loopResult
 	var errs []error
@@ -155,7 +150,7 @@ func collect(all []worker, counted time.Time) (loopResult, error) {
 	r.Elapsed = last.Sub(counted)
 	err := errors.Join(errs...)
 	if err == nil && r.Steps() == 0 {
-		err = errNothing
+		err = errors.New("no step ended after the warm-up")
 	}
 	return r, err
 }

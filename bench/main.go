@@ -4,7 +4,7 @@
 //
 //	go run . [flags] [MEASURE ...]
 //
-// By default it runs all measures except soak, in the order of the table below.
+// By default it runs all measures except soak, in the order of measures.
 //
 // Invariants:
 //
@@ -13,7 +13,7 @@
 //   - The servers that ours is compared with do the minimum that their job requires.
 //   - Contenders are measured in turns, in the same round.
 //   - Latencies cover the whole step: from its start, or from when it was due if
-//     no worker was free, until its response was read.
+//     no worker was free, until its response has been read.
 //   - Everything is bounded in time and number, and a run ends at the first error.
 //     Every process started here is ended here, and nothing is written outside of
 //     one directory.
@@ -73,19 +73,18 @@ func parse(args []string) (o options, names []string, err error) {
 	f.IntVar(&o.Runs, "runs", 3, "rounds of each measure")
 	f.DurationVar(&o.Window, "time", time.Second, "time of one load")
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
-	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
-	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
+	f.IntVar(&o.Stored, "stored", 204_800, "events whose bytes on disk are counted")
+	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, at least a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	if err := f.Parse(args); err != nil {
 		return o, nil, err
 	}
-	o.Stored = (o.Stored + bundle - 1) / bundle * bundle
 	if o.Soak < time.Second {
 		return o, nil, fmt.Errorf("-soak: %v is less than a second", o.Soak)
 	}
 	for _, name := range f.Args() {
 		if !slices.ContainsFunc(measures(), func(m measure) bool { return m.name == name }) {
-			return o, nil, fmt.Errorf("there is no measure %q", name)
+			return o, nil, fmt.Errorf("unknown measure %q", name)
 		}
 	}
 	return o, f.Args(), nil
@@ -103,9 +102,9 @@ func measures() []measure {
 		{"publish", (*suite).publishes},           // until a checkpoint covers an append in process
 		{"ingest", (*suite).ingests},              // POST of one event, by connections
 		{"organizations", (*suite).organizations}, // many organizations at once, in process and over HTTP
-		{"read", (*suite).reads},                  // proofs, tiles, heads and evaluations beside static answers
+		{"read", (*suite).reads},                  // proofs, tiles, heads and evaluations next to static responses
 		{"engines", (*suite).engines},             // both storage engines: appends, reads, bytes of an event on disk
-		{soakMeasure, (*suite).soaks},             // mixed work for long, only if it is named
+		{soakMeasure, (*suite).soaks},             // mixed work for a long time; only if named
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestMain lets this program start itself as a child, as the real one does.
+// TestMain lets the test program start itself as a child.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
 		main()
@@ -20,9 +20,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every measure runs and says something, with loads that mean nothing.
+// Every measure prints results, here of loads too small to be meaningful.
 func TestEveryMeasure(t *testing.T) {
-	dir, err := os.MkdirTemp("", "bench") // the database's user has no way into the test's own folder
+	dir, err := os.MkdirTemp("", "bench") // the database's user can't read the test's own folder
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +45,17 @@ func TestEveryMeasure(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for name, args := range map[string][]string{
 		"measure": {"apend"}, "soak": {"-soak", "10ms"}, "flag": {"-rounds", "3"},
 	} {
 		if _, _, err := parse(args); err == nil {
-			t.Errorf("%s: %q passed", name, args)
+			t.Errorf("%s: %q was accepted", name, args)
 		}
 	}
 }
 
-func TestEntriesAndPicks(t *testing.T) {
+func TestEntriesAndSpread(t *testing.T) {
 	s := spreads()[2]
 	if got := len(entry("e1", text(rand.New(rand.NewPCG(1, 2)), entrySize))); got != entrySize {
 		t.Errorf("entry of %d bytes", got)
@@ -65,7 +65,7 @@ func TestEntriesAndPicks(t *testing.T) {
 		counts[p]++
 	}
 	if len(counts) < 150 || counts[0] < 10*counts[100] {
-		t.Errorf("%d of 200 organizations get any, the first %d, the hundredth %d", len(counts), counts[0], counts[100])
+		t.Errorf("%d of 200 organizations get events, the first %d, the hundredth %d", len(counts), counts[0], counts[100])
 	}
 }
 
@@ -83,6 +83,6 @@ func TestPublications(t *testing.T) {
 	failed := watch(func() (uint64, error) { return 0, context.Canceled })
 	failed.acknowledged(func() (uint64, error) { return 0, nil }, 0, now)
 	if _, err := failed.finish(); err == nil {
-		t.Error("a checkpoint that can't be had passed")
+		t.Error("got no error from an unavailable checkpoint")
 	}
 }

@@ -35,7 +35,7 @@ func (s spread) String() string {
 // zipfExponent makes the first of 1,000 organizations get a seventh of all.
 const zipfExponent = 1.1
 
-// picks are the organizations of many events, as numbers from 0.
+// picks returns the organizations of many events, as numbers from 0.
 func (s spread) picks() []int {
 	r := rand.New(rand.NewPCG(4, uint64(s.organizations)))
 	picks := make([]int, 1<<16)

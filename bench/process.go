@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,7 +15,7 @@ import (
 // process is a server in a separate process.
 type process struct {
 	cmd    *exec.Cmd
-	said   []string // the words after "serving"
+	urls   []string // of its listeners: the words after "serving"
 	stderr *bytes.Buffer
 	exited chan error
 }
@@ -50,7 +49,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 		p.exited <- cmd.Wait()
 	}()
 	select {
-	case p.said = <-serving:
+	case p.urls = <-serving:
 		return p, nil
 	case err := <-p.exited:
 		return nil, fmt.Errorf("%s ended before it served: %w\n%s", cmd.Path, err, p.stderr)
@@ -61,7 +60,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 }
 
 // url returns the address of the server.
-func (p *process) url() string { return p.said[0] }
+func (p *process) url() string { return p.urls[0] }
 
 // stop terminates the process and waits for its exit.
 func (p *process) stop() error {
@@ -76,23 +75,4 @@ func (p *process) stop() error {
 		p.cmd.Process.Kill()
 		return errors.Join(fmt.Errorf("%s did not end", p.cmd.Path), <-p.exited)
 	}
-}
-
-// startChild runs this program as one of its children. in is what it reads.
-func startChild(in []byte, args ...string) (*process, error) {
-	cmd, err := childCommand(in, args...)
-	if err != nil {
-		return nil, err
-	}
-	return start(cmd)
-}
-
-func childCommand(in []byte, args ...string) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, append([]string{"child"}, args...)...)
-	cmd.Stdin = bytes.NewReader(in)
-	return cmd, nil
 }

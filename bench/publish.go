@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// sampled is the interval between the events whose publication is awaited.
+// Every sampled-th event is awaited until it is published.
 const sampled = 16
 
-// publishes measures how long an event takes until it is acknowledged and until
-// a checkpoint covers it, under a moderate load in process.
+// publishes measures the time until an event is acknowledged and until a checkpoint covers it, under a moderate load in
+// process.
 func (s *suite) publishes(ctx context.Context) error {
 	const senders = 64
 	for _, c := range s.contenders(ctx, []peerSettings{{Batch: senders / 2, Age: 2 * time.Millisecond, Checkpoint: 100 * time.Millisecond}}) {
@@ -71,7 +71,7 @@ func watch(size func() (uint64, error)) *publications {
 	p := &publications{stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		for p.look(size) {
+		for p.poll(size) {
 			select {
 			case <-p.stop:
 				return
@@ -82,7 +82,7 @@ func watch(size func() (uint64, error)) *publications {
 	return p
 }
 
-// acknowledged checks at once, with the caller's size function, whether an event is covered, and otherwise leaves it to the
+// acknowledged checks, with the caller's size function, whether an event is already covered, and otherwise leaves it to the
 // watcher.
 func (p *publications) acknowledged(size func() (uint64, error), index uint64, since time.Time) {
 	got, err := size()
@@ -99,8 +99,8 @@ func (p *publications) acknowledged(size func() (uint64, error), index uint64, s
 	}
 }
 
-// look records the events that are covered now. It returns false after an error.
-func (p *publications) look(size func() (uint64, error)) bool {
+// poll records the events that are now covered. It returns false after an error.
+func (p *publications) poll(size func() (uint64, error)) bool {
 	p.mu.Lock()
 	idle := len(p.waiting) == 0
 	p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *publications) look(size func() (uint64, error)) bool {
 
 // finish waits for the remaining events and ends the watcher.
 func (p *publications) finish() (latencies, error) {
-	for end := time.Now().Add(watchAtLeast); time.Now().Before(end) && p.left() > 0; {
+	for end := time.Now().Add(watchAtLeast); time.Now().Before(end) && p.backlog() > 0; {
 		time.Sleep(watchEvery)
 	}
 	close(p.stop)
@@ -140,7 +140,7 @@ func (p *publications) finish() (latencies, error) {
 	return p.took, p.err
 }
 
-func (p *publications) left() int {
+func (p *publications) backlog() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.waiting)

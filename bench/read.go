@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// reads measures reads at random places of a large log, once all of it was read, next to a static answer of the same
-// length from net/http.
+// reads measures reads at random positions of a large log, after all of it was read once, next to a static response of the
+// same length from net/http.
 func (s *suite) reads(ctx context.Context) error {
 	if s.library == nil {
 		var err error
@@ -26,7 +26,7 @@ func (s *suite) reads(ctx context.Context) error {
 	return nil
 }
 
-// resource is something to request. request is called by one goroutine at a time for each source of randomness.
+// resource is a kind of request. request must not be called concurrently with the same source of randomness.
 type resource struct {
 	name    string
 	request func(*rand.Rand) []byte
@@ -34,30 +34,33 @@ type resource struct {
 
 // library is a server with one large log. All rounds read the same.
 type library struct {
-	dir     string // of its data
 	service *service
 	member  *member
 	size    int
-	events  int // except the server's own
+	events  int // except system events
 }
 
 func (l *library) resources() []resource {
 	fixed := func(request []byte) func(*rand.Rand) []byte {
 		return func(*rand.Rand) []byte { return request }
 	}
-	question := fmt.Appendf(nil, `{"organization_id":"%s","agent_id":"%s","tool_name":"acme.payments.refund","payload":{"amount_usd":84.5,"currency":"USD","order_id":"A-1009"}}`,
-		l.member.Organization, l.member.Agent)
+	entries := func(n int) []byte {
+		return l.member.tiled(tlog.Bundle{Index: uint64(n), Width: tlog.TileWidth}.Path())
+	}
+	bundle := func(n int, format string) []byte {
+		return l.member.public(fmt.Sprintf("/verify/e%d?format=%s", n, format))
+	}
 	full := max(1, l.size/tlog.TileWidth)
 	return []resource{
-		{"inclusion", func(r *rand.Rand) []byte { return l.proof(r.IntN(l.size)) }},
-		{"tile", func(r *rand.Rand) []byte { return l.tile(r.IntN(full)) }},
-		{"entries", func(r *rand.Rand) []byte { return l.entries(r.IntN(full)) }},
-		{"entries-gzip", func(r *rand.Rand) []byte { return l.packed(r.IntN(full)) }},
-		{"bundle", func(r *rand.Rand) []byte { return l.bundle(r.IntN(l.events), "json") }},
-		{"tlog-proof", func(r *rand.Rand) []byte { return l.bundle(r.IntN(l.events), "tlog-proof") }},
-		{"head", fixed(get(l.public() + "head"))},
-		{"checkpoint", fixed(get(l.tiles() + "checkpoint"))},
-		{"evaluate", fixed(l.member.post("/v1/ingest/policy/evaluate", mediaJSON, question))},
+		{"inclusion", func(r *rand.Rand) []byte { return l.member.proof(r.IntN(l.size)) }},
+		{"tile", func(r *rand.Rand) []byte { return l.member.tile(r.IntN(full)) }},
+		{"entries", func(r *rand.Rand) []byte { return entries(r.IntN(full)) }},
+		{"entries-gzip", func(r *rand.Rand) []byte { return withHeader(entries(r.IntN(full)), "Accept-Encoding", "gzip") }},
+		{"bundle", func(r *rand.Rand) []byte { return bundle(r.IntN(l.events), "json") }},
+		{"tlog-proof", func(r *rand.Rand) []byte { return bundle(r.IntN(l.events), "tlog-proof") }},
+		{"head", fixed(l.member.public("/transparency/head"))},
+		{"checkpoint", fixed(l.member.tiled("checkpoint"))},
+		{"evaluate", fixed(l.member.question(1009))},
 	}
 }
 
@@ -67,7 +70,7 @@ func (s *suite) read(url string, r resource) error {
 	if err != nil {
 		return err
 	}
-	static, err := startChild(answer, "static")
+	static, err := startChild("static", answer)
 	if err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (s *suite) readFrom(name, url string, r resource) error {
 	return nil
 }
 
-// askRandomly is the load of connections that ask for random resources.
+// askRandomly runs the load: connections that send random requests.
 func (s *suite) askRandomly(url string, r resource, connections int) (loopResult, error) {
 	return closedLoop(connections, s.limit(), func(worker int) (step, error) {
 		random := rand.New(rand.NewPCG(6, uint64(worker)))

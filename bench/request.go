@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -12,22 +11,48 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
 )
 
-// get returns a GET request as it goes over the wire.
+// get returns the bytes of a GET request.
 func get(path string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench.example\r\n\r\n", path)
 }
 
-// getGzip is get for whoever takes gzip.
-func getGzip(path string) []byte {
-	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench.example\r\nAccept-Encoding: gzip\r\n\r\n", path)
+// public returns a GET request for a page of the public log, by slug.
+func (m *member) public(page string) []byte { return get("/v1/public/orgs/" + string(m.Slug) + page) }
+
+// proof returns a request for an inclusion proof at the head.
+func (m *member) proof(leaf int) []byte {
+	return m.public(fmt.Sprint("/transparency/inclusion?log_index=", leaf))
+}
+
+// tiled returns a GET request for a file of the tiled log.
+func (m *member) tiled(path string) []byte {
+	return get("/o/" + m.OrganizationID.String() + "/" + path)
+}
+
+// tile returns a request for a full tile of leaf hashes.
+func (m *member) tile(n int) []byte {
+	return m.tiled(tlog.Tile{Index: uint64(n), Width: tlog.TileWidth}.Path())
+}
+
+// withHeader adds a header to a request without a body.
+func withHeader(request []byte, name, value string) []byte {
+	return fmt.Appendf(nil, "%s%s: %s\r\n\r\n", request[:len(request)-len("\r\n")], name, value)
 }
 
 // post returns a POST request with the member's ingest key.
 func (m *member) post(path, media string, body []byte) []byte {
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench.example\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
-		path, m.Token, media, len(body), body)
+		path, m.IngestKey.Secret, media, len(body), body)
+}
+
+// question returns a request for a decision on a refund of an order.
+func (m *member) question(order int) []byte {
+	return m.post("/v1/ingest/policy/evaluate", mediaJSON, fmt.Appendf(nil,
+		`{"organization_id":"%s","agent_id":"%s","tool_name":"acme.payments.refund","payload":{"amount_usd":84.5,"currency":"USD","order_id":"A-%d"}}`,
+		m.OrganizationID, m.Agent.AgentID, order))
 }
 
 const (
@@ -69,15 +94,15 @@ func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
 	return all, group.Wait()
 }
 
-// posts are n signed single events as requests.
+// posts returns n requests of one signed event each.
 func posts(prefix string, n int, of func(i int) *member) ([][]byte, error) {
 	return lines(1).posts(prefix, n, of)
 }
 
-// lines is how many events a request has. One alone goes to the route of single events.
+// lines is the number of events of a request. A request of one event uses the route for single events.
 type lines int
 
-// posts are n requests, the events of request i signed by the member that of(i) is.
+// posts returns n requests; of(i) signs the events of request i.
 func (l lines) posts(prefix string, n int, of func(i int) *member) ([][]byte, error) {
 	all, err := events(prefix, n*int(l), func(i int) *member { return of(i / int(l)) })
 	if err != nil {
@@ -94,7 +119,7 @@ func (l lines) posts(prefix string, n int, of func(i int) *member) ([][]byte, er
 	return requests, nil
 }
 
-// send sends a request. Each event of it has to be new.
+// send sends a request, each of whose events must be new.
 func (l lines) send(c *conn, request []byte) error {
 	status := http.StatusCreated
 	if l > 1 {
@@ -102,12 +127,10 @@ func (l lines) send(c *conn, request []byte) error {
 	}
 	body, err := c.Expect(status, request)
 	if err == nil && bytes.Count(body, []byte(`"status":"created"`)) != int(l) {
-		err = fmt.Errorf("%w: %.300s", errRefused, body)
+		err = fmt.Errorf("an event was refused: %.300s", body)
 	}
 	return err
 }
 
-var errRefused = errors.New("an event was refused")
-
-// always is the one member of every event.
+// always returns the same member for every event.
 func always(m *member) func(int) *member { return func(int) *member { return m } }

@@ -11,8 +11,8 @@ import (
 const (
 	restTime   = 10 * time.Minute
 	indexTime  = 10 * time.Minute // for the index of a small log
-	indexSpeed = 5_000            // events a second of a slow machine
-	indexLooks = 10               // without a change
+	indexSpeed = 5_000            // events per second of a slow machine
+	indexPolls = 10               // without a change
 )
 
 // settle waits until the index contains all events of a log of that size, and then for other background work of the server,
@@ -41,7 +41,7 @@ func (v *service) settle(ctx context.Context, size int) (background float64, err
 func (v *service) awaitIndex(ctx context.Context, size int) error {
 	limit := indexTime + time.Duration(size/indexSpeed)*time.Second
 	same, writes := 0, 0.0
-	for begin := time.Now(); same < indexLooks; same++ {
+	for begin := time.Now(); same < indexPolls; same++ {
 		if time.Since(begin) > limit {
 			return fmt.Errorf("the index is not complete after %v", limit)
 		}

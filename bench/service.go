@@ -11,12 +11,11 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"os/exec"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // service is the product's server in a separate process.
@@ -73,83 +72,55 @@ func (s *suite) serving(ctx context.Context, f func(*service, *member) error, fl
 }
 
 // identity is the base URL of the identity listener.
-func (v *service) identity() string { return v.said[2] }
+func (v *service) identity() string { return v.urls[2] }
 
 // member is an organization with its agent.
 type member struct {
-	peerMember
-	slug   id.Slug
+	wire.CreatedOrganization
 	signer *client.Signer
 }
 
 // found creates an organization with the platform call.
 func (v *service) found(ctx context.Context, slug string) (*member, error) {
-	var f struct {
-		Organization id.Organization `json:"organization_id"`
-		Slug         id.Slug         `json:"slug"`
-		Origin       id.Origin       `json:"origin"`
-		Agent        struct {
-			Agent   id.Agent `json:"agent_id"`
-			Key     id.Key   `json:"key_id"`
-			Private string   `json:"private_key_b64"`
-			Public  string   `json:"public_key_b64"`
-		} `json:"agent"`
-		IngestKey struct {
-			Secret string `json:"secret"`
-		} `json:"ingest_key"`
-	}
+	m := new(member)
 	request := map[string]string{"name": slug, "slug": slug, "admin_email": "ops@" + slug + ".example"}
 	if slug == adminSlug { // the hash of a password takes longer than everything else
 		request["admin_password"] = adminPassword
 	}
-	if err := v.call(ctx, v.identity()+"/v1/id/platform/organizations", request, &f); err != nil {
+	if err := v.call(ctx, v.identity()+"/v1/id/platform/organizations", request, &m.CreatedOrganization); err != nil {
 		return nil, err
 	}
-	seed, err := base64.StdEncoding.DecodeString(f.Agent.Private)
+	seed, err := base64.StdEncoding.DecodeString(m.Agent.PrivateB64)
 	if err != nil {
 		return nil, err
 	}
-	signer, err := client.NewSigner(client.Identity{Organization: f.Organization, Agent: f.Agent.Agent, Key: f.Agent.Key}, seed)
-	return &member{slug: f.Slug, signer: signer, peerMember: peerMember{
-		Organization: f.Organization, Origin: f.Origin, Token: f.IngestKey.Secret,
-		Agent: f.Agent.Agent, Key: f.Agent.Key, PublicB64: f.Agent.Public, Policy: policyDocument,
-	}}, err
+	m.signer, err = client.NewSigner(client.Identity{Organization: m.OrganizationID, Agent: m.Agent.AgentID, Key: m.Agent.KeyID}, seed)
+	return m, err
 }
 
 func (v *service) foundWithPolicy(ctx context.Context) (*member, error) {
 	m, err := v.found(ctx, adminSlug)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = v.login(ctx)
 	}
-	for _, call := range []struct {
-		url  string
-		body any
-	}{
-		{v.identity() + "/v1/id/auth/login", map[string]string{"email": adminEmail, "password": adminPassword}},
-		{v.url() + "/v1/console/policies", json.RawMessage(policyDocument)},
-		{v.url() + "/v1/console/policies/pol_bench/activate", struct{}{}},
-	} {
-		if err := v.call(ctx, call.url, call.body, nil); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		err = v.call(ctx, v.url()+"/v1/console/policies", json.RawMessage(policyDocument), nil)
 	}
-	return m, nil
+	if err == nil {
+		err = v.call(ctx, v.url()+"/v1/console/policies/pol_bench/activate", struct{}{}, nil)
+	}
+	return m, err
 }
 
 // foundMany creates n organizations, several concurrently.
 func (v *service) foundMany(ctx context.Context, n int) ([]*member, error) {
 	members := make([]*member, n)
 	group, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range min(n, 16) {
-		group.Go(func() error {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				var err error
-				if members[i], err = v.found(ctx, fmt.Sprint("org-", i)); err != nil {
-					return err
-				}
-			}
-			return nil
+	group.SetLimit(16)
+	for i := range members {
+		group.Go(func() (err error) {
+			members[i], err = v.found(ctx, fmt.Sprint("org-", i))
+			return err
 		})
 	}
 	return members, group.Wait()
@@ -177,13 +148,22 @@ func (v *service) call(ctx context.Context, url string, body, answer any) error 
 		return err
 	}
 	if response.StatusCode >= 400 {
-		return fmt.Errorf("%s: %d %s", url, response.StatusCode, got)
+		return &statusError{r.URL.Path, response.StatusCode, string(got)}
 	}
 	if answer == nil {
 		return nil
 	}
 	return json.Unmarshal(got, answer)
 }
+
+// statusError is a response with an error status.
+type statusError struct {
+	path   string
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("POST %s: %d %s", e.path, e.status, e.body) }
 
 // login signs the owner of the organization bench in.
 func (v *service) login(ctx context.Context) error {

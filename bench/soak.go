@@ -17,13 +17,13 @@ import (
 )
 
 // soak is a long load of mixed work on two organizations, at half of the machine's capacity. It shows what grows with time
-// alone: memory, goroutines, open files, bytes of an event on disk, latencies.
+// alone: memory, goroutines, open files, bytes per event on disk, latencies.
 type soak struct {
 	*suite
 	dir     string
 	service *service
 	members [2]*member
-	rate    int // steps a second
+	rate    int // steps per second
 	names   [2]atomic.Int64
 	events  atomic.Int64 // that were acknowledged for the first time
 	refused atomic.Int64 // steps that the server refused for lack of capacity
@@ -32,14 +32,14 @@ type soak struct {
 }
 
 const (
-	soakSlices  = 120                    // of a run, each with a sample at its end: two hours have one a minute
-	minSlice    = 250 * time.Millisecond // so that a short run has fewer
+	soakSlices  = 120                    // of a run, each with a sample at its end
+	minSlice    = 250 * time.Millisecond // a short run has fewer slices
 	soakWorkers = 64
-	warmSoak    = 5 * time.Minute // no drift is judged in a shorter run, because its caches are not full
+	warmSoak    = 5 * time.Minute // caches are not full in shorter runs
 	slowSoak    = time.Hour
 )
 
-// soaks is the measure.
+// soaks runs one soak.
 func (s *suite) soaks(ctx context.Context) error {
 	dir, remove, err := s.folder()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *suite) soaks(ctx context.Context) error {
 	return x.finish(ctx)
 }
 
-// begin starts the server with caches that a short run fills, and founds the organizations.
+// begin starts the server, with caches that a short run fills, and creates the organizations.
 func (x *soak) begin(ctx context.Context) (err error) {
 	settings := filepath.Join(x.dir, "settings.json")
 	const content = `{"tuning": {"leaf_cache_mib": 8, "tile_cache_mib": 2, "cache_mib": 64}}`
@@ -85,7 +85,7 @@ func (x *soak) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// halfOfCapacity sends as much as it can for two slices.
+// halfOfCapacity measures the capacity for two slices, and returns half of it in steps per second.
 func (x *soak) halfOfCapacity() (int, error) {
 	limit := loopLimit{Warm: x.slice(), Time: x.slice()}
 	took, err := closedLoop(soakWorkers, limit, func(worker int) (step, error) {
@@ -94,7 +94,7 @@ func (x *soak) halfOfCapacity() (int, error) {
 	})
 	x.hangUp()
 	if err != nil {
-		return 0, fmt.Errorf("find the capacity: %w", err)
+		return 0, fmt.Errorf("measure the capacity: %w", err)
 	}
 	x.emit("soak/capacity", took.Steps(), value{took.Rate(), "steps/s"})
 	return max(1, int(took.Rate()/2)), nil
@@ -102,13 +102,13 @@ func (x *soak) halfOfCapacity() (int, error) {
 
 func (x *soak) slice() time.Duration { return max(x.Soak/soakSlices, minSlice) }
 
-// runSlice sends for one slice, over new connections, and takes a sample.
+// runSlice runs the load for one slice, over new connections, and takes a sample.
 func (x *soak) runSlice(ctx context.Context, n int) error {
 	pid := x.service.cmd.Process.Pid
 	before, refused := spent(pid), x.refused.Load()
-	took, err := openLoop(x.rate, soakWorkers, loopLimit{Time: x.slice()}, func(worker int) (timedStep, error) {
-		w, err := x.worker((n+1)*soakWorkers + worker) // none draws the numbers of another one, or of the search for the rate
-		return func(n int, _ time.Time) error { return errors.Join(w.step(n), ctx.Err()) }, err
+	took, err := openLoop(x.rate, soakWorkers, loopLimit{Time: x.slice()}, func(worker int) (step, error) {
+		w, err := x.worker((n+1)*soakWorkers + worker) // a seed that no other worker has
+		return func(n int) error { return errors.Join(w.step(n), ctx.Err()) }, err
 	})
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (x *soak) hangUp() {
 
 // finish prints the drifts, checks that every acknowledged event is stored and re-verifies the store.
 func (x *soak) finish(ctx context.Context) error {
-	failed := x.findAcknowledged()
+	failed := x.checkSizes()
 	for _, d := range drifts(x.samples) {
 		x.emit("soak/drift="+d.unit, len(x.samples), value{d.early, "second-quarter"}, value{d.late, "last-quarter"}, value{d.ratio(), "ratio"})
 		if d.leaks(x.Soak) {
@@ -158,8 +158,8 @@ func (x *soak) finish(ctx context.Context) error {
 	return errors.Join(failed, x.checkStore(ctx, x.dir, "soak/fsck", int(x.events.Load())))
 }
 
-// findAcknowledged compares the sizes of the logs with the number of events that were acknowledged.
-func (x *soak) findAcknowledged() error {
+// checkSizes checks that the logs are not smaller than the number of acknowledged events.
+func (x *soak) checkSizes() error {
 	c, err := dialConn(x.service.url())
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (x *soak) findAcknowledged() error {
 		total += size
 	}
 	if want := uint64(x.events.Load()); total < want {
-		return fmt.Errorf("the logs have %d events, and %d were acknowledged", total, want)
+		return fmt.Errorf("the logs have %d events, but %d were acknowledged", total, want)
 	}
 	return nil
 }
@@ -182,14 +182,14 @@ func (x *soak) findAcknowledged() error {
 // scrape fetches a page of the metrics listener.
 func (v *service) scrape(ctx context.Context, path string) (*http.Response, error) {
 	const metrics = 4 // of the words after "serving"
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.said[metrics]+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.urls[metrics]+path, nil)
 	if err != nil {
 		return nil, err
 	}
 	return v.http.Do(r)
 }
 
-// checkStore runs agentledger fsck on the store of a stopped server with so many events.
+// checkStore runs agentledger fsck on the store of a stopped server. events is the number of its events.
 func (s *suite) checkStore(ctx context.Context, dir, name string, events int) error {
 	cmd := exec.CommandContext(ctx, s.server, "fsck", "--data", dir)
 	cmd.Env = append(os.Environ(), "AGENTLEDGER_MASTER_KEY="+s.key.secret)
@@ -209,7 +209,7 @@ func (s *suite) checkStore(ctx context.Context, dir, name string, events int) er
 
 // logSize fetches the size of an organization's log.
 func logSize(c *conn, m *member) (uint64, error) {
-	body, err := c.Expect(http.StatusOK, get("/o/"+m.Organization.String()+"/checkpoint"))
+	body, err := c.Expect(http.StatusOK, get("/o/"+m.OrganizationID.String()+"/checkpoint"))
 	if err != nil {
 		return 0, err
 	}

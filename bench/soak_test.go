@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What grows by more than a tenth from the second quarter to the last is a leak, whatever the first one was.
+// Growth by more than a tenth from the second quarter to the last is a leak, whatever the first quarter was.
 func TestDrifts(t *testing.T) {
 	const mib = 1 << 20
 	tests := []struct {

@@ -19,9 +19,9 @@ type sample struct {
 	resident   float64 // bytes of anonymous memory in use
 	live       float64 // bytes of the heap after a collection
 	goroutines float64
-	sockets    float64 // open sockets and other descriptors that are not files
-	files      float64 // that are open
-	disk       float64 // bytes an event
+	sockets    float64 // open descriptors that are not files
+	files      float64 // open files
+	disk       float64 // bytes per event
 	p99        time.Duration
 }
 
@@ -29,26 +29,25 @@ type sample struct {
 type quantity struct {
 	unit  string
 	of    func(sample) float64
-	slack float64 // growth up to this amount is ignored
-	told  bool    // it is reported and not judged
-	slow  bool    // it is judged in runs from slowSoak on
+	slack float64       // growth up to this amount is ignored
+	from  time.Duration // shorter runs only report it; 0: all runs do
 }
 
 // quantities of memory have slack for a memtable and its names, which grow until they are flushed.
 func quantities() []quantity {
 	const mib = 1 << 20
 	return []quantity{
-		// A heap that grows slowly towards its floor, or to its first collections, has its memory later than a short run ends.
-		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 64, slow: true},
-		{unit: "live-MiB", of: func(s sample) float64 { return s.live / mib }, slack: 16},
-		{unit: "goroutines", of: func(s sample) float64 { return s.goroutines }, slack: 8},
-		{unit: "sockets", of: func(s sample) float64 { return s.sockets }, slack: 4},
-		// A store that was made a short time ago is compacted to other levels from minute to minute.
-		{unit: "B/event", of: func(s sample) float64 { return s.disk }, slack: 8, slow: true},
-		// A store has more tables as it grows, up to the bound of open ones.
-		{unit: "files", of: func(s sample) float64 { return s.files }, slack: 256},
-		// Latencies are those of the machine, on which other programs run.
-		{unit: "p99-ms", of: func(s sample) float64 { return s.p99.Seconds() * 1000 }, told: true},
+		// A heap that grows slowly towards its floor reaches it after the end of a short run.
+		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 64, from: slowSoak},
+		{unit: "live-MiB", of: func(s sample) float64 { return s.live / mib }, slack: 16, from: warmSoak},
+		{unit: "goroutines", of: func(s sample) float64 { return s.goroutines }, slack: 8, from: warmSoak},
+		{unit: "sockets", of: func(s sample) float64 { return s.sockets }, slack: 4, from: warmSoak},
+		// A new store is compacted to other levels every few minutes.
+		{unit: "B/event", of: func(s sample) float64 { return s.disk }, slack: 8, from: slowSoak},
+		// A store has more tables as it grows, up to the limit of open files.
+		{unit: "files", of: func(s sample) float64 { return s.files }, slack: 256, from: warmSoak},
+		// Latencies depend on the other programs of the machine.
+		{unit: "p99-ms", of: func(s sample) float64 { return s.p99.Seconds() * 1000 }},
 	}
 }
 
@@ -63,7 +62,7 @@ func (d drift) ratio() float64 { return d.late / d.early }
 
 // leaks reports whether the quantity grew by more than a tenth in a run of that length.
 func (d drift) leaks(run time.Duration) bool {
-	return !d.told && run >= warmSoak && (!d.slow || run >= slowSoak) && d.late > d.early*1.1 && d.late > d.early+d.slack
+	return d.from > 0 && run >= d.from && d.late > d.early*1.1 && d.late > d.early+d.slack
 }
 
 func drifts(samples []sample) (all []drift) {
@@ -74,7 +73,7 @@ func drifts(samples []sample) (all []drift) {
 	return all
 }
 
-// takeSample lets the server collect its heap, and looks at it.
+// takeSample has the server collect its garbage, and then takes a sample.
 func (x *soak) takeSample(ctx context.Context) (at sample, err error) {
 	heap, err := x.service.scrape(ctx, "/debug/pprof/heap?gc=1")
 	if err != nil {
@@ -91,21 +90,14 @@ func (x *soak) takeSample(ctx context.Context) (at sample, err error) {
 	if at.files, at.sockets, err = countSettled(pid); err != nil {
 		return at, err
 	}
-	if at.live, at.goroutines, err = x.service.readRuntime(ctx); err != nil {
+	found, err := x.service.readMetrics(ctx, "go_memstats_heap_alloc_bytes", "go_goroutines")
+	if err != nil {
 		return at, err
 	}
+	at.live, at.goroutines = found[0], found[1]
 	bytes, err := size(x.dir)
 	at.disk = float64(bytes) / float64(max(1, x.events.Load()))
 	return at, err
-}
-
-// readRuntime returns bytes of the live heap and the number of goroutines.
-func (v *service) readRuntime(ctx context.Context) (live, goroutines float64, err error) {
-	found, err := v.readMetrics(ctx, "go_memstats_heap_alloc_bytes", "go_goroutines")
-	if err != nil {
-		return 0, 0, err
-	}
-	return found[0], found[1], nil
 }
 
 // readMetrics returns the values of metrics without labels. It returns an error if one is missing.
@@ -128,12 +120,12 @@ func (v *service) readMetrics(ctx context.Context, names ...string) ([]float64, 
 		missing--
 	}
 	if missing > 0 {
-		return nil, fmt.Errorf("the metrics do not name all of %q", names)
+		return nil, fmt.Errorf("the metrics lack one of %q", names)
 	}
 	return values, nil
 }
 
-// anonymousMemory is in bytes, from /proc/PID/status (proc(5)).
+// anonymousMemory returns the anonymous memory of a process in bytes, from /proc/PID/status (proc(5)).
 func anonymousMemory(pid int) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -145,8 +137,8 @@ func anonymousMemory(pid int) (float64, error) {
 	return kib * 1024, err
 }
 
-// countSettled counts the descriptors when their number does not fall any more, because the server notices a moment later
-// that connections were closed.
+// countSettled counts the descriptors once their number no longer decreases, because the server notices closed connections
+// with a delay.
 func countSettled(pid int) (files, others float64, err error) {
 	files, others, err = countDescriptors(pid)
 	for range 20 {

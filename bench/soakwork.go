@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/client"
@@ -25,7 +24,7 @@ type soakWorker struct {
 	payload string
 }
 
-// worker connects. Workers of a slice are made one after the other.
+// worker connects. Workers of a slice are created one after the other.
 func (x *soak) worker(seed int) (*soakWorker, error) {
 	conn, err := dialConn(x.service.url())
 	if err != nil {
@@ -34,11 +33,11 @@ func (x *soak) worker(seed int) (*soakWorker, error) {
 	x.conns = append(x.conns, conn)
 	w := &soakWorker{soak: x, conn: conn, random: rand.New(rand.NewPCG(11, uint64(seed)))}
 	w.payload = text(w.random, entrySize/2)
-	w.client, err = client.New(client.Config{BaseURL: x.service.url(), Token: x.members[0].Token})
+	w.client, err = client.New(client.Config{BaseURL: x.service.url(), Token: x.members[0].IngestKey.Secret})
 	return w, err
 }
 
-// step does step n of the mix: of a hundred steps 40 send an event and two a batch.
+// step performs step n of the mix: of 100 steps, 40 send an event and two send a batch.
 func (w *soakWorker) step(n int) error {
 	who := n / 100 % len(w.members)
 	m := w.members[who]
@@ -50,20 +49,20 @@ func (w *soakWorker) step(n int) error {
 	case kind < 46:
 		return w.repeat()
 	case kind < 62:
-		return w.ask(http.StatusOK, w.question(m))
+		return w.ask(http.StatusOK, m.question(w.random.IntN(1_000_000)))
 	case kind < 96:
 		return w.read(who, kind%6)
 	case kind < 98:
-		return w.ask(http.StatusUnauthorized, stranger)
+		return w.ask(http.StatusUnauthorized, unauthenticated)
 	case n%1000 == 98:
 		return w.approve()
 	default:
-		return w.ask(http.StatusOK, withCookie(get("/v1/console/events?limit=50"), w.service))
+		return w.ask(http.StatusOK, withHeader(get("/v1/console/events?limit=50"), "Cookie", w.service.session()))
 	}
 }
 
-// stranger is a request of a client that has no key.
-var stranger = []byte("POST " + eventsPath + " HTTP/1.1\r\nHost: bench.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+// unauthenticated is a request without an ingest key.
+var unauthenticated = []byte("POST " + eventsPath + " HTTP/1.1\r\nHost: bench.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 
 // ask expects a status. A step that the server refuses for lack of capacity is counted and is not an error.
 func (w *soakWorker) ask(want int, request []byte) error {
@@ -76,7 +75,7 @@ func (w *soakWorker) askFor(want int, request []byte) (done bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
-	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+	case overloaded(status):
 		w.refused.Add(1)
 		return false, nil
 	case status != want:
@@ -119,14 +118,14 @@ func (w *soakWorker) sendBatch(who int) error {
 		}
 		body = append(append(body, envelope...), '\n')
 	}
-	done, err := w.askFor(http.StatusOK, w.members[who].post(eventsPath+"/batch", "application/x-ndjson", body))
+	done, err := w.askFor(http.StatusOK, w.members[who].post(batchPath, mediaNDJSON, body))
 	if done {
 		w.events.Add(soakLines)
 	}
 	return err
 }
 
-// repeat sends an event again, as a client does that got no answer.
+// repeat sends an event again, like a client that received no response.
 func (w *soakWorker) repeat() error {
 	if w.last == nil {
 		return nil
@@ -134,44 +133,38 @@ func (w *soakWorker) repeat() error {
 	return w.ask(http.StatusOK, w.last)
 }
 
-func (w *soakWorker) question(m *member) []byte {
-	return m.post("/v1/ingest/policy/evaluate", mediaJSON, fmt.Appendf(nil,
-		`{"organization_id":"%s","agent_id":"%s","tool_name":"acme.payments.refund","payload":{"amount_usd":84.5,"currency":"USD","order_id":"A-%d"}}`,
-		m.Organization, m.Agent, w.random.IntN(1_000_000)))
-}
+// inFlight exceeds the number of events in flight.
+const inFlight = 4 * soakWorkers * soakLines
 
-// underWay exceeds the number of events in flight.
-const underWay = 4 * soakWorkers * soakLines
-
-// read asks for one of six things of an organization's log.
+// read reads one of six resources of an organization's log.
 func (w *soakWorker) read(who, kind int) error {
-	l := &library{service: w.service, member: w.members[who]}
-	known := int(w.names[who].Load()) - underWay
+	m := w.members[who]
+	known := int(w.names[who].Load()) - inFlight
 	if known <= 0 {
-		return w.ask(http.StatusOK, get(l.public()+"head"))
+		kind = 4
 	}
-	n := w.random.IntN(known)
+	n := w.random.IntN(max(1, known))
+	request := m.public("/transparency/head")
 	switch kind {
 	case 0:
-		return w.ask(http.StatusOK, l.proof(n))
+		request = m.proof(n)
 	case 1:
-		return w.ask(http.StatusOK, get(fmt.Sprintf("/v1/public/orgs/%s/verify/k-%d", l.member.slug, n)))
+		request = m.public(fmt.Sprint("/verify/k-", n))
 	case 2:
-		return w.ask(http.StatusOK, l.tile(n/tlog.TileWidth))
+		request = m.tile(n / tlog.TileWidth)
 	case 3:
-		return w.ask(http.StatusOK, get(l.tiles()+"checkpoint"))
-	case 4:
-		return w.ask(http.StatusOK, get(l.public()+"head"))
-	default:
-		return w.ask(http.StatusOK, get(fmt.Sprint(l.public(), "consistency?from=", n+1)))
+		request = m.tiled("checkpoint")
+	case 5:
+		request = m.public(fmt.Sprint("/transparency/consistency?from=", n+1))
 	}
+	return w.ask(http.StatusOK, request)
 }
 
-// approve asks for an approval, gives it as the organization's owner, and consumes it as the agent: an approval that
-// nobody consumes stays open, and 500 may be open.
+// approve asks for an approval, votes for it as the organization's owner, and consumes it as the agent: an approval that
+// nobody consumes stays open, and at most 500 may be open.
 func (w *soakWorker) approve() error {
 	ctx, m := context.Background(), w.members[0]
-	a, err := w.client.AskApproval(ctx, client.ApprovalQuestion{Organization: m.Organization, Agent: m.Agent,
+	a, err := w.client.AskApproval(ctx, client.ApprovalQuestion{Organization: m.OrganizationID, Agent: m.Agent.AgentID,
 		Tool: "acme.payments.refund", Payload: map[string]any{"amount_usd": 84.5, "currency": "USD", "order": w.random.Int64N(1 << 50)}})
 	if err == nil {
 		err = w.vote(ctx, a)
@@ -179,30 +172,32 @@ func (w *soakWorker) approve() error {
 	if err == nil {
 		_, err = w.client.ConsumeApproval(ctx, m.signer, a)
 	}
-	if isNoRoom(err) {
+	status := 0
+	if refusal, ok := errors.AsType[*client.Error](err); ok {
+		status = refusal.Status
+	} else if refusal, ok := errors.AsType[*statusError](err); ok {
+		status = refusal.status
+	}
+	if overloaded(status) {
 		w.refused.Add(1)
 		return nil
 	}
 	return err
 }
 
-// isNoRoom reports whether the server refused a step for lack of capacity.
-func isNoRoom(err error) bool {
-	var refusal *client.Error
-	if errors.As(err, &refusal) {
-		return refusal.Status == http.StatusTooManyRequests || refusal.Status == http.StatusServiceUnavailable
-	}
-	return err != nil && strings.Contains(err.Error(), ": 503 ") // of a call as a person
+// overloaded reports whether a status means that the server lacks capacity.
+func overloaded(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// vote gives an approval, after another sign-in when the last one has become too old to vote.
+// vote votes for an approval, after another sign-in if the last one is too old.
 func (w *soakWorker) vote(ctx context.Context, a client.Approval) error {
 	vote := func() error {
 		body := map[string]any{"vote": "approve", "action_digest": a.ActionDigest}
 		return w.service.call(ctx, w.service.url()+"/v1/console/approvals/"+a.ID+"/votes", body, nil)
 	}
 	err := vote()
-	if err == nil || !strings.Contains(err.Error(), "step_up") {
+	if refusal, ok := errors.AsType[*statusError](err); !ok || !strings.Contains(refusal.body, "step_up") {
 		return err
 	}
 	if err := w.service.login(ctx); err != nil {
@@ -211,16 +206,15 @@ func (w *soakWorker) vote(ctx context.Context, a client.Approval) error {
 	return vote()
 }
 
-// withCookie adds the session of the organization's owner to a request.
-func withCookie(request []byte, v *service) []byte {
+// session returns the cookies of the organization's owner.
+func (v *service) session() string {
 	u, err := url.Parse(v.url())
 	if err != nil {
-		return request
+		return ""
 	}
-	end := len(request) - len("\r\n")
-	out := slices.Clone(request[:end])
+	var all []string
 	for _, c := range v.http.Jar.Cookies(u) {
-		out = fmt.Appendf(out, "Cookie: %s=%s\r\n", c.Name, c.Value)
+		all = append(all, c.Name+"="+c.Value)
 	}
-	return append(out, request[end:]...)
+	return strings.Join(all, "; ")
 }

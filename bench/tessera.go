@@ -35,13 +35,12 @@ func (s peerSettings) String() string {
 	return fmt.Sprintf("batch=%d/age=%v/checkpoint=%v", s.Batch, s.Age, s.Checkpoint)
 }
 
-// tesseraPeer is a log of the POSIX appender of github.com/transparency-dev/tessera, which the service is compared with.
+// tesseraPeer is a log of the POSIX appender of github.com/transparency-dev/tessera, with which the service is compared.
 // It verifies no signature, parses no JSON and evaluates no policy. It has no antispam, because event ids are not counted
 // for it, and no garbage collection of partial tiles, which would only slow it down.
 type tesseraPeer struct {
 	appender *tessera.Appender
 	reader   tessera.LogReader
-	shutdown func(context.Context) error
 	cancel   context.CancelFunc
 }
 
@@ -63,7 +62,7 @@ func openTessera(ctx context.Context, dir string, s peerSettings) (*tesseraPeer,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &tesseraPeer{cancel: cancel}
-	t.appender, t.shutdown, t.reader, err = tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
+	t.appender, _, t.reader, err = tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
 		WithCheckpointSigner(signer).
 		WithBatching(s.Batch, s.Age).
 		WithCheckpointInterval(s.Checkpoint).
@@ -75,15 +74,16 @@ func openTessera(ctx context.Context, dir string, s peerSettings) (*tesseraPeer,
 	return t, nil
 }
 
-// Close waits until all added entries are published, and stops.
-func (t *tesseraPeer) Close(ctx context.Context) error {
-	defer t.cancel()
-	return t.shutdown(ctx)
+// close stops without waiting for a checkpoint, which may take 10 s with the default interval. The log is not usable
+// afterwards.
+func (t *tesseraPeer) close() error {
+	t.cancel()
+	return nil
 }
 
-// Abandon stops without waiting for a checkpoint, which may take 10 s with the default interval. The log is not usable
-// afterwards.
-func (t *tesseraPeer) Abandon() { t.cancel() }
+func (t *tesseraPeer) add(ctx context.Context, name, payload string) (uint64, error) {
+	return t.Add(ctx, entry(name, payload))
+}
 
 // Add waits until an entry is durable and integrated, and returns its index.
 func (t *tesseraPeer) Add(ctx context.Context, entry []byte) (uint64, error) {
@@ -96,8 +96,8 @@ func (t *tesseraPeer) Checkpoint(ctx context.Context) ([]byte, error) {
 	return t.reader.ReadCheckpoint(ctx)
 }
 
-// Published returns the size of the published checkpoint.
-func (t *tesseraPeer) Published(ctx context.Context) (uint64, error) {
+// published returns the size of the published checkpoint.
+func (t *tesseraPeer) published(ctx context.Context) (uint64, error) {
 	text, err := t.Checkpoint(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

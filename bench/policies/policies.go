@@ -1,13 +1,11 @@
-// Package policies holds the policy engine beside others: the same rules, the
-// same requests, decided by package policy, by Open Policy Agent and by Cedar.
-// It is a module of its own, so that what they need is in no other.
+// Package policies compares the policy engine with others: package policy, Open Policy Agent and Cedar decide the same
+// requests by the same rules. It is a separate module, so that no other module has their dependencies.
 //
-// Every contender gets a request as the service does, as JSON text, and says
-// whether it is denied. A set is of rules like
+// Like the service, every contender receives a request as JSON text and reports whether it is denied. A set has rules like
 //
 //	deny tool vendor3.area7.operation7 if payload.amount_usd > 1007 and payload.currency == "USD"
 //
-// and one that allows everything.
+// and otherwise allows everything.
 package policies
 
 import (
@@ -23,16 +21,16 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Denies says whether a call of a tool with a payload, canonical JSON, is denied.
+// Denies reports whether a call of a tool is denied. payload is canonical JSON.
 type Denies func(tool string, payload []byte) (bool, error)
 
-// Tool is the tool of rule i.
+// Tool returns the tool of rule i.
 func Tool(i int) string { return fmt.Sprintf("vendor%d.area%d.operation%d", i%20, i%50, i) }
 
-// Bound is the largest amount that rule i allows.
+// Bound returns the largest amount that rule i allows.
 func Bound(i int) int { return 1000 + i%1000 }
 
-// Agentledger decides with rules [begin, end).
+// Agentledger decides by rules [begin, end).
 func Agentledger(begin, end int) (Denies, error) {
 	var rules []string
 	for i := begin; i < end; i++ {
@@ -53,7 +51,7 @@ func Agentledger(begin, end int) (Denies, error) {
 	}, nil
 }
 
-// OPA decides by a prepared query, whose rules the compiler indexes by tool.
+// OPA decides by a prepared query. Its compiler indexes the rules by tool.
 func OPA(begin, end int) (Denies, error) {
 	var b strings.Builder
 	b.WriteString("package p\nimport rego.v1\n")

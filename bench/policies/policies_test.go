@@ -12,10 +12,8 @@ var contenders = []struct {
 	new  func(begin, end int) (Denies, error)
 }{{"agentledger", Agentledger}, {"opa", OPA}, {"cedar", Cedar}}
 
-// What the contenders say to the same requests. They agree on what is there; the
-// cases that tell them apart are those in which the amount can't be compared: a
-// condition that can't be evaluated denies in agentledger, is undefined in Rego, and
-// is an error in Cedar that leaves the policy out.
+// The contenders agree if the amount can be compared. A condition that can't be evaluated denies in agentledger, is
+// undefined in Rego, and is an error in Cedar, which skips the policy.
 func TestAnswers(t *testing.T) {
 	for _, tc := range []struct{ payload, denies string }{
 		{`{"amount_usd":5000,"currency":"USD"}`, "agentledger opa cedar"},
@@ -54,8 +52,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// processorTime is what the process has used of the processors, in nanoseconds: on a
-// machine that does other work too it says more than the clock.
+// processorTime returns the processor time of the process in nanoseconds, which is more precise than the clock if the machine
+// does other work.
 func processorTime(b *testing.B) int64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -64,7 +62,7 @@ func processorTime(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// Sets of at most 500 rules, which is what a policy may have, asked in turns.
+// Sets of at most 500 rules, the limit of a policy, measured in turns.
 func BenchmarkDecide(b *testing.B) {
 	const most = 500
 	payload := []byte(`{"amount_usd":5,"currency":"USD","note":"` + strings.Repeat("x", 200) + `","order":{"id":"o-1","lines":3}}`)

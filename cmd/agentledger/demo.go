@@ -9,9 +9,9 @@ import (
 
 // demoCommand shows what the service is for: see package demo.
 type demoCommand struct {
-	Once   bool   `help:"End after the checks; status 0 only if each of them passed."`
-	Listen string `help:"Address to serve on, with one process." default:"127.0.0.1:0"`
-	Nodes  int    `help:"Serve from 2 to 9 nodes, on a PostgreSQL that the demo starts, and kill one." default:"1"`
+	Once   bool   `help:"Exit after the checks, with status 0 only if all passed."`
+	Listen string `help:"Listening address of a single process." default:"127.0.0.1:0"`
+	Nodes  int    `help:"Run 2 to 9 nodes on a PostgreSQL server that the demo starts, and kill one." default:"1"`
 	config.Logging
 }
 

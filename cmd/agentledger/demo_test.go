@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The demo passes in a few seconds, and the transcript in docs/demo.md is what it
-// prints but for ids, keys and hashes.
+// The demo passes within seconds, and prints the transcript in docs/demo.md except for ids, keys and hashes.
 func TestDemo(t *testing.T) {
 	began := time.Now()
 	out, exit := command(t, "agentledger", "demo", "--once")
@@ -20,7 +19,7 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("exit %d after %v\n%s", exit, took, out)
 	}
 	if strings.Contains(out, "FAIL") || !strings.Contains(out, "\n   ok   ") {
-		t.Errorf("not all is ok:\n%s", out)
+		t.Errorf("not all checks passed:\n%s", out)
 	}
 	got, want := strings.Split(masked(out), "\n"), strings.Split(masked(transcript(t)), "\n")
 	for i := range max(len(got), len(want)) {
@@ -30,9 +29,9 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The agent works on while the demo serves: the log that the printed page is about grows, and a person's vote lets a
-// refund through. The demo ends well when it is told to.
-func TestDemoWorksOn(t *testing.T) {
+// While the demo serves, the agent continues: its log grows, and an approver's vote releases a refund. Interrupted, the demo
+// ends without an error.
+func TestDemoKeepsWorking(t *testing.T) {
 	cmd := exec.Command(filepath.Join(programs, "agentledger"), "demo")
 	printed, err := cmd.StdoutPipe()
 	if err != nil {
@@ -55,38 +54,38 @@ func TestDemoWorksOn(t *testing.T) {
 	page, _, _ := strings.Cut(readUntil("/log/acme"), " ")
 	main := strings.TrimSuffix(page, "/log/acme")
 	readUntil("Stop with Ctrl-C.")
-	person, err := newOperator(main, main)
+	approver, err := newOperator(main, main)
 	if err != nil {
 		t.Fatal(err)
 	}
 	size := func() (head struct {
 		Size int `json:"tree_size"`
 	}) {
-		if err := person.callJSON(t.Context(), "GET", main+"/v1/public/orgs/acme/transparency/head", nil, nil, &head); err != nil {
+		if err := approver.callJSON(t.Context(), "GET", main+"/v1/public/orgs/acme/transparency/head", nil, nil, &head); err != nil {
 			t.Fatal(err)
 		}
 		return head
 	}
 	before := size()
-	if err := person.signIn(t.Context(), "ops@acme.example", "correct horse battery staple"); err != nil {
+	if err := approver.signIn(t.Context(), "ops@acme.example", "correct horse battery staple"); err != nil {
 		t.Fatal(err)
 	}
-	var waiting struct {
+	var pending struct {
 		Approvals []struct {
 			ID           string `json:"approval_id"`
 			ActionDigest string `json:"action_digest"`
 		} `json:"approvals"`
 	}
-	eventually(t, "a refund waits", func() bool {
-		err := person.callConsole(t.Context(), "GET", "/approvals?status=pending", nil, &waiting)
-		return err == nil && len(waiting.Approvals) == 1
+	eventually(t, "a refund is pending", func() bool {
+		err := approver.callConsole(t.Context(), "GET", "/approvals?status=pending", nil, &pending)
+		return err == nil && len(pending.Approvals) == 1
 	})
-	asked := waiting.Approvals[0]
-	if err := person.callConsole(t.Context(), "POST", "/approvals/"+asked.ID+"/votes",
-		map[string]any{"vote": "approve", "action_digest": asked.ActionDigest}, nil); err != nil {
+	refund := pending.Approvals[0]
+	if err := approver.callConsole(t.Context(), "POST", "/approvals/"+refund.ID+"/votes",
+		map[string]any{"vote": "approve", "action_digest": refund.ActionDigest}, nil); err != nil {
 		t.Fatal(err)
 	}
-	readUntil("a person agreed: the agent refunded order A-1010")
+	readUntil("approved: the agent refunded order A-1010")
 	if after := size(); after.Size < before.Size+3 { // vote, use and refund
 		t.Errorf("the log had %d events and has %d", before.Size, after.Size)
 	}
@@ -114,15 +113,15 @@ func transcript(t *testing.T) string {
 	return block + "\n"
 }
 
-// drawn is what differs from one run to the next: ports, verifier keys, organization
-// ids, agents, DIDs and the beginning of a root, in this order.
-var drawn = regexp.MustCompile(`localhost:[0-9]+/|\+[0-9a-f]{8}\+[A-Za-z0-9+/=]{44}` +
+// variable matches what differs between runs: ports, verifier keys, organization ids, agents, DIDs and the beginning of a
+// root, in this order.
+var variable = regexp.MustCompile(`localhost:[0-9]+/|\+[0-9a-f]{8}\+[A-Za-z0-9+/=]{44}` +
 	`|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|agt_[a-z2-7]{26}` +
 	`|did:key:z6Mk[1-9A-HJ-NP-Za-km-z]+` +
 	`|root [0-9a-f]{16}`)
 
-func masked(s string) string { return drawn.ReplaceAllString(s, "…") }
+func masked(s string) string { return variable.ReplaceAllString(s, "…") }
 
 func lineAt(lines []string, i int) string {
 	if i < len(lines) {

@@ -23,13 +23,13 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// playDay plays the story of one process: an operator, an agent's day, its faults, an outsider.
+// playDay plays the story of one process: an operator, an agent's day, what goes wrong in it, and an outsider.
 func (s *stage) playDay(ctx context.Context) {
 	n := s.addNode()
 	s.start(ctx, n)
 	s.url = n.main
 
-	s.scene("An operator makes two organizations and gives one a policy")
+	s.scene("An operator creates two organizations and gives one a policy")
 	acme, globex := s.found(ctx, n, "Acme"), s.found(ctx, n, "Globex")
 	s.post(ctx, n.identity+"/v1/id/auth/login", map[string]any{"email": acme.owner(), "password": password}, nil)
 	s.post(ctx, n.main+"/v1/console/policies", dayPolicy, nil)
@@ -42,34 +42,34 @@ func (s *stage) playDay(ctx context.Context) {
 	morning := acme.head(ctx)
 	s.scene("The agent works: it asks before it acts, and signs what it did")
 	sent := s.playWork(ctx, acme)
-	s.conclude("the agent declared 'allow' each time; where the policy is stricter, the record says so (it only ever tightens)")
+	s.conclude("the agent declared 'allow' each time; where the policy is stricter, its decision is recorded (a policy can only tighten)")
 
-	s.scene("What goes wrong: lost answers, forgeries, strangers")
+	s.scene("What goes wrong: lost responses, forgeries, strangers")
 	s.playFaults(ctx, acme, globex, sent[4])
-	s.conclude("retries are safe, and nothing of a refused request is stored")
+	s.conclude("retries are safe, and a refused request stores nothing")
 
 	s.scene("An outsider with no account checks, trusting only the pinned key")
 	s.playOutsider(ctx, acme, morning)
 	if !s.Once {
-		s.workOn(ctx, n, acme)
+		s.keepWorking(ctx, n, acme)
 	}
 	try(n.end(syscall.SIGTERM))
-	s.scene("The server has stopped; its files are read again from the first event")
+	s.scene("The server has stopped; fsck reads its files from the first event")
 	s.fsck(n, "")
-	s.conclude("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
+	s.conclude("everything acknowledged is on disk: entries, records, signatures, tiles and heads match")
 }
 
 var dayPolicy = map[string]any{
 	"policy_id": "support-desk", "name": "Support desk", "default": "allow",
 	"rules": []map[string]any{
 		{"rule_id": "refunds-need-a-person", "tool": "acme.payments.refund", "decision": "allow_with_obligation",
-			"reason": "A person looks at every refund", "obligations": []map[string]any{{"type": "human_approval"}}},
+			"reason": "An approver decides on every refund", "obligations": []map[string]any{{"type": "human_approval"}}},
 		{"rule_id": "no-deletion", "tool": "acme.customers.**", "decision": "deny",
 			"reason": "Customers are not the agent's business"},
 	},
 }
 
-// act is one thing that the agent does in its day.
+// act is one act of the agent.
 type act struct {
 	kind, tool string
 	payload    map[string]any
@@ -155,10 +155,10 @@ func (s *stage) playFaults(ctx context.Context, acme, globex *organization, sent
 		}
 	}
 	after := acme.head(ctx)
-	s.check(before == after, "the tree did not move: %s before and after", leaves(after.Size))
+	s.check(before == after, "the tree did not grow: %s before and after", leaves(after.Size))
 }
 
-// playOutsider checks from outside. morning is the head before the day.
+// playOutsider plays the outsider's checks. morning is the head before the day.
 func (s *stage) playOutsider(ctx context.Context, o *organization, morning tlog.Checkpoint) {
 	evening := o.head(ctx)
 	s.check(evening.Size > morning.Size, "signed head: %s, root %.16s…", leaves(evening.Size), evening.Root)
@@ -170,8 +170,8 @@ func (s *stage) playOutsider(ctx context.Context, o *organization, morning tlog.
 		report := o.verifyBundle(text)
 		s.check(report.OK && report.SignatureOK != nil && *report.SignatureOK,
 			"bundle of %s: inclusion, checkpoint, chain, record, signature, envelope", event)
-		report = o.verifyBundle(decided.ReplaceAll(text, []byte(`\"effective\":\"allow\"`)))
-		s.check(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s",
+		report = o.verifyBundle(effectiveDecision.ReplaceAll(text, []byte(`\"effective\":\"allow\"`)))
+		s.check(!report.OK && len(report.Errors) > 0, "the same with another decision is rejected: %s",
 			strings.Join(report.Errors[:min(1, len(report.Errors))], ""))
 	}
 	s.conclude("offline: the leaf is under the signed root, the leaf before it is the one it names, " +
@@ -180,8 +180,8 @@ func (s *stage) playOutsider(ctx context.Context, o *organization, morning tlog.
 	s.check(len(document.VerificationMethod) > 0, "the agent's DID document: %.24s…", document.ID)
 }
 
-// decided is the effective decision in the record of a bundle, which is JSON text in a string.
-var decided = regexp.MustCompile(`\\"effective\\":\\"(deny|allow_with_obligation)\\"`)
+// effectiveDecision matches the decision in the record of a bundle, which is JSON text in a string.
+var effectiveDecision = regexp.MustCompile(`\\"effective\\":\\"(deny|allow_with_obligation)\\"`)
 
 // verifyBundle verifies a bundle offline.
 func (o *organization) verifyBundle(text []byte) verify.Report {
@@ -189,8 +189,8 @@ func (o *organization) verifyBundle(text []byte) verify.Report {
 	return verify.Check(must(verify.ParseBundle(text)), verify.Options{Key: &key})
 }
 
-// workOn prints what the user can do, and has the agent work until ctx ends.
-func (s *stage) workOn(ctx context.Context, n *node, o *organization) {
+// keepWorking prints what the user can try, and keeps the agent working until ctx ends.
+func (s *stage) keepWorking(ctx context.Context, n *node, o *organization) {
 	s.invite(n, o)
 	g, working := errgroup.WithContext(ctx)
 	g.Go(func() error { // the acts that the policy allows
@@ -203,7 +203,7 @@ func (s *stage) workOn(ctx context.Context, n *node, o *organization) {
 		}
 		return nil
 	})
-	g.Go(func() error { // one refund after the other, each of which waits for an approver
+	g.Go(func() error { // refunds, each of which waits for an approver
 		for i := range maxLater {
 			if err := s.playRefund(working, o, fmt.Sprintf("A-%d", 1010+i)); err != nil {
 				return err
@@ -211,28 +211,28 @@ func (s *stage) workOn(ctx context.Context, n *node, o *organization) {
 		}
 		return nil
 	})
-	if err := g.Wait(); ctx.Err() == nil { // otherwise the end has cut off a request
+	if err := g.Wait(); ctx.Err() == nil { // otherwise a request was interrupted
 		try(err)
 	}
 }
 
-// maxLater bounds the acts and the refunds of workOn.
+// maxLater bounds the acts and the refunds of keepWorking.
 const maxLater = 1000
 
 // playRefund asks for the approval of a refund and waits for the decision.
 func (s *stage) playRefund(ctx context.Context, o *organization, order string) error {
 	a := refund(order)
-	asked, err := o.client.AskApproval(ctx, client.ApprovalQuestion{Organization: o.OrganizationID, Agent: o.Agent.AgentID,
+	approval, err := o.client.AskApproval(ctx, client.ApprovalQuestion{Organization: o.OrganizationID, Agent: o.Agent.AgentID,
 		Tool: id.Tool(a.tool), Payload: a.payload, Trace: id.Trace("refund-" + order), Principal: "support-agent"})
 	if err != nil {
 		return err
 	}
-	decision, err := o.client.AwaitApproval(ctx, asked.ID)
+	decision, err := o.client.AwaitApproval(ctx, approval.ID)
 	if err != nil {
 		return err
 	}
 	if decision.Status != client.ApprovalApproved {
-		s.note("the refund of order %s is %s: the agent leaves it", order, decision.Status)
+		s.note("the refund of order %s is %s: the agent does not make it", order, decision.Status)
 		return nil
 	}
 	if _, err := o.client.ConsumeApproval(ctx, o.signer, decision); err != nil {
@@ -242,7 +242,7 @@ func (s *stage) playRefund(ctx context.Context, o *organization, order string) e
 	if _, _, err := o.record(ctx, a, e); err != nil {
 		return err
 	}
-	s.note("a person agreed: the agent refunded order %s, as event refund-%s says", order, order)
+	s.note("approved: the agent refunded order %s, recorded as event refund-%s", order, order)
 	return nil
 }
 
@@ -253,25 +253,25 @@ func (s *stage) invite(n *node, o *organization) {
 	try(durable.CreateFile(agent.KeyFile, []byte(o.Agent.PrivateB64+"\n")))
 	pages, _, _ := strings.Cut(string(o.Origin), "/")
 	fmt.Fprintf(s.Out, `
-%[1]s. Still serving; the files are gone when it stops.
-The agent works on. Open these pages in a browser and watch:
+%[1]s. Still serving; the files are removed when the demo stops.
+The agent continues to work. Open these pages in a browser:
 
    http://%[2]s/log/acme            the public log: it grows, and the browser checks each tree
-   http://%[2]s/console/approvals   a refund waits for a person: say yes, and the agent goes on
+   http://%[2]s/console/approvals   a refund waits: approve it, and the agent continues
                               sign in as %[8]s with the password %[3]s
 
-Programs read the log:
+Read the log:
 
    curl '%[4]s/v1/public/orgs/acme/transparency/head'
    curl '%[4]s/v1/public/orgs/acme/transparency/consistency?from=1'
    curl -s '%[4]s/v1/public/orgs/acme/verify/day-05' > bundle.json; aps verify bundle.json --key '%[5]s'
 
-They sign in to the console, as its owner does:
+Sign in to the console as the owner:
 
    curl -c '%[6]s' '%[4]s/v1/id/auth/login' --json '{"email":"%[8]s","password":"%[3]s"}'
    curl -b '%[6]s' '%[4]s/v1/console/policies'
 
-Be its agent:
+Act as the agent:
 
    %[7]s
    aps evaluate --tool acme.payments.refund --payload '{"amount_usd":84.5}'

@@ -33,19 +33,19 @@ func (s *stage) playNodes(ctx context.Context) {
 	nodes := &balancer{nodes: s.nodes}
 	s.url, s.transport = publicURL, nodes
 	s.checkViews(ctx)
-	s.conclude("equal processes: they have all settings in common but for folders and addresses")
+	s.conclude("equal processes: only their folders and addresses differ")
 
-	s.scene("An operator makes two organizations, through two nodes")
+	s.scene("An operator creates two organizations, through two nodes")
 	acme, globex := s.found(ctx, s.nodes[0], "Acme"), s.found(ctx, s.nodes[1], "Globex")
 	for _, o := range []*organization{acme, globex} {
 		s.note("%-8s log key %s", o.name, o.LogKey)
 		s.note("%-8s %s owns it", "", s.owner(ctx, o).name)
 	}
-	s.conclude("auditors pin these keys now; no node keeps anything of a log that another one can't read")
+	s.conclude("auditors pin these keys now; no node stores anything of a log that the others can't read")
 
 	s.scene("Agents sign events through any node, and the node that owns Acme's log is killed")
 	s.playKill(ctx, acme, globex)
-	s.check(nodes.used() == len(s.nodes), "each of the %d nodes has taken requests in", len(s.nodes))
+	s.check(nodes.used() == len(s.nodes), "each of the %d nodes has answered requests", len(s.nodes))
 	s.conclude("an agent whose node dies sends the same event again: it is stored once")
 
 	s.scene("An outsider with no account checks, through any node, trusting only the pinned keys")
@@ -53,22 +53,22 @@ func (s *stage) playNodes(ctx context.Context) {
 	s.checkLog(ctx, globex)
 	s.conclude("nothing that was acknowledged is lost, and no log has forked")
 	if !s.Once {
-		s.serveOn(ctx)
+		s.keepServing(ctx)
 	}
 
-	s.scene("The nodes stop, and the database is read again from the first event, beside the anchors of each node")
+	s.scene("The nodes stop, and fsck compares the database, from the first event, with the anchors of each node")
 	for _, n := range s.nodes {
 		if !n.runs() {
 			s.note("%s was killed", n.name)
 			continue
 		}
 		err := n.end(syscall.SIGTERM)
-		s.check(err == nil, "%s gives its organizations away and ends%s", n.name, because(err))
+		s.check(err == nil, "%s releases its organizations and exits%s", n.name, because(err))
 	}
 	for _, n := range s.nodes {
 		s.fsck(n, n.name+" ")
 	}
-	s.conclude("what was acknowledged is in the database, and each node knows the newest trees of all logs")
+	s.conclude("everything acknowledged is in the database, and each node has anchors of the latest trees")
 }
 
 // checkViews checks that every node sees all nodes, and that each shard has one owner.
@@ -187,13 +187,8 @@ func (o *organization) send(ctx, working context.Context, prefix string, pause t
 	notify func(id.Event, time.Duration)) error {
 	for n := 1; working.Err() == nil; n++ {
 		e := id.Event(fmt.Sprintf("%s-%04d", prefix, n))
-		envelope, err := o.signer.SignEvent(client.Event{EventID: e, ActionKind: "tool_call",
-			ActorPrincipal: "support-agent", Tool: "orders.read", Decision: id.Allow})
-		if err != nil {
-			return err
-		}
 		began := time.Now()
-		r, err := o.client.Send(ctx, envelope)
+		_, r, err := o.record(ctx, act{kind: "tool_call", tool: "orders.read"}, client.Event{EventID: e})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -283,14 +278,14 @@ func (s *stage) checkLog(ctx context.Context, o *organization) {
 		}
 	}
 	try(ctx.Err())
-	s.checkNone(missing, "%-6s each of %s is in the newest tree of %s, under its number and signature", o.name,
+	s.checkNone(missing, "%-6s each of %s is in the latest tree of %s, under its number and signature", o.name,
 		textcheck.Count(len(o.receipts), "acknowledged event"), leaves(latest.Size))
 	if len(o.shown) != len(s.nodes) {
-		o.faults = append(o.faults, "a node has shown no tree")
+		o.faults = append(o.faults, "one node has shown no tree")
 	}
-	s.checkNone(o.faults, "%-6s trees of %s were seen on %s: none smaller than one before, one for each size", o.name,
+	s.checkNone(o.faults, "%-6s trees of %s were seen on %s: they only grew, and each size had one root", o.name,
 		textcheck.Count(len(o.heads), "size"), textcheck.Count(len(o.shown), "node"))
-	s.checkNone(forks, "%-6s the newest tree extends each of them", o.name)
+	s.checkNone(forks, "%-6s the latest tree extends each of them", o.name)
 }
 
 // checkReceipt compares the bundle of an event with its receipt. size is the size of the latest tree.
@@ -308,11 +303,11 @@ func checkReceipt(r client.Result, b *verify.Bundle, report verify.Report, size 
 	return nil
 }
 
-// serveOn has an agent send events until ctx ends, so that the user can kill nodes.
-func (s *stage) serveOn(ctx context.Context) {
+// keepServing has an agent send events until ctx ends, so that the user can kill nodes.
+func (s *stage) keepServing(ctx context.Context) {
 	fmt.Fprintf(s.Out, `
-%s. Still serving; all is gone when it stops.
-The agent of Initech works on, once a second, through any node. Kill a node, and look at the log through the others:
+%s. Still serving; everything is removed when the demo stops.
+The agent of Initech sends an event each second through any node. Kill a node, and read the log through the others:
 
 `, s.counts())
 	for _, n := range s.nodes {
@@ -323,7 +318,7 @@ The agent of Initech works on, once a second, through any node. Kill a node, and
 	err := o.send(ctx, ctx, "later", laterPause, func(e id.Event, took time.Duration) {
 		s.note("event %s was acknowledged after %s", e, took.Round(time.Millisecond))
 	})
-	if ctx.Err() == nil { // otherwise the end has cut off a request
+	if ctx.Err() == nil { // otherwise a request was interrupted
 		try(err)
 	}
 }

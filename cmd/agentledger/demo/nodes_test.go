@@ -58,10 +58,10 @@ func startDemo(t *testing.T, args ...string) *nodesDemo {
 // readUntil returns the lines up to one that matches, and its parts.
 func (d *nodesDemo) readUntil(pattern string) (read string, parts []string) {
 	d.Helper()
-	wanted := regexp.MustCompile(pattern)
+	want := regexp.MustCompile(pattern)
 	for d.lines.Scan() {
 		read += d.lines.Text() + "\n"
-		if parts = wanted.FindStringSubmatch(d.lines.Text()); parts != nil {
+		if parts = want.FindStringSubmatch(d.lines.Text()); parts != nil {
 			return read, parts
 		}
 	}
@@ -69,7 +69,7 @@ func (d *nodesDemo) readUntil(pattern string) (read string, parts []string) {
 	return "", nil
 }
 
-// wantGone wants that the demo has ended with a status, and left neither files nor processes.
+// wantGone checks that the demo has exited with a status and left neither files nor processes.
 func (d *nodesDemo) wantGone(status int) {
 	d.Helper()
 	_ = d.command.Wait()
@@ -77,17 +77,17 @@ func (d *nodesDemo) wantGone(status int) {
 		d.Errorf("got status %d, want %d\n%s", got, status, d.errors.String())
 	}
 	if left, err := os.ReadDir(d.files); err != nil || len(left) > 0 {
-		d.Errorf("files that are left: %v, %v", left, err)
+		d.Errorf("remaining files: %v, %v", left, err)
 	}
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline") // none on other systems
 	for _, file := range commands {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), d.files) {
-			d.Errorf("a process that is left: %q", text)
+			d.Errorf("a process is still running: %q", text)
 		}
 	}
 }
 
-// The demo passes, and prints what the document shows but for numbers, keys and times.
+// The demo passes, and prints what the document shows except for numbers, keys and times.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--nodes", "3", "--once")
@@ -111,19 +111,18 @@ func transcript(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, behind, found := strings.Cut(string(text), "\n$ go run ./cmd/agentledger demo --nodes 3 --once\n")
-	block, _, closed := strings.Cut(behind, "\n```\n")
+	_, after, found := strings.Cut(string(text), "\n$ go run ./cmd/agentledger demo --nodes 3 --once\n")
+	block, _, closed := strings.Cut(after, "\n```\n")
 	if !found || !closed {
 		t.Fatal("docs/cluster.md has no transcript of the demo")
 	}
 	return block + "\n"
 }
 
-// drawn is the parts that differ from one run to the next: keys, then versions, numbers and times with the blanks before
-// them.
-var drawn = regexp.MustCompile(`log\.example/o/\S+| *[0-9][0-9.,]*(ms|s\b)?`)
+// variable matches what differs between runs: keys, and versions, numbers and times with the spaces before them.
+var variable = regexp.MustCompile(`log\.example/o/\S+| *[0-9][0-9.,]*(ms|s\b)?`)
 
-func masked(s string) string { return drawn.ReplaceAllString(s, "…") }
+func masked(s string) string { return variable.ReplaceAllString(s, "…") }
 
 func lineAt(lines []string, i int) string {
 	if i < len(lines) {
@@ -132,8 +131,8 @@ func lineAt(lines []string, i int) string {
 	return "(no line)"
 }
 
-// While the demo serves, a person kills a node: the agent works on. The demo ends well, as it is told.
-func TestDemoServesOn(t *testing.T) {
+// If the user kills a node while the demo serves, the agent continues. The demo then ends without an error.
+func TestDemoKeepsServing(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--nodes", "2")
 	_, first := d.readUntil(`^ *node 1 +kill -9 ([0-9]+) `)
@@ -149,7 +148,7 @@ func TestDemoServesOn(t *testing.T) {
 	_, last := d.readUntil("event later-([0-9]+) was")
 	for deadline := time.Now().Add(time.Minute); last[1] < "0006"; {
 		if _, last = d.readUntil("event later-([0-9]+) was"); time.Now().After(deadline) {
-			t.Fatalf("the agent does not go on after event %s", last[1])
+			t.Fatalf("the agent does not continue after event %s", last[1])
 		}
 	}
 	if err := d.command.Process.Signal(os.Interrupt); err != nil {
@@ -160,7 +159,7 @@ func TestDemoServesOn(t *testing.T) {
 	d.wantGone(0)
 }
 
-// A demo that is interrupted in the middle leaves nothing behind.
+// An interrupted demo leaves nothing behind.
 func TestDemoIsInterrupted(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--nodes", "3", "--once")

@@ -30,8 +30,8 @@ type organization struct {
 
 	mu       sync.Mutex
 	receipts map[id.Event]client.Result // of acknowledged events
-	longest  time.Duration              // until an event was acknowledged, since takeLongest
-	heads    map[id.Index]id.Hash       // that nodes have shown
+	longest  time.Duration              // time until an event was acknowledged, since takeLongest
+	heads    map[id.Index]id.Hash       // roots that nodes have shown
 	shown    map[*node]bool             // nodes that have shown heads
 	faults   []string                   // in these heads
 }
@@ -42,13 +42,13 @@ const password = "correct horse battery staple"
 // owner returns the e-mail address of the organization's owner.
 func (o *organization) owner() string { return "ops@" + strings.ToLower(o.name) + ".example" }
 
-// found makes an organization through one node.
+// found creates an organization through one node.
 func (s *stage) found(ctx context.Context, n *node, name string) *organization {
 	o := &organization{name: name, receipts: map[id.Event]client.Result{}, heads: map[id.Index]id.Hash{},
 		shown: map[*node]bool{}}
 	s.post(ctx, n.identity+"/v1/id/platform/organizations", map[string]any{"name": name, "slug": strings.ToLower(name),
 		"disclosure": "full", "admin_email": o.owner(), "admin_password": password}, &o.CreatedOrganization)
-	// The client sends a request again until a node answers it.
+	// The client retries a request until a node answers it.
 	o.client = must(client.New(client.Config{BaseURL: s.url, Token: o.IngestKey.Secret,
 		HTTP: &http.Client{Transport: s.transport}, Timeout: 10 * time.Second,
 		Retry: client.Retry{Attempts: 200, Base: 20 * time.Millisecond, Max: 250 * time.Millisecond}}))
@@ -77,7 +77,7 @@ func (o *organization) head(ctx context.Context) tlog.Checkpoint {
 
 func leaves(size id.Index) string { return textcheck.Count(size, "leaf", "leaves") }
 
-// post makes a call of the operator. It stores the JSON of the answer in answer unless that is nil.
+// post calls the service as the operator, and decodes the response into answer unless that is nil.
 func (s *stage) post(ctx context.Context, url string, body, answer any) {
 	r := must(http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(must(json.Marshal(body)))))
 	r.Header.Set("Content-Type", "application/json")

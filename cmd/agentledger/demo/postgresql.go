@@ -12,9 +12,9 @@ import (
 )
 
 // ErrNoPostgreSQL explains how to get the programs.
-var ErrNoPostgreSQL = errors.New("several nodes need PostgreSQL, and the programs of its version 15 or newer are not " +
-	"here: install its server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; " +
-	"macOS: brew install postgresql), or see the demo of one process, which needs nothing: agentledger demo")
+var ErrNoPostgreSQL = errors.New("several nodes need PostgreSQL 15 or newer, which is not " +
+	"installed: install its server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; " +
+	"macOS: brew install postgresql), or run the demo of one process: agentledger demo")
 
 // database is a running PostgreSQL server that is reached by a socket in its own folder.
 type database struct {
