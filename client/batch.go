@@ -118,7 +118,7 @@ func encodeLines(lines []batchLine) []byte {
 func readBatchAnswer(body []byte, lines []batchLine) (open []batchLine, why error) {
 	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(lines) {
-		return lines, malformedAnswer(fmt.Errorf("%d lines to %d", len(answers), len(lines)))
+		return lines, malformedAnswer(fmt.Errorf("%d results for %d lines", len(answers), len(lines)))
 	}
 	for i, answer := range answers {
 		r, err := readBatchLine(answer, lines[i].event)

@@ -76,7 +76,7 @@ func (c *Client) newestCheckpoint(ctx context.Context, o id.Organization) (tlog.
 		}
 		origin = origin.Next()
 		if of, err := next.Origin.Organization(); err != nil || of != o || next.Origin.Below(o) != origin.Below(o) {
-			return tlog.Checkpoint{}, malformedAnswer(fmt.Errorf("a successor that is not of the line: %s",
+			return tlog.Checkpoint{}, malformedAnswer(fmt.Errorf("not a successor of the log: %s",
 				next.Origin))
 		}
 	}

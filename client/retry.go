@@ -56,12 +56,12 @@ func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
 	case ctx.Err() != nil || !isRetryable(err):
 		return err
 	case try >= r.Attempts:
-		return fmt.Errorf("given up after %d tries: %w", try, err)
+		return fmt.Errorf("gave up after %d attempts: %w", try, err)
 	}
 	wait := r.pauseAfter(try, err)
 	r.Notify(err, wait)
 	if stopped := r.Sleep(ctx, wait); stopped != nil {
-		return fmt.Errorf("%w while waiting to try again: %w", stopped, err)
+		return fmt.Errorf("%w while waiting to retry: %w", stopped, err)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (r Result) checkSendResult(sent id.Event) (Result, error) {
 	case r.Approval != nil && (r.Approval.ID == "" || r.Approval.Status == ""):
 		err = errors.New("no approval")
 	case r.Approval != nil && r.Decision != id.AllowWithObligation:
-		err = errors.New("an approval without the decision that asks for it")
+		err = errors.New("an approval that the decision does not require")
 	}
 	if err != nil {
 		return Result{}, malformedAnswer(err)

@@ -35,7 +35,7 @@ func CheckWebhook(key string, header http.Header, body []byte, now time.Time) (i
 		return "", fmt.Errorf("check webhook: headers: %w", ErrWebhook)
 	}
 	if age := now.Sub(time.Unix(seconds, 0)); age.Abs() > WebhookTolerance {
-		return "", fmt.Errorf("check webhook: it is of another time: %w", ErrWebhook)
+		return "", fmt.Errorf("check webhook: timestamp too far from now: %w", ErrWebhook)
 	}
 	message := fmt.Appendf(nil, "%s.%s.%s", id, timestamp, body)
 	for signature := range strings.FieldsSeq(header.Get("Webhook-Signature")) {

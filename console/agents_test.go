@@ -115,7 +115,7 @@ func TestKeys(t *testing.T) {
 	w.refuses("blue retires", w.request("POST", key+"/retire", "", as("blue-owner")), 404, "Not found")
 	equal(t, "retired", w.call(200, "POST", key+"/retire", ""), view("retired", ended, "null", ""))
 	w.refuses("retired again", w.request("POST", key+"/retire", ""), 409, "The key is retired already")
-	w.refuses("beyond the log", w.request("POST", key+"/revoke", `{"compromised_from":3}`), 422, "compromised_from must not be beyond the end of the log")
+	w.refuses("beyond the log", w.request("POST", key+"/revoke", `{"compromised_from":3}`), 422, "compromised_from must not be after the end of the log")
 	w.refuses("negative", w.request("POST", key+"/revoke", `{"compromised_from":-1}`), 422, `Member "compromised_from" has another type or form`)
 	w.refuses("blue revokes", w.request("POST", key+"/revoke", "", as("blue-owner")), 404, "Not found")
 	equal(t, "revoked", w.call(200, "POST", key+"/revoke", `{"compromised_from":2,"reason":"lost"}`), view("revoked", ended, "2", "lost"))

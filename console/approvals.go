@@ -109,7 +109,7 @@ func (s *Server) parseApprovalFilter(ctx context.Context, c *Caller, query url.V
 		return wanted, false, fault.New(fault.Invalid, "may_vote must be true or absent")
 	}
 	if wanted.Status != "" && wanted.Status != approval.Pending {
-		return wanted, false, fault.New(fault.Invalid, "may_vote=true goes with status=pending alone")
+		return wanted, false, fault.New(fault.Invalid, "may_vote=true requires status=pending")
 	}
 	wanted.Status, wanted.Voter = approval.Pending, c.Who.Account
 	active, err := s.Orgs.Active(ctx, c.Who.Tenant)

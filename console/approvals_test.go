@@ -97,7 +97,7 @@ func TestApprovals(t *testing.T) {
 	w.setActive(false)
 	mine("in an inactive organization", "red-admin", "", 0)
 	w.setActive(true)
-	w.refuses("another status", w.request("GET", "/approvals?may_vote=true&status=denied", ""), 422, "may_vote=true goes with status=pending alone")
+	w.refuses("another status", w.request("GET", "/approvals?may_vote=true&status=denied", ""), 422, "may_vote=true requires status=pending")
 	w.refuses("another value", w.request("GET", "/approvals?may_vote=1", ""), 422, "may_vote must be true or absent")
 
 	w.call(200, "POST", path+"/votes", ballot, as("red-admin"))

@@ -135,7 +135,7 @@ func (s *surface) checkActive(ctx context.Context, t id.Tenant) error {
 	active, err := s.Organizations.Active(ctx, t)
 	if err == nil && !active {
 		err = fault.New(fault.Forbidden,
-			"The organization is inactive: its console is read-only, but for revoking keys")
+			"The organization is inactive: its console is read-only, except for revoking keys")
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func TestErasureRefuses(t *testing.T) {
 		w.refuses(body, w.request("POST", "/erasures", body), 422, message)
 	}
 	w.refuses("the service's own event", w.request("POST", "/events/"+w.ownEvent()+"/erase", `{"reason":"other"}`), 422,
-		"The service's own events are never erased: they contain no payload")
+		"System events are never erased: they contain no payload")
 	w.refuses("unknown", w.request("POST", "/events/nothing/erase", `{"reason":"other"}`), 404, "Not found")
 	w.refuses("another organization's", w.request("POST", "/events/"+name+"/erase", `{"reason":"other"}`, as("blue-owner")), 404, "Not found")
 	w.call(200, "PATCH", "/organization", `{"legal_hold":true}`)

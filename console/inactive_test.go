@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
-const inactive = "The organization is inactive: its console is read-only, but for revoking keys"
+const inactive = "The organization is inactive: its console is read-only, except for revoking keys"
 
 // writeRoutes returns the console's routes in openapi.json except GET, as "METHOD path below /v1/console".
 func writeRoutes(t *testing.T) (routes []string) {

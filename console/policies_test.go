@@ -142,7 +142,7 @@ func TestTwoPersonPolicy(t *testing.T) {
 	}
 	w.call(200, "POST", "/policies/payments/activate", "", as("red-admin"))
 	w.refuses("no policy", w.request("POST", "/policies/payments/deactivate", ""), 409,
-		"Two people decide on policies here: activate a version that another person has changed")
+		"Policies of this organization need two people: activate a version that another person has changed")
 	w.call(200, "POST", "/policies/payments/activate", "", as("blue-owner"))
 	w.call(200, "POST", "/policies/payments/deactivate", "", as("blue-owner"))
 }

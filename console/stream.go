@@ -21,7 +21,7 @@ const (
 	pieceBytes = 32 << 10         // size of one write
 )
 
-var errSlowReader = errors.New("stream: the reader takes less than 64 KiB a second")
+var errSlowReader = errors.New("stream: the client reads less than 64 KiB per second")
 
 // stream is an answer with status 200 that is sent while it is generated.
 type stream struct {

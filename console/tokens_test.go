@@ -137,7 +137,7 @@ func TestTokensAndTheirMakers(t *testing.T) {
 			r := w.request("POST", "/tokens", body, as("red-"+string(maker)))
 			covered := maker == role || maker == account.Owner || maker == account.Admin || role == account.Member
 			if !covered {
-				w.refuses(string(maker)+" makes "+string(role), r, 403, "The token's role is beyond your own")
+				w.refuses(string(maker)+" makes "+string(role), r, 403, "The token's role exceeds yours")
 				continue
 			}
 			if g := w.do(r); g.status != 201 {
@@ -160,7 +160,7 @@ func TestTokensAndTheirMakers(t *testing.T) {
 	}
 	expect("at first", admin, 200, "")
 	w.roles["acc_red-admin"] = account.PolicyEditor
-	const beyond = "The token's role is beyond that of its maker"
+	const beyond = "The token's role exceeds that of its creator"
 	expect("after a demotion", admin, 403, beyond)
 	expect("after a demotion, still covered", editor, 200, "")
 	w.roles["acc_red-admin"] = account.Member

@@ -53,7 +53,7 @@ func (s *Server) beginVote(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if ballot.Assertion != nil {
-		return answer{}, fault.New(fault.Invalid, "assertion must be absent: it follows from the answer")
+		return answer{}, fault.New(fault.Invalid, "assertion must be absent: it is derived from answer")
 	}
 	name := approval.ID(r.PathParameter("approval"))
 	if _, err := s.Approvals.Find(r.Context(), r.Who.Tenant, name); err != nil {

@@ -22,14 +22,14 @@ func TestRotateLogKey(t *testing.T) {
 	red, blue := w.organization("red"), w.organization("blue")
 	keys := organizations + "/red/log-keys"
 	answers(t, "nothing to retire", w.platform("POST", keys+"/retire", ""), 409,
-		refusal("One log key signs alone, "+red.LogKey+": nothing can be retired"))
+		refusal("Only the log key "+red.LogKey+" signs: there is no key to retire"))
 	var created, retired changedKey
 	w.decode(w.platform("POST", keys, ""), 201, &created)
 	if created.Use != "log" || created.FromSize != 1 || created.ToSize != nil || created.VerifierKey == red.LogKey {
 		t.Errorf("got %+v", created)
 	}
 	answers(t, "in the overlap", w.platform("POST", keys, ""), 409,
-		refusal("Two log keys sign already, the newer one is "+created.VerifierKey+": end that first"))
+		refusal("Two log keys already sign, the newer is "+created.VerifierKey+": retire the older one first"))
 	w.decode(w.platform("POST", organizations+"/"+red.OrganizationID+"/log-keys/retire", ""), 200, &retired)
 	if retired.ToSize == nil || *retired.ToSize != 2 || retired.VerifierKey != red.LogKey || retired.FromSize != 0 {
 		t.Errorf("got %+v", retired)

@@ -124,7 +124,7 @@ const (
 	accept   = "/v1/id/invitations/accept"
 	preview  = "/v1/id/invitations/preview"
 	noRight  = "Your role does not allow this"
-	noOwners = "Only an owner may make, change or remove an owner"
+	noOwners = "Only an owner may appoint, change or remove an owner"
 	noOwner  = "The organization needs an owner: make another member one first"
 )
 

@@ -30,11 +30,11 @@ func TestSnapshots(t *testing.T) {
 	})
 	answers(t, "a stranger", w.call("POST", path, ""), 401, refusal("Invalid platform secret"))
 	answers(t, "made", w.platform("POST", path, ""), 201, `{"snapshot":"20261124T103000.000Z"}`)
-	answers(t, "once more", w.platform("POST", path, ""), 409, refusal("A snapshot was made in this millisecond: try again"))
+	answers(t, "once more", w.platform("POST", path, ""), 409, refusal("Another snapshot was made in the same millisecond: try again"))
 	answers(t, "a stranger", w.call("DELETE", path+"/20261124T103000.000Z", ""), 401, refusal("Invalid platform secret"))
 	answers(t, "removed", w.platform("DELETE", path+"/20261124T103000.000Z", ""), 204, ``)
-	answers(t, "removed before", w.platform("DELETE", path+"/20261124T103000.000Z", ""), 404, refusal("There is no such snapshot"))
-	answers(t, "no name", w.platform("DELETE", path+"/none", ""), 404, refusal("There is no such snapshot"))
+	answers(t, "removed before", w.platform("DELETE", path+"/20261124T103000.000Z", ""), 404, refusal("Unknown snapshot"))
+	answers(t, "no name", w.platform("DELETE", path+"/none", ""), 404, refusal("Unknown snapshot"))
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

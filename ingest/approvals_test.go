@@ -108,7 +108,7 @@ func TestApproval(t *testing.T) {
 		t.Errorf("consumed again: got %s", a.Body)
 	}
 	w.Pass(5 * time.Minute)
-	w.expect(w.post(path+"/consume", w.red.token, claim(&w.red, path, digest)), http.StatusGone, "The approval was consumed and its grant is over")
+	w.expect(w.post(path+"/consume", w.red.token, claim(&w.red, path, digest)), http.StatusGone, "The approval was consumed and its grant has expired")
 	w.expect(w.post(path+"/cancel", w.red.token, ""), http.StatusConflict, "The approval is consumed")
 }
 

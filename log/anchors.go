@@ -234,10 +234,10 @@ func (l *Ledgers) tellMissing(missing *anchor.Comparison) (slugLost bool, err er
 	}
 	for _, o := range origins[:min(len(origins), maxMissingLogged)] {
 		first, _ := o.Split()
-		l.logger.Error("ledger is missing: it was shown, and the store does not have it", "origin", o, "slug", slugs[first])
+		l.logger.Error("ledger is missing: it was shown, but the store does not have it", "origin", o, "slug", slugs[first])
 	}
 	if more := len(origins) - maxMissingLogged; more > 0 {
-		l.logger.Error("more ledgers are missing: fsck names them all", "ledgers", more)
+		l.logger.Error("more ledgers are missing: fsck lists all of them", "ledgers", more)
 	}
 	return slugLost, nil
 }

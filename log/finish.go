@@ -122,7 +122,7 @@ func (l *Ledgers) landAppend(f appendInFlight, results []error) (repairs []*ledg
 			p.err = errBehind
 		}
 		if errors.Is(p.err, storage.ErrBroken) {
-			l.logger.Error("storage is broken, the process ends", "err", p.err)
+			l.logger.Error("storage is broken: the process exits", "err", p.err)
 			l.fatal(fmt.Errorf("append: %w", p.err))
 		}
 		switch {
@@ -194,7 +194,7 @@ func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 		defer cancel()
 		l.recordFault(ctx, p.ledger, Frozen, fmt.Sprintf("the stored entry at %d is not the one that was linked to", size-1))
 	default:
-		l.logger.Warn("entry was not read back", "origin", p.ledger.identity.Origin, "index", size-1, "err", err)
+		l.logger.Warn("entry could not be read back", "origin", p.ledger.identity.Origin, "index", size-1, "err", err)
 		return true
 	}
 	return false

@@ -72,7 +72,7 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	}
 	// The first log key never changes. Later keys, and how keys are sealed, may differ.
 	if *here != *arriving || hereKeys.all[0].Verifier.String() != keys.all[0].Verifier.String() {
-		return Standing{}, fault.New(fault.Conflict, "Another organization has its handle in this store")
+		return Standing{}, fault.New(fault.Conflict, "Another organization has the same tenant handle in this store")
 	}
 	standing.other = !bytes.Equal(stored.Value, identity.Value)
 	known, err := l.storedFault(ctx, t)
@@ -109,12 +109,12 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 		}
 	case Healthy:
 		if !standing.Absent() {
-			return nil, fault.New(fault.Conflict, "The organization is here and open")
+			return nil, fault.New(fault.Conflict, "The organization is already here and open")
 		}
 		empty := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(standing.Identity.Origin), ConfigVersion: 1}
 		err = l.beginImportAt(t, storage.Head{}, empty, identityChange, standing.Identity.initialCounters()...)
 	default:
-		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
+		return nil, fault.New(fault.Conflict, "The organization is already here, and its ledger has a fault: "+string(standing.Level))
 	}
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (i *Import) Append(events []storage.Event) (wait func(context.Context) erro
 	}
 	dropped, err := i.ledgers.queue.enqueueAll(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant)
 	if err == nil && dropped {
-		err = errors.New("the ledger left memory")
+		err = errors.New("the ledger was unloaded")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
@@ -218,7 +218,7 @@ func awaitLanded(ctx context.Context, subs []*submission, events []storage.Event
 				return fmt.Errorf("import: event %d: %w", events[n].Index, o.Err)
 			}
 			if got := o.Receipts[0]; got.EventHash != EntryOf(events[n]).Hash() {
-				return fmt.Errorf("import: event %d became another entry", events[n].Index)
+				return fmt.Errorf("import: event %d produced a different entry", events[n].Index)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("import: event %d: %w", events[n].Index, ctx.Err())
@@ -244,7 +244,7 @@ func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint
 		return fmt.Errorf("%w: checkpoint: %w", ErrDamaged, err)
 	}
 	if c.Size != s.Size() || c.Root != s.Root() || s.head.Last != i.head.Last {
-		return fmt.Errorf("%w: the checkpoint is of size %d, root %v; here is size %d, root %v", ErrDamaged, c.Size, c.Root, s.Size(), s.Root())
+		return fmt.Errorf("%w: the checkpoint has size %d and root %v, but the import has size %d and root %v", ErrDamaged, c.Size, c.Root, s.Size(), s.Root())
 	}
 	if err := i.ledgers.extendsShown(ctx, s); err != nil {
 		return err

@@ -174,16 +174,16 @@ func (k *KeyChange) changeAt(size id.Index) (storage.Change, error) {
 // fault.Conflict while two keys sign.
 func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	if signing := s.signingKeys(); len(signing) > 1 {
-		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
+		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys already sign, the newer is %s: retire the older one first", signing[1].Verifier))
 	}
 	seed := edkey.NewPrivate().Seed()
 	sealed, err := l.keyring.Seal(sealContext(s.identity.Origin), seed[:])
 	if err != nil {
-		return nil, fmt.Errorf("make log key: %w", err)
+		return nil, fmt.Errorf("generate log key: %w", err)
 	}
 	signer, err := openLogKey(l.keyring, s.identity.Origin, sealed)
 	if err != nil {
-		return nil, fmt.Errorf("make log key: %w", err)
+		return nil, fmt.Errorf("generate log key: %w", err)
 	}
 	return l.changeKeys(ctx, s, LogKey{Verifier: signer.Verifier()}, func(r *identityRecord, size id.Index) {
 		r.LaterKeys = append(r.LaterKeys, logKeyRecord{Sealed: sealed, From: size})
@@ -195,7 +195,7 @@ func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error
 func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	signing := s.signingKeys()
 	if len(signing) < 2 {
-		return nil, fault.New(fault.Conflict, fmt.Sprintf("One log key signs alone, %s: nothing can be retired", signing[0].Verifier))
+		return nil, fault.New(fault.Conflict, fmt.Sprintf("Only the log key %s signs: there is no key to retire", signing[0].Verifier))
 	}
 	return l.changeKeys(ctx, s, signing[0].LogKey, func(r *identityRecord, size id.Index) {
 		if n := len(r.LaterKeys); n == 1 {

@@ -94,7 +94,7 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 		return nil, err
 	}
 	if err := l.keepGenesisSlug(g); err != nil { // a failed creation had taken it in the meantime
-		l.logger.Error("slug not kept: the next start does it", "origin", g.Origin, "err", err)
+		l.logger.Error("slug not stored: the next start retries", "origin", g.Origin, "err", err)
 	}
 	return s, nil
 }
@@ -117,7 +117,7 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 		return nil, err
 	}
 	if _, known := l.anchors.Find(identity.Origin); known {
-		return nil, fault.New(fault.Conflict, "The origin was used before")
+		return nil, fault.New(fault.Conflict, "The origin was already used")
 	}
 	identity.CreatedAt = id.InstantOf(l.clock())
 	seed := edkey.NewPrivate().Seed()
@@ -144,7 +144,7 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 	l.relisted.Tell(t)
 	if err != nil {
 		if !errors.Is(err, ErrNotOwner) {
-			l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
+			l.logger.Error("new ledger could not be read yet", "origin", identity.Origin, "err", err)
 		}
 		return l.genesisState(identity.toIdentity(t), identity, batch.Head)
 	}
@@ -709,7 +709,7 @@ func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
 }
 
 // ErrInconsistent is wrapped by errors about a ledger whose stored parts contradict each other.
-var ErrInconsistent = errors.New("stored ledger does not fit together")
+var ErrInconsistent = errors.New("stored ledger is inconsistent")
 
 // RestoreTree rebuilds the right edge of a ledger's tree from the tile roots and the last entries in the store. It returns
 // an error that wraps ErrInconsistent if the tree does not have the head's root or the last entry is not the head's.

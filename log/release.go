@@ -69,7 +69,7 @@ func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error
 	return nil
 }
 
-var errEnding = errors.New("work from before its release is still in flight")
+var errEnding = errors.New("work from before the release is still in flight")
 
 // checkEnded returns an error if a released ledger still has work in flight. It must not be loaded yet, because two
 // instances of a ledger could be part of one append.

@@ -50,7 +50,7 @@ var (
 	// ErrUnknown means that the append may or may not have been applied. Drop the cached state of the ledger, pass a
 	// Barrier, read the head and look up the batch's names.
 	ErrUnknown error = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second,
-		Message: "It may have been done; look before you repeat it", Err: errors.New("storage: outcome unknown")}
+		Message: "It may have taken effect: check before you retry", Err: errors.New("storage: outcome unknown")}
 	// ErrUnavailable means that the engine cannot be reached. Nothing was applied. Retry later.
 	ErrUnavailable error = &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
 		Message: "The store can't be reached", Err: errors.New("storage: unavailable")}

@@ -96,7 +96,7 @@ func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
 			continue
 		}
 		if err == nil && r.Action == nil {
-			err = errors.New("a line without its action")
+			err = errors.New("a line without an action")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)

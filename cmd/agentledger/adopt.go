@@ -176,5 +176,5 @@ func adoptCheckpoint(ctx context.Context, ledgers *log.Ledgers, s *datadir.Store
 			return ledgers.Adopt(ctx, t, note)
 		}
 	}
-	return fmt.Errorf("there is no ledger of origin %s here", origin)
+	return fmt.Errorf("there is no ledger with the origin %s", origin)
 }

@@ -26,7 +26,7 @@ type backupCommand struct {
 // Validate implements kong's check after parsing.
 func (c backupCommand) Validate() error {
 	if c.Keep < 0 || c.Keep > 0 && backup.IsArchive(c.To) {
-		return errors.New("--keep must be above 0, and needs a folder of backups")
+		return errors.New("--keep must be positive and requires a folder of backups")
 	}
 	return c.CheckCopy(c.To)
 }

@@ -96,7 +96,7 @@ func waitForNext(ctx context.Context, try int, told time.Duration) error {
 	pause := firstPause << (try - 1)
 	pause = max(told, pause/2+rand.N(pause/2))
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < pause {
-		return fmt.Errorf("the deadline comes before the end of a pause of %v", pause.Round(time.Millisecond))
+		return fmt.Errorf("the deadline does not allow a pause of %v", pause.Round(time.Millisecond))
 	}
 	return syncs.Sleep(ctx, pause)
 }

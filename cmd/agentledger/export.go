@@ -105,7 +105,7 @@ func (c carried) keyring(s config.Store) (*seal.Keyring, error) {
 	}
 	keyring, err := datadir.ReadKeyring(s)
 	if err != nil {
-		return nil, fmt.Errorf("the master key shows that nobody changed it on the way: %w", err)
+		return nil, fmt.Errorf("read the master key, which authenticates the export: %w", err)
 	}
 	return keyring, nil
 }
@@ -199,14 +199,14 @@ func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.I
 			out.printProblem(fmt.Sprintf("  %s (%s)", who.Email, who.Role))
 		}
 	}
-	out.printProblem("Nobody has proved these addresses to this service. New accounts are valid in their organization only, until " +
-		"each person proves the address here.")
+	out.printProblem("These addresses are not proved to this service. New accounts are valid in their organization only, until " +
+		"their owners prove the addresses here.")
 	if c.Yes {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return errors.New("import: nothing is imported, because there is no terminal to ask at: look at the accounts and plans above, " +
-			"then add --yes")
+		return errors.New("import: nothing was imported, because there is no terminal for the confirmation: check the accounts and plans " +
+			"above, then add --yes")
 	}
 	fmt.Fprint(out.stderr, "Import them? [y/N] ")
 	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
@@ -214,7 +214,7 @@ func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.I
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("import: nothing is imported")
+		return errors.New("import: nothing was imported")
 	}
 	return nil
 }

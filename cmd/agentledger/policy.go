@@ -19,7 +19,7 @@ import (
 )
 
 // errPolicyFound means that the command completed and found something wrong.
-var errPolicyFound = errors.New("a document is wrong")
+var errPolicyFound = errors.New("a document is invalid")
 
 // policyCommand groups the commands for policy documents. They need no server, only read files, and judge documents by the
 // code of the service.

@@ -58,8 +58,8 @@ func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 		return backupError(out, err)
 	}
 	if found.Differs() {
-		fmt.Fprintln(out.stdout, "nothing is restored, because the anchors show more than the backup has: "+
-			"bring a newer one")
+		fmt.Fprintln(out.stdout, "nothing was restored, because the anchors show more events than the backup has: "+
+			"use a newer backup")
 		return errFound
 	}
 	return nil
@@ -109,7 +109,7 @@ func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
 	}
 	if n := len(found.Unanchored); n > 0 {
 		fmt.Fprintf(out.stdout, "%s no anchor here%s\n", textcheck.Count(n, "ledger has", "ledgers have"), textIf(!c.AdoptHeads,
-			": each takes no events until its newest checkpoint is adopted (--adopt-heads, agentledger adopt)"))
+			": each rejects events until its latest checkpoint is adopted (--adopt-heads, agentledger adopt)"))
 	}
 	return found, err
 }

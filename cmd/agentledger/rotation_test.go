@@ -131,7 +131,7 @@ func TestRotateWhileServing(t *testing.T) {
 	stopRed, stopBlue := keepSending(t, server, red.worker.org, "red"), keepSending(t, server, blue.worker.org, "blue")
 	watching, other := red.follow(old.String()), blue.follow(of["blue"].String())
 
-	if out, exit := server.rotate("red", "--finish"); exit != 2 || !strings.Contains(out, "One log key signs alone") {
+	if out, exit := server.rotate("red", "--finish"); exit != 2 || !strings.Contains(out, "Only the log key ") {
 		t.Errorf("nothing to finish: status %d\n%s", exit, out)
 	}
 	out, exit := server.rotate("red")
@@ -142,7 +142,7 @@ func TestRotateWhileServing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, exit := server.rotate("red"); exit != 2 || !strings.Contains(out, "Two log keys sign already, the newer one is "+added.String()) {
+	if out, exit := server.rotate("red"); exit != 2 || !strings.Contains(out, "Two log keys already sign, the newer is "+added.String()) {
 		t.Errorf("in the overlap: status %d\n%s", exit, out)
 	}
 	x.AddLogKey(added)

@@ -65,7 +65,7 @@ func (c offline) makeSnapshot(ctx context.Context, out terminal, b beside) (stri
 	}
 	s, err := c.openExisting(ctx, out)
 	if err != nil {
-		return "", fmt.Errorf("without --server, of a stopped server: %w", err)
+		return "", fmt.Errorf("without --server, a snapshot needs a stopped server: %w", err)
 	}
 	snapshots := backup.Snapshots{Store: s.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}
 	name, err := snapshots.Make(ctx)

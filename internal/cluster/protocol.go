@@ -34,7 +34,7 @@ func ParseProtocol(text string) (protocol int, err error) {
 		}
 	}
 	if protocol < oldestProtocol || protocol > Protocol {
-		return protocol, fmt.Errorf("this node speaks protocol %d to %d, and not %d: bring the older one of both "+
+		return protocol, fmt.Errorf("this node speaks protocol %d to %d, but not %d: upgrade the older "+
 			"nodes to a newer version", oldestProtocol, Protocol, protocol)
 	}
 	return protocol, nil

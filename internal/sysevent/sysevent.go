@@ -179,13 +179,13 @@ func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.
 	seed := edkey.NewPrivate().Seed()
 	sealed, err := keyring.Seal(sealContext(organization), seed[:])
 	if err != nil {
-		return storage.Change{}, fmt.Errorf("make system key: %w", err)
+		return storage.Change{}, fmt.Errorf("generate system key: %w", err)
 	}
 	var name [12]byte
 	rand.Read(name[:])
 	value, err := json.Marshal(systemKeyRecord{KeyID: id.Key("system_" + hex.EncodeToString(name[:])), Sealed: sealed})
 	if err != nil {
-		return storage.Change{}, fmt.Errorf("make system key: %w", err)
+		return storage.Change{}, fmt.Errorf("generate system key: %w", err)
 	}
 	return storage.Change{Kind: kindSystemKey, Value: value}, nil
 }

@@ -107,7 +107,7 @@ func (u *upkeep) restoreLost(ctx context.Context) {
 		return
 	}
 	u.missed = false
-	u.logger.Warn("anchors written anew, from what this process has open", "folder", u.folder.dir)
+	u.logger.Warn("anchors rewritten from the memory of this process", "folder", u.folder.dir)
 }
 
 // isInPlace reports whether the open journals and lock are still those in the folder. A closed folder counts as in
@@ -210,7 +210,7 @@ func (f *Folder) restoreJournals(ctx context.Context) error {
 		return err
 	}
 	if err := f.slugs.rewriteNotes(ctx, &f.mu, rewriting{}); err != nil {
-		return fmt.Errorf("write names anew: %w", err)
+		return fmt.Errorf("rewrite names: %w", err)
 	}
 	return f.Compact(ctx, nil)
 }
@@ -222,7 +222,7 @@ func (f *Folder) takeLock() error {
 	}
 	lock, err := durable.AcquireLock(f.journalPath("lock"))
 	if errors.Is(err, durable.ErrLocked) {
-		return errors.New("another process uses the folder by now")
+		return errors.New("another process now uses the folder")
 	}
 	if err != nil {
 		return err

@@ -219,7 +219,7 @@ func (a *Auditor) newExaminer(ctx context.Context, s *log.State, size id.Index, 
 	x.parts = allParts | storage.FieldLocal // reading all objects of an archive once a day would cost more than it finds
 	err := x.resumeBehind(ctx, size, root)
 	if log.IsDamage(err) {
-		a.logger.Error("re-verification begins anew", "origin", s.Identity().Origin, "position", size, "err", err)
+		a.logger.Error("re-verification starts over", "origin", s.Identity().Origin, "position", size, "err", err)
 		err = nil
 	}
 	if err != nil {

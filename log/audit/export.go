@@ -27,11 +27,11 @@ type Export struct {
 }
 
 // ErrNotHere is wrapped by the error of copying a ledger whose import has not ended.
-var ErrNotHere = errors.New("its import has not ended here")
+var ErrNotHere = errors.New("its import has not ended")
 
 // ErrErasedSince is wrapped by the error of continuing a copy if copied events were erased since. A new copy must be
 // made, because the old one still contains their envelopes.
-var ErrErasedSince = errors.New("events that were copied before were erased since: copy it anew, to an empty place")
+var ErrErasedSince = errors.New("events that were copied before have since been erased: copy it again, to an empty folder")
 
 // OpenExport compares the stored parts of a ledger with one another and with its anchor. It uses Store, Keyring,
 // Anchors and Logger of o, and owns none of them. It rejects a ledger that no anchor confirms.

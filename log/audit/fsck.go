@@ -290,7 +290,7 @@ func (f *fsck) checkSuccession(ctx context.Context, x *examiner) error {
 		_, err = before.OpenCheckpoint([]byte(said.Checkpoint))
 	}
 	if err != nil {
-		x.reportProblem(log.Suspect, "predecessor", "is not the one that record 0 names: "+err.Error())
+		x.reportProblem(log.Suspect, "predecessor", "differs from the one in record 0: "+err.Error())
 	}
 	return nil
 }

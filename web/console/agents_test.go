@@ -83,7 +83,7 @@ func TestKeys(t *testing.T) {
 	for _, from := range []string{"-1", "1e3", "x"} {
 		ann.Post(keyPage, "do", "revoke", "compromised_from", from).Want(t, "from "+from, http.StatusUnprocessableEntity, "a whole number from 0")
 	}
-	ann.Post(keyPage, "do", "revoke", "compromised_from", "4000").Want(t, "beyond", http.StatusUnprocessableEntity, "must not be beyond the end of the log")
+	ann.Post(keyPage, "do", "revoke", "compromised_from", "4000").Want(t, "beyond", http.StatusUnprocessableEntity, "must not be after the end of the log")
 	ann.Post(keyPage, "do", "revoke", "compromised_from", "0", "reason", "<b>stolen</b>").Want(t, "revoke", http.StatusSeeOther)
 	ann.Get(keyPage+"?notice=key-revoked").Want(t, "revoked", http.StatusOK, "log index 0 on", "&lt;b&gt;stolen&lt;/b&gt;", "The key is revoked.")
 	ann.Get(keyPage).WantNone(t, "a revoked key", "<form method")

@@ -176,5 +176,5 @@ func TestEventLinks(t *testing.T) {
 	page.Want(t, "an event about an approval", http.StatusOK, `/console/approvals/`+asked.ID, "the service, for itself", "Erase the payload of the approval")
 	key := regexp.MustCompile(`<tr><td><a href="(/console/events/[^"]+)">`).FindStringSubmatch(ann.Get("/console/events?action_kind=ledger_policy_activated").Body)
 	ann.Get(key[1]).WantNone(t, "another event of the service", "Take the payload away")
-	ann.Post(key[1], "do", "erase", "reason", "test_data", "sure", "yes").Want(t, "it is erased", http.StatusUnprocessableEntity, "own events are never erased")
+	ann.Post(key[1], "do", "erase", "reason", "test_data", "sure", "yes").Want(t, "it is erased", http.StatusUnprocessableEntity, "System events are never erased")
 }

@@ -86,7 +86,7 @@ func TestMembers(t *testing.T) {
 	}
 	ann.Post(page, "do", "role", "role", "king").Want(t, "king", http.StatusUnprocessableEntity, "role must be one of")
 	ann.Post(page, "do", "role", "role", "admin").Want(t, "role", http.StatusSeeOther)
-	carl.Post(own, "do", "remove").Want(t, "an admin removes an owner", http.StatusForbidden, "Only an owner may make, change or remove an owner")
+	carl.Post(own, "do", "remove").Want(t, "an admin removes an owner", http.StatusForbidden, "Only an owner may appoint, change or remove an owner")
 	carl.Post(page, "do", "role", "role", "owner").Want(t, "an admin makes an owner", http.StatusForbidden, "Only an owner")
 	carl.Get(own).WantNone(t, "an admin at an owner", `value="remove"`, `value="role"`)
 	ann.Post(page, "do", "suspend").Want(t, "suspend", http.StatusSeeOther)

@@ -84,7 +84,7 @@ func TestRefusedActivations(t *testing.T) {
 	ann.Post(refunds, append(shown(t, eve, refunds), "do", "activate")...).Want(t, "own work", http.StatusConflict, "You changed this version last", "Ask a colleague")
 	activate(t, eve, refunds)
 	eve.Get(refunds).Want(t, "two people", http.StatusOK, "nobody deactivates a policy alone")
-	eve.Post(refunds, "do", "deactivate").Want(t, "two people", http.StatusConflict, "Two people decide on policies here")
+	eve.Post(refunds, "do", "deactivate").Want(t, "two people", http.StatusConflict, "Policies of this organization need two people")
 }
 
 // Roles that may not edit policies read them, without forms, and are refused by the interface.

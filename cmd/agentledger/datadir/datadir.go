@@ -210,7 +210,7 @@ func (s *Store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 		if err != nil {
 			return seal.Key{}, fmt.Errorf("list ledgers: %w", err)
 		}
-		return seal.Key{}, fmt.Errorf("there are ledgers in the store and there was no master key at %s: "+
+		return seal.Key{}, fmt.Errorf("the store has ledgers, but there is no master key at %s: "+
 			"restore the key", c.MasterKeyPath())
 	}
 	key, _, err := seal.LoadOrCreateKey(c.MasterKeyPath())

@@ -95,7 +95,7 @@ func RequireMasterKey(s config.Store) error {
 		return nil
 	}
 	if _, err := os.Stat(s.MasterKeyPath()); err != nil {
-		return fmt.Errorf("the master key of the service that the export comes from is needed: %w", err)
+		return fmt.Errorf("the master key of the exporting service is required: %w", err)
 	}
 	return nil
 }

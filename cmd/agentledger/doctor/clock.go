@@ -32,10 +32,10 @@ func judgeClock(now, newest time.Time, longestGap time.Duration, synchronized, k
 			now.UTC().Format(time.RFC3339), longestGap)}
 	case !known:
 		return []Finding{advise("make sure that a time service runs",
-			"the system does not say whether the clock is synchronized")}
+			"the system does not report whether the clock is synchronized")}
 	case !synchronized:
 		return []Finding{advise("run a time service (chrony, systemd-timesyncd)",
-			"the kernel knows of no time service: the clock may drift")}
+			"no time service has set the kernel's clock: it may drift")}
 	}
 	return []Finding{good("a time service keeps it, and it is not behind the newest trusted time")}
 }

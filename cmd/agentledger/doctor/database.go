@@ -87,7 +87,7 @@ func (s databaseSettings) judge(now time.Time) (found []Finding) {
 	reserved, _ := strconv.Atoi(s.reserved)
 	if most-reserved < fewestConnection {
 		found = append(found, attend("set max_connections to 100",
-			"it takes %s, and a service has up to 20, twice while another one takes its place",
+			"it allows %s, but a service opens up to 20, and twice as many while it is replaced",
 			textcheck.Count(most-reserved, "connection")))
 	}
 	if len(found) == 0 {

@@ -96,7 +96,7 @@ func judgeSyncs(name, kind string, times []time.Duration) Finding {
 		longest.Round(time.Microsecond), kind)
 	switch {
 	case kind == "tmpfs" || kind == "ramfs":
-		return attend("put it on a disk", "%s: it lies in memory (%s), and is gone with the machine", name, kind)
+		return attend("put it on a disk", "%s: it is in memory (%s) and is lost when the machine stops", name, kind)
 	case median < implausible:
 		return attend("find out what confirms writes before they are durable: a cache without battery, a hypervisor, "+
 			"a file system that is mounted without barriers", "%s: no disk is that fast", measured)
@@ -105,7 +105,7 @@ func judgeSyncs(name, kind string, times []time.Duration) Finding {
 			"%s: events wait for it", measured)
 	case kind == "overlay":
 		return advise("put it on a volume of its own",
-			"%s: it lies in a container's own layer, and goes with it", measured)
+			"%s: it is in the container's own layer and is removed with the container", measured)
 	case kind == "nfs":
 		return advise("use a local disk: a network file system may confirm writes early and lose locks", "%s", measured)
 	}
@@ -131,7 +131,7 @@ func judgePlaces(data, anchors string) []Finding {
 	first, known := deviceOf(a)
 	if second, alsoKnown := deviceOf(b); known && alsoKnown && first == second {
 		return []Finding{advise("set --anchors to a folder on another volume",
-			"the anchors lie on the volume of the store: a rollback of that volume goes unnoticed")}
+			"the anchors are on the volume of the store: a rollback of that volume would not be detected")}
 	}
 	return nil
 }

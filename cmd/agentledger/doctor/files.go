@@ -84,7 +84,7 @@ func judgeFile(f privateFile) (found *Finding, there bool) {
 	}
 	if owner, known := ownerOf(info); known && owner != os.Geteuid() {
 		return problem(attend(fmt.Sprintf("run as the user of the service, or chown %d %s", os.Geteuid(), f.path),
-			"%s: %s is of the user %d, and this is %d", f.what, f.path, owner, os.Geteuid())), true
+			"%s: %s belongs to user %d, but this is user %d", f.what, f.path, owner, os.Geteuid())), true
 	}
 	return judgeMode(f, info.Mode().Perm(), os.Geteuid()), true
 }
@@ -159,7 +159,7 @@ func checkMasterKey(c config.Serve) []Finding {
 	_, noKey := os.Stat(c.MasterKeyPath())
 	if noStore == nil && errors.Is(noKey, fs.ErrNotExist) {
 		return []Finding{attend("restore the key from its copy: without it no log can be read or written",
-			"there is a store, and no master key at %s", c.MasterKeyPath())}
+			"there is a store, but no master key at %s", c.MasterKeyPath())}
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func checkSocketFolders(c config.Serve) (found []Finding) {
 		}
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 			found = append(found, attend("create the folder for the service's user (RuntimeDirectory= in the unit)",
-				"the folder of the socket %s is not there", path))
+				"the folder of the socket %s does not exist", path))
 		}
 	}
 	return found

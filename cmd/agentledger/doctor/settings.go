@@ -97,13 +97,13 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 	switch {
 	case ownTLS && header != "":
 		found = append(found, advise("leave --client-address-header out, unless a proxy passes the TLS connections on",
-			"clients reach the main listener directly, and any of them can name an address in %s", header))
+			"clients reach the main listener directly, so any of them can forge an address in %s", header))
 	case https && !ownTLS && header == "":
 		found = append(found, attend("set --client-address-header to the proxy's header, as X-Forwarded-For",
-			"a proxy speaks TLS, and all its clients count as one: one stranger uses up the sign-in attempts of all"))
+			"a proxy terminates TLS, and all its clients count as one: a single attacker uses up the sign-in attempts of all"))
 	case !https && !config.IsLocalURL(c.PublicURL):
 		found = append(found, attend("put a proxy with TLS before it, or give it --tls-cert and --tls-key",
-			"the public URL is not https: ingest keys and passwords are sent as they are"))
+			"the public URL is not https: ingest keys and passwords are sent unencrypted"))
 	}
 	for _, l := range []struct{ name, address string }{{"--id-listen", c.IDListen},
 		{"--metrics-listen", c.MetricsListen}} {

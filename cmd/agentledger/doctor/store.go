@@ -72,7 +72,7 @@ func judgeNoStore(c config.Serve, err error) []Finding {
 	switch {
 	case anchors.HasAny():
 		return []Finding{attend("restore the store (docs/operations.md: Backup and restore), or use another folder of "+
-			"anchors for a new store", "there are anchors in %s, and no store at %s: a start is refused", c.AnchorsDir(),
+			"anchors for a new store", "there are anchors in %s but no store at %s: the service would not start", c.AnchorsDir(),
 			c.DatabaseDir())}
 	case c.ReadOnly:
 		return []Finding{attend("set --data to the data directory of the store", "there is no store at %s to read",
@@ -90,9 +90,9 @@ func judgeRefusedStore(err error) Finding {
 		return good("its schema is of an earlier version: the next start upgrades it")
 	case errors.Is(err, seal.ErrUnknownKey):
 		return attend("restore the master key of this store; name a key that was replaced in --older-master-key-file",
-			"a start is refused: %v", err)
+			"the service would not start: %v", err)
 	}
-	return attend("docs/operations.md: A store that is refused", "a start is refused: %v", err)
+	return attend("docs/operations.md: A store that is refused", "the service would not start: %v", err)
 }
 
 // judgeAnchorFiles returns the findings about the files of the anchors.
@@ -106,7 +106,7 @@ func judgeAnchorFiles(s *datadir.Store, c config.Serve) (found []Finding) {
 	}
 	if _, err := os.Stat(c.AnchorsDir()); errors.Is(err, fs.ErrNotExist) {
 		found = append(found, attend("mount the volume of the anchors, or name their folder in --anchors",
-			"there is a store, and no folder of anchors at %s", c.AnchorsDir()))
+			"there is a store, but no folder of anchors at %s", c.AnchorsDir()))
 	}
 	return found
 }

@@ -41,6 +41,6 @@ func (t *comparedTable) tell(ctx context.Context, apart bool, ahead time.Duratio
 		t.logger.InfoContext(ctx, "cluster: the times of this node and of the database agree", "ahead", ahead)
 		return
 	}
-	t.logger.ErrorContext(ctx, "cluster: the times of this node and of the database are apart: this node owns no "+
-		"organizations while another one can", "ahead", ahead)
+	t.logger.ErrorContext(ctx, "cluster: the times of this node and of the database differ: this node owns no "+
+		"organizations while another node can", "ahead", ahead)
 }

@@ -194,7 +194,7 @@ func (n *Node) Release(ctx context.Context, shards []cluster.Shard) {
 	}
 	err := n.ledgers.Load().Release(ctx, func(t id.Tenant) bool { return given[cluster.ShardOf(t)] })
 	if err != nil {
-		n.options.Logger.WarnContext(ctx, "cluster: organizations are given away with work under way", "error", err)
+		n.options.Logger.WarnContext(ctx, "cluster: organizations were released with work in flight", "error", err)
 	}
 }
 
@@ -338,7 +338,7 @@ func (a anchors) Put(encoded ...[]byte) error {
 		case len(e) > 0 && e[0] == kindSlug:
 			notes = append(notes, anchor.Note{Slug: true, Text: e[1:]})
 		default:
-			a.node.options.Logger.Info("cluster: a note of a newer program is ignored, a newer program fetches it")
+			a.node.options.Logger.Info("cluster: ignored a note of a newer program, which newer programs fetch again")
 		}
 	}
 	return a.node.receiveAnchors(notes)

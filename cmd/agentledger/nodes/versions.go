@@ -57,15 +57,15 @@ func (n *Node) tellChanges(ctx context.Context, known map[cluster.NodeID]cluster
 			continue
 		}
 		known[other.ID] = other
-		logger.InfoContext(ctx, "cluster: a node is there", describe(other)...)
+		logger.InfoContext(ctx, "cluster: node joined", describe(other)...)
 		if _, err := other.Speaks(); err != nil {
-			logger.ErrorContext(ctx, "cluster: no request can be passed to a node", "error", err)
+			logger.ErrorContext(ctx, "cluster: requests cannot be passed to a node", "error", err)
 		}
 	}
 	for id, other := range known {
 		if !now[id] {
 			delete(known, id)
-			logger.InfoContext(ctx, "cluster: a node is gone", describe(other)...)
+			logger.InfoContext(ctx, "cluster: node left", describe(other)...)
 		}
 	}
 }

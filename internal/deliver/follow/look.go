@@ -29,7 +29,7 @@ func retryPauses() []time.Duration {
 }
 
 // errAway means that the ledger is not followed in this store.
-var errAway = errors.New("the ledger is not followed here")
+var errAway = errors.New("this node does not follow the ledger")
 
 // look is one look at a follower, because its entry is due or because its ledger changed.
 type look struct {

@@ -52,7 +52,7 @@ func (m *Voters) currentTime() id.Instant { return id.InstantOf(m.Clock()) }
 // Run writes the mails that are due, each second, until ctx ends.
 func (m *Voters) Run(ctx context.Context, logger *slog.Logger) {
 	sweep := func(ctx context.Context) error { return m.Sweep(ctx, logger) }
-	schedule.Every(ctx, m.Held, sweep, func(err error) { logger.Warn("mails to voters: due organizations cannot be read", "err", err) })
+	schedule.Every(ctx, m.Held, sweep, func(err error) { logger.Warn("mails to approvers: cannot read due organizations", "err", err) })
 }
 
 // Sweep writes the mails that are due.
@@ -61,7 +61,7 @@ func (m *Voters) Sweep(ctx context.Context, logger *slog.Logger) error {
 		outcome, err := m.lookAt(ctx, e)
 		if err != nil {
 			if ctx.Err() == nil {
-				logger.Warn("mails to voters: mails of an organization not written", "tenant", e.Tenant, "err", err)
+				logger.Warn("mails to approvers: could not write the mails of an organization", "tenant", e.Tenant, "err", err)
 			}
 			return schedule.Failed(m.currentTime()), ctx.Err()
 		}

@@ -71,7 +71,7 @@ func checkUsable(status Status) error {
 	case Expired:
 		return fault.New(fault.Gone, "The approval is expired")
 	case Consumed:
-		return fault.New(fault.Gone, "The approval was consumed and its grant is over")
+		return fault.New(fault.Gone, "The approval was consumed and its grant has expired")
 	case Invalidated:
 		return errConflict("The active policy does not ask for this approval any more")
 	case Pending:

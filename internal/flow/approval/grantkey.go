@@ -84,12 +84,12 @@ func (k grantKeys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKe
 	private := edkey.NewPrivate()
 	signer, err := tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
 	if err != nil {
-		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+		return tlog.SignerKey{}, fmt.Errorf("generate grant key: %w", err)
 	}
 	seed := private.Seed()
 	sealed, err := k.keyring.Seal(sealContext(identity.Organization), seed[:])
 	if err != nil {
-		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+		return tlog.SignerKey{}, fmt.Errorf("generate grant key: %w", err)
 	}
 	stored, err := k.store.Put(records.Versioned[grantKeyRecord]{Value: grantKeyRecord{
 		VerifierKey: signer.Verifier().String(),
@@ -97,7 +97,7 @@ func (k grantKeys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKe
 		Sealed:      sealed,
 	}})
 	if err != nil {
-		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
+		return tlog.SignerKey{}, fmt.Errorf("generate grant key: %w", err)
 	}
 	act.Changes = append(act.Changes, stored)
 	act.Statements = append(act.Statements, sysevent.Statement{

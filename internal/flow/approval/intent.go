@@ -69,7 +69,7 @@ func (a *Approvals) decideQuestion(
 	}
 	if out.Decision != id.AllowWithObligation {
 		return policy.Outcome{}, fault.New(fault.Invalid,
-			"No approval is needed or possible: the policy answers "+out.Decision.String())
+			"No approval is needed or possible: the policy's decision is "+out.Decision.String())
 	}
 	return out, nil
 }

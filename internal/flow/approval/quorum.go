@@ -87,8 +87,8 @@ func (a *Approvals) NoneOpen(ctx context.Context, t id.Tenant) ([]storage.Change
 	}
 	if tally.Value.Open > 0 {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "approvals_open",
-			Message: "Approvals are open: self_review is switched on when all of them are " +
-				"decided, used, cancelled or over"}
+			Message: "Approvals are open: self_review can be enabled once all of them are " +
+				"decided, used, cancelled or expired"}
 	}
 	change, err := a.stores.open.Tallies.Put(tally)
 	return []storage.Change{change}, err

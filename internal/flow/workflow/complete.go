@@ -86,7 +86,7 @@ func (w *Workflows) Complete(ctx context.Context, t id.Tenant, ingestKey string,
 }
 
 // errBehind ends a change: the run is newer than the ledger state that it is prepared under.
-var errBehind = errors.New("the state is behind the run")
+var errBehind = errors.New("the ledger state is older than the run")
 
 // behindTries is the number of attempts for a run that is newer than the state. The pause is a millisecond and doubles
 // each time, about a second in total.
@@ -204,7 +204,7 @@ func (w *Workflows) computeRoot(ctx context.Context, s *log.State, name ID, r *r
 		}
 		if i > 0 && at[i] <= at[i-1] {
 			return id.Hash{}, errUnreadable("root of a run",
-				fmt.Errorf("event %d lies before the one before it: %w", i, storage.ErrCorrupt))
+				fmt.Errorf("event %d is before its predecessor: %w", i, storage.ErrCorrupt))
 		}
 	}
 	hashes, err := w.ledgers.Hashes(ctx, s, at)

@@ -156,7 +156,7 @@ func (w *Workflows) readEvents(ctx context.Context, s *log.State, at []id.Index)
 		}
 		if len(events) != len(at)-len(rest)+n {
 			return nil, errUnreadable("read events of a run",
-				fmt.Errorf("events behind %d are missing: %w", rest[0], storage.ErrCorrupt))
+				fmt.Errorf("events after %d are missing: %w", rest[0], storage.ErrCorrupt))
 		}
 	}
 	return events, nil

@@ -59,7 +59,7 @@ func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, 
 	}
 	if len(found) != last-first+1 {
 		return nil, errUnreadable("list steps",
-			fmt.Errorf("%d of the steps %d to %d are there: %w", len(found), first, last, storage.ErrCorrupt))
+			fmt.Errorf("%d of the steps %d to %d exist: %w", len(found), first, last, storage.ErrCorrupt))
 	}
 	return found, nil
 }

@@ -51,7 +51,7 @@ func (s *Snapshots) Make(ctx context.Context) (name string, err error) {
 	name = now.Format(nameLayout)
 	err = store.Snapshot(ctx, filepath.Join(s.Dir, name))
 	if errors.Is(err, fs.ErrExist) {
-		err = fault.Wrap(fault.Conflict, "A snapshot was made in this millisecond: try again", err)
+		err = fault.Wrap(fault.Conflict, "Another snapshot was made in the same millisecond: try again", err)
 	}
 	return name, err
 }
@@ -77,7 +77,7 @@ func (s *Snapshots) makeRoom(now time.Time) error {
 	}
 	if count >= maxSnapshots {
 		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots: try again after a backup, fsck or "+
-			"export ended, or two minutes after one was killed, or remove unread ones from DATA/snapshots", count))
+			"export ended, or two minutes after one was killed, or remove unused ones from DATA/snapshots", count))
 	}
 	return nil
 }
@@ -88,10 +88,10 @@ func (s *Snapshots) Remove(_ context.Context, name string) error {
 	defer s.mu.Unlock()
 	path := filepath.Join(s.Dir, name)
 	if _, malformed := time.Parse(nameLayout, name); malformed != nil {
-		return fault.New(fault.NotFound, "There is no such snapshot")
+		return fault.New(fault.NotFound, "Unknown snapshot")
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.NotFound, "There is no such snapshot")
+		return fault.New(fault.NotFound, "Unknown snapshot")
 	}
 	if err := removeSnapshot(path); err != nil {
 		return fmt.Errorf("remove snapshot: %w", err)

@@ -103,7 +103,7 @@ func isOwn(kind string) bool { return strings.HasPrefix(kind, "ledger_") }
 // approvalFor returns the approval that an event of the service is about.
 func (e *Erasures) approvalFor(ctx context.Context, t id.Tenant, row index.Row) (approval.ID, error) {
 	if row.Kind != string(sysevent.Approval) {
-		return "", fault.New(fault.Invalid, "The service's own events are never erased: they contain no payload")
+		return "", fault.New(fault.Invalid, "System events are never erased: they contain no payload")
 	}
 	s, err := e.Ledgers.State(ctx, t)
 	if err != nil {
@@ -121,7 +121,7 @@ func (e *Erasures) approvalFor(ctx context.Context, t id.Tenant, row index.Row) 
 		Approval approval.ID `json:"approval_id"`
 	}
 	if read.Envelope == nil {
-		return "", fault.New(fault.Invalid, "The service's own events are never erased: they contain no payload")
+		return "", fault.New(fault.Invalid, "System events are never erased: they contain no payload")
 	}
 	if err := json.Unmarshal(read.Envelope.Payload, &statement); err != nil {
 		return "", fmt.Errorf("approval of event %d: %w: %w", row.Index, storage.ErrCorrupt, err)

@@ -21,10 +21,10 @@ const (
 )
 
 // errObjects means that archived objects still contain erased envelopes.
-var errObjects = errors.New("the archive is behind the erasure")
+var errObjects = errors.New("the archive has not applied the erasure yet")
 
 // errLag means that the events are not yet indexed.
-var errLag = errors.New("the index is behind the erasure")
+var errLag = errors.New("the index has not applied the erasure yet")
 
 // Run calls Sweep each second, and again as long as there is more to do, until ctx ends. It pauses while Options.Held
 // returns an error.

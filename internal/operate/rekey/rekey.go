@@ -147,5 +147,5 @@ func (r *Rekeyer) replaceRecord(ctx context.Context, t id.Tenant, kind storage.K
 			return err == nil, err
 		}
 	}
-	return false, fmt.Errorf("%s: changes too often", kind)
+	return false, fmt.Errorf("%s: too many concurrent changes", kind)
 }

@@ -52,7 +52,7 @@ func BeginRekeying(ctx context.Context, store storage.RecordStore, ring *seal.Ke
 			return wrapUnlessNil("begin to reseal", err)
 		}
 	}
-	return errors.New("begin to reseal: the note changes too often")
+	return errors.New("begin to reseal: too many concurrent changes")
 }
 
 // CheckMasterKeys returns an error if the ring lacks a master key that may still be needed.
@@ -65,7 +65,7 @@ func CheckMasterKeys(ctx context.Context, store storage.RecordStore, ring *seal.
 	for _, key := range note.Value.Keys {
 		if !slices.Contains(given, key) {
 			return fmt.Errorf("some keys in the store may be sealed under the master key with fingerprint %s, "+
-				"which was not given: start with it as --older-master-key-file until all keys are resealed (given: %v)",
+				"which is missing: start with it as --older-master-key-file until all keys are resealed (given: %v)",
 				key, given)
 		}
 	}

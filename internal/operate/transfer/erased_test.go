@@ -66,7 +66,7 @@ func TestExportAfterErasure(t *testing.T) {
 	red.eraseAll()
 	here.stop()
 	here.fsck()
-	if err := here.tryExport(before, "red"); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "erased since") {
+	if err := here.tryExport(before, "red"); !errors.Is(err, transfer.ErrRefused) || !strings.Contains(err.Error(), "since been erased") {
 		t.Errorf("into the folder of before: got %v", err)
 	}
 	anew := filepath.Join(t.TempDir(), "export")

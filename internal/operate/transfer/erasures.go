@@ -19,7 +19,7 @@ func (w erasures) noteEvent(e *storage.Event) error {
 		delete(w, e.Index)
 		statement, err := readErasure(e)
 		if err != nil {
-			return fmt.Errorf("event %d, which erases others: %w", e.Index, err)
+			return fmt.Errorf("erasing event %d: %w", e.Index, err)
 		}
 		for _, r := range claimed {
 			for i := r.Begin; i < r.End; i++ {

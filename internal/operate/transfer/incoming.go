@@ -122,7 +122,7 @@ func (w *incoming) mayContinue(s log.Standing) (there bool, err error) {
 		return false, nil
 	case log.Moved:
 		if s.Head.Size == w.Size && !w.Reopen {
-			return false, Refusedf("it was moved away from here at exactly this size: --reopen opens it here again, " +
+			return false, Refusedf("it was moved from here at exactly this size: use --reopen to continue it here, " +
 				"if it did not continue elsewhere")
 		}
 		return false, nil
@@ -214,7 +214,7 @@ func AsRefusal(err error) error {
 	switch {
 	case errors.Is(err, seal.ErrUnknownKey):
 		return Refusedf("it has keys that are sealed under a master key that this service does not have: "+
-			"add the master key of the service that it comes from: %w", err)
+			"add the master key of the exporting service: %w", err)
 	case fault.Is(err, fault.Conflict), errors.Is(err, audit.ErrErasedSince):
 		return Refusedf("%w", err)
 	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):

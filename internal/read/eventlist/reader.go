@@ -158,7 +158,7 @@ func (r *Reader) ListTraces(ctx context.Context, a Asked) (wire.Traces, error) {
 		return wire.Traces{}, err
 	}
 	if q.Text != "" || q.Ascending {
-		return wire.Traces{}, fault.New(fault.Invalid, "Lists of traces take no q and have the newest first")
+		return wire.Traces{}, fault.New(fault.Invalid, "Lists of traces allow no q and are sorted from the newest")
 	}
 	line, err := r.openLine(ctx, a)
 	if err != nil {

@@ -102,7 +102,7 @@ func (x *Exporter) readPolicy(ctx context.Context, t id.Tenant, digest id.Hash, 
 	}
 	parsed, err := policy.ParseStored(v.Document)
 	if err == nil && parsed.Digest() != digest {
-		err = fmt.Errorf("version %d has another digest than the record says", named.version)
+		err = fmt.Errorf("version %d has a different digest than the record", named.version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read policy of an event: %w", err)

@@ -34,7 +34,7 @@ func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifes
 	prepare := func(context.Context, *log.State) (sysevent.Change, error) { return made, nil }
 	_, err := x.Events.Append(ctx, p.Tenant, p.Principal, prepare)
 	if err != nil && x.takesNoEvents(ctx, p.Tenant, err) {
-		x.Logger.WarnContext(ctx, "evidence pack sent without an event, because the log takes none",
+		x.Logger.WarnContext(ctx, "evidence pack sent without an event, because the log accepts no events",
 			"tenant", p.Tenant, "manifest_sha256", manifest.String(), "error", err)
 		return nil
 	}

@@ -139,5 +139,5 @@ func (x *Exporter) chooseCheckpoint(ctx context.Context, p *plan, w Wanted, newe
 }
 
 func errTooLarge() error {
-	return fault.New(fault.Invalid, "The pack would exceed its bounds; ask for a smaller range")
+	return fault.New(fault.Invalid, "The pack would exceed its limits: request a smaller range")
 }

@@ -255,7 +255,7 @@ func (w *packWriter) writeEnvelope(e *storage.Event) (int, error) {
 }
 
 func errErasedMeanwhile() error {
-	return fault.New(fault.Conflict, "An envelope was erased while the pack was made; ask again")
+	return fault.New(fault.Conflict, "An envelope was erased while the pack was made: try again")
 }
 
 func (w *packWriter) writeLine(text []byte) (int, error) {

@@ -125,7 +125,7 @@ func (x *Index) rebuildGeneration(ctx context.Context, t id.Tenant, number uint6
 		err = x.store.Write(ctx, t, []storage.Change{change})
 	}
 	if errors.Is(err, storage.ErrStale) { // the follower was faster
-		return fault.Wrap(fault.Conflict, "The index is being written, ask again", err)
+		return fault.Wrap(fault.Conflict, "The index is being written: try again", err)
 	}
 	if err == nil {
 		x.follower.WakeNow(t, "")

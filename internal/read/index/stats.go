@@ -133,7 +133,7 @@ func (c *counter) countRow(r *Row) {
 
 func (c *counter) check() error {
 	if len(c.counts) > maxGroups {
-		return fault.New(fault.Invalid, "There are more than 10000 groups; ask for a shorter time or fewer dimensions")
+		return fault.New(fault.Invalid, "There are more than 10000 groups: request a shorter time or fewer dimensions")
 	}
 	return nil
 }

@@ -285,7 +285,7 @@ func ImportedRecord(r storage.Record, t id.Tenant) (storage.Record, error) {
 
 // ErrOtherHolder means that there is an unproved account here whose holder may not be the holder of the imported
 // account.
-var ErrOtherHolder = errors.New("the account is here with an address that nobody has proved, and with another password: " +
+var ErrOtherHolder = errors.New("the account exists here with an unproved address and another password: " +
 	"set its password by the platform call first")
 
 // CheckHolder returns ErrOtherHolder unless the existing account may get a membership from an import of want.

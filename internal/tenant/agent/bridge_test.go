@@ -119,7 +119,7 @@ func TestBridgeAgentTakesNoKey(t *testing.T) {
 	w := newWorld(t)
 	b := w.bridge(red)
 	_, err := w.agents.RegisterKey(t.Context(), red, ann, b.Agent, registration(red, b.Agent, "mine", edkey.NewPrivate()))
-	refused(t, "a key for the bridge agent", err, fault.Invalid, "The keys of a bridge agent are made by the service")
+	refused(t, "a key for the bridge agent", err, fault.Invalid, "The service generates the keys of a bridge agent")
 	_, err = w.agents.RegisterKey(t.Context(), blue, ann, b.Agent, registration(blue, b.Agent, "mine", edkey.NewPrivate()))
 	refused(t, "in the other organization", err, fault.NotFound, "Not found")
 	_, _, err = w.agents.CreateAgent(t.Context(), blue, ann, agent.Wanted{ID: b.Agent})

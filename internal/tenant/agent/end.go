@@ -47,7 +47,7 @@ func (a *Agents) RevokeKey(
 		}
 		if r.CompromisedFrom != nil && *r.CompromisedFrom > s.Size() {
 			return sysevent.Statement{}, fault.New(fault.Invalid,
-				"compromised_from must not be beyond the end of the log")
+				"compromised_from must not be after the end of the log")
 		}
 		k.Status, k.EndedAt = Revoked, a.currentTime()
 		k.CompromisedFrom, k.Reason = r.CompromisedFrom, r.Reason

@@ -103,7 +103,7 @@ func TestEndOfAKeyIsStated(t *testing.T) {
 
 // compromised_from may be any index up to that of the revocation.
 func TestCompromisedFrom(t *testing.T) {
-	const beyond = "compromised_from must not be beyond the end of the log"
+	const beyond = "compromised_from must not be after the end of the log"
 	w := newWorld(t)
 	bot := w.first[red].Agent
 	for i := range 3 {

@@ -63,7 +63,7 @@ func (a *Agents) RegisterKey(
 			return sysevent.Change{}, err
 		}
 		if strings.HasPrefix(string(agent), bridgePrefix) {
-			return sysevent.Change{}, fault.New(fault.Invalid, "The keys of a bridge agent are made by the service")
+			return sysevent.Change{}, fault.New(fault.Invalid, "The service generates the keys of a bridge agent")
 		}
 		if !public.Verify(ProofMessage(s.Identity().Organization, agent, r.KeyID, public), proof) {
 			return sysevent.Change{}, errNoPossession()

@@ -146,7 +146,7 @@ func (k *Tokens) Authenticate(ctx context.Context, token string) (*account.Sessi
 		return nil, "", errUnauthorized()
 	}
 	if !maker.Role.Covers(found.Role) {
-		return nil, "", fault.New(fault.Forbidden, "The token's role is beyond that of its maker")
+		return nil, "", fault.New(fault.Forbidden, "The token's role exceeds that of its creator")
 	}
 	return &account.Session{Account: at.Account, Tenant: at.Tenant, MembershipID: maker.ID, Role: found.Role,
 		ExpiresAt: found.ExpiresAt}, found.ID, nil

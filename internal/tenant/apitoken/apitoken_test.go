@@ -118,7 +118,7 @@ func (w *world) expect(what, token string, kind fault.Kind, message string) {
 
 const (
 	notSignedIn = "Not signed in"
-	beyond      = "The token's role is beyond that of its maker"
+	beyond      = "The token's role exceeds that of its creator"
 )
 
 // A token that a previous holder of the account made ends when the account is taken over.

@@ -35,7 +35,7 @@ func (k *Tokens) checkWanted(w Wanted, maker account.Role) error {
 	case w.ExpiresAt > now+id.Instant(maxLife/time.Millisecond):
 		return fault.New(fault.Invalid, "expires_at must be at most a year from now")
 	case !maker.Covers(w.Role):
-		return fault.New(fault.Forbidden, "The token's role is beyond your own")
+		return fault.New(fault.Forbidden, "The token's role exceeds yours")
 	}
 	return nil
 }

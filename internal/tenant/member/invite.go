@@ -67,7 +67,7 @@ func (m *Members) checkInvitable(ctx context.Context, t id.Tenant, r roster, ema
 	}
 	if len(r)+len(open) >= maxMembers {
 		return nil, errMember("member_limit", fmt.Sprintf(
-			"The organization has %d members and open invitations, as many as there can be", maxMembers))
+			"The organization has %d members and open invitations, which is the limit", maxMembers))
 	}
 	who, err := m.Accounts.Find(ctx, email)
 	if err != nil && !fault.Is(err, fault.NotFound) {

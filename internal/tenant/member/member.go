@@ -147,7 +147,7 @@ func (r roster) checkRight(by account.ID, p account.Permission, touched ...accou
 		return fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	if slices.Contains(touched, account.Owner) && !actor.Role.May(account.Own) {
-		return fault.New(fault.Forbidden, "Only an owner may make, change or remove an owner")
+		return fault.New(fault.Forbidden, "Only an owner may appoint, change or remove an owner")
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func TestBoundOfMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := w.members.Invite(t.Context(), red, ann, "more@example.com", account.Member)
-	refused(t, "one more", err, fault.Conflict, "member_limit", "The organization has 1000 members and open invitations, as many as there can be")
+	refused(t, "one more", err, fault.Conflict, "member_limit", "The organization has 1000 members and open invitations, which is the limit")
 	if _, err := w.members.Invite(t.Context(), blue, ann, "more@example.com", account.Member); err != nil {
 		t.Errorf("blue: %v", err)
 	}

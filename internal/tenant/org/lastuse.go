@@ -95,7 +95,7 @@ func (o *Orgs) RunLastUses(ctx context.Context, logger *slog.Logger) {
 		}
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		if err := o.StoreLastUses(bounded); err != nil {
-			logger.Warn("could not store the last uses of ingest keys", "err", err)
+			logger.Warn("could not store the last use of ingest keys", "err", err)
 		}
 		cancel()
 	}

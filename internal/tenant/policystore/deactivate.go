@@ -56,7 +56,7 @@ func (b *Policies) prepareDeactivation(
 	}
 	if two, err := b.needsTwoPeople(ctx, s); err != nil || two {
 		return act, v, orSecondPerson(err,
-			"Two people decide on policies here: activate a version that another person has changed")
+			"Policies of this organization need two people: activate a version that another person has changed")
 	}
 	c := changes{now: b.currentTime()}
 	if err := b.archiveActive(ctx, t, &c, &active.Value, policyID); err != nil {

@@ -151,7 +151,7 @@ func TestTwoPersonPolicy(t *testing.T) {
 	secondPerson("back to the own version", activate(ben, 1), own)
 	_, err := w.book.Deactivate(t.Context(), red, ben, "payments")
 	secondPerson("no policy", err,
-		"Two people decide on policies here: activate a version that another person has changed")
+		"Policies of this organization need two people: activate a version that another person has changed")
 	w.mustDecide(red, "acme.other", "payments/2/default allow")
 
 	w.create(blue, "payments", "acme.pay")
