@@ -159,7 +159,7 @@ func TestSelfReview(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)
 	got := w.do(w.request("PATCH", "/organization", `{"self_review":true,"name":"Another"}`))
-	if want := `{"error":"Approvals are open: self_review is switched on when all of them are decided, used, cancelled or over","code":"approvals_open"}`; got.status != 409 || strings.TrimSpace(got.text) != want {
+	if want := `{"error":"Approvals are open: self_review can be enabled once all of them are decided, used, cancelled or expired","code":"approvals_open"}`; got.status != 409 || strings.TrimSpace(got.text) != want {
 		t.Errorf("while one is open: got %d %s, want %s", got.status, got.text, want)
 	}
 	if got := w.call(200, "GET", "/organization", ""); got["name"] != "red" || got["self_review"] != false {

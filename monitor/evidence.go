@@ -48,7 +48,7 @@ func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 			fmt.Sprintf("%s-%d-%d", f.Kind, f.Known.TreeSize, f.Shown.TreeSize), files)
 	}
 	if failed != nil {
-		return fmt.Errorf("%w; the evidence could not be kept: %w", f, failed)
+		return fmt.Errorf("%w; the evidence could not be stored: %w", f, failed)
 	}
 	return f
 }

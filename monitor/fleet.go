@@ -35,7 +35,7 @@ type FleetOptions struct {
 
 // ErrHidden is returned if the directory has new entries whose content the service does not show.
 // The verified head is stored nevertheless.
-var ErrHidden = errors.New("entries of the directory whose content is not shown")
+var ErrHidden = errors.New("entries of the directory with undisclosed content")
 
 // Fleet follows a service's directory and every log that the directory lists. The
 // directory also lists the keys of the logs, so only the directory's key is pinned. A
@@ -174,7 +174,7 @@ func (f *Fleet) readRegister(m *Monitor, file string) (*register, error) {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
 	if r.ReadTo < s.tree.Size() {
-		return nil, fmt.Errorf("read state: %s: %w: it is older than %s: put both away", file, ErrState, m.State)
+		return nil, fmt.Errorf("read state: %s: %w: it is older than %s: move both files away", file, ErrState, m.State)
 	}
 	return r, nil
 }

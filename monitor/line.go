@@ -60,8 +60,8 @@ func (f *Fleet) directoryBefore() (*Predecessor, error) {
 		return &Predecessor{Log: tiles, Keys: keys, State: file}, err
 	}
 	if _, err := os.Stat(file); err == nil {
-		return nil, fmt.Errorf("%s was kept of %s, which %s succeeds: "+
-			"give the key of that one too, or put the file away",
+		return nil, fmt.Errorf("%s has the state of %s, which %s succeeds: "+
+			"give its key too, or move the file away",
 			file, origin, f.origin)
 	}
 	return nil, nil

@@ -60,7 +60,7 @@ func (e *AnotherLogError) Error() string {
 		text += ": that one succeeds it, and its tiles lie under a prefix of its own"
 	default:
 		text += ": it succeeds that one. Follow it with its own key and a state file of its own, " +
-			"and give what you kept as --predecessor"
+			"and give its state file as --predecessor"
 	}
 	return text
 }

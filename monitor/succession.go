@@ -53,7 +53,7 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 		return fmt.Errorf("%s is not the log that succeeds %s", m.origin, before.origin)
 	}
 	if s.head.Size == 0 {
-		return errors.New("the log is empty: it does not say yet what it succeeds")
+		return errors.New("the log is empty: it does not name its predecessor yet")
 	}
 	statement, err := m.readFirstEvent(ctx, s)
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Successi
 	}
 	statement, err := verify.ReadSuccession(m.origin, entry, []byte(shown.Record), []byte(shown.Envelope))
 	if err != nil {
-		return statement, tampered("its first event does not say which log it succeeds: " + err.Error())
+		return statement, tampered("its first event does not name the log that it succeeds: " + err.Error())
 	}
 	return statement, nil
 }
@@ -150,7 +150,7 @@ func (m *Monitor) explainUnread(err error) error {
 	if err == nil || errors.As(err, &f) {
 		return err
 	}
-	return fmt.Errorf("the head that was kept of %s and the last checkpoint that its successor names "+
+	return fmt.Errorf("the stored head of %s and the last checkpoint that its successor names "+
 		"can't be compared: %w",
 		m.origin, err)
 }

@@ -147,11 +147,11 @@ func TestSuccessionBent(t *testing.T) {
 		finding Kind
 		want    string
 	}{
-		"another record": {first.note(t), func(s *client.Successor, _ *history) { s.Record = strings.Replace(s.Record, "operator", "x", 1) + " " }, Tampering, "does not say which log"},
+		"another record": {first.note(t), func(s *client.Successor, _ *history) { s.Record = strings.Replace(s.Record, "operator", "x", 1) + " " }, Tampering, "does not name the log"},
 		"another envelope": {first.note(t), func(s *client.Successor, _ *history) {
 			s.Envelope = strings.Replace(s.Envelope, "a fire", "a flood", 1)
-		}, Tampering, "does not say which log"},
-		"an ordinary entry":         {first.note(t), func(_ *client.Successor, h *history) { *h = *newHistory(t, redID+"/2").grow(2, 9) }, Tampering, "does not say which log"},
+		}, Tampering, "does not name the log"},
+		"an ordinary entry":         {first.note(t), func(_ *client.Successor, h *history) { *h = *newHistory(t, redID+"/2").grow(2, 9) }, Tampering, "does not name the log"},
 		"another successor":         {first.note(t), func(s *client.Successor, _ *history) { s.Origin = "log.example/o/" + redID + "/3" }, "", "names another successor"},
 		"another log's note":        {other.note(t), func(*client.Successor, *history) {}, Tampering, "checkpoint of another log"},
 		"a note that nobody signed": {bytes.Replace(first.note(t), []byte("\n3\n"), []byte("\n2\n"), 1), func(*client.Successor, *history) {}, "", "no valid signature"},

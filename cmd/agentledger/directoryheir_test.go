@@ -178,7 +178,7 @@ func TestDirectoryIsSucceeded(t *testing.T) {
 	s.held(after, oldPolicy, s.all.LogKey, 2)
 
 	s.has("the old key alone", s.monitors(2, folder, s.all.LogKey), "the directory of the service is "+string(heir.Origin))
-	s.has("the new key alone", s.monitors(2, folder, heir.LogKey), "give the key of that one too")
+	s.has("the new key alone", s.monitors(2, folder, heir.LogKey), "give its key too")
 	s.has("keys of two directories", s.monitors(2, folder, heir.LogKey, s.red.LogKey), "keys of several directories")
 	for range 2 {
 		s.has("both keys", s.monitors(0, folder, s.all.LogKey, heir.LogKey),
@@ -221,7 +221,7 @@ func (s *listedService) freezeDirectory(folder string) {
 	copyTree(s.T, db, backup)
 	s.start()
 	s.send(s.all)
-	s.has("an event of its own", s.monitors(2, folder, s.all.LogKey), "entries of the directory whose content is not shown")
+	s.has("an event of its own", s.monitors(2, folder, s.all.LogKey), "entries of the directory with undisclosed content")
 	s.server.terminate()
 	if err := os.RemoveAll(db); err != nil {
 		s.Fatal(err)

@@ -87,7 +87,7 @@ func (c *grantVerifyCommand) readActionDigest(s *streams) (id.Hash, error) {
 		return digest, nil
 	}
 	if c.Org == (id.Organization{}) || !event.ValidAgent(c.Agent) || !event.ValidTool(c.Tool) {
-		return id.Hash{}, errors.New("which action? set --action, or --org, --agent, --tool and maybe --payload")
+		return id.Hash{}, errors.New("no action: set --action, or --org, --agent, --tool and possibly --payload")
 	}
 	var payload []byte
 	if c.Payload != "" {
@@ -123,7 +123,7 @@ func (c *grantVerifyCommand) printOutcome(s *streams, g grant.Grant, bad error) 
 			g.NotAfter, r.Nonce)
 	}
 	if err == nil && bad != nil {
-		err = &negative{fmt.Errorf("not good: %w", bad)}
+		err = &negative{fmt.Errorf("not valid: %w", bad)}
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func TestGrantVerify(t *testing.T) {
 		"over":               {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T10:05:00.000Z"}, 1, "not good: the grant has expired"},
 		"too early":          {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T09:59:59.999Z"}, 1, "not good: the grant is not valid yet"},
 		"another key":        {[]string{"--key", other.Verifier().String(), "--action", action.String(), "--at", "2026-11-21T10:00:00.000Z"}, 1, "not good: open grant"},
-		"no action":          {[]string{"--key", key.Verifier().String()}, 2, "which action?"},
+		"no action":          {[]string{"--key", key.Verifier().String()}, 2, "no action: set --action"},
 		"no key":             {[]string{"--action", action.String()}, 2, "--key"},
 		"bad time":           {[]string{"--key", key.Verifier().String(), "--action", action.String(), "--at", "now"}, 2, "--at"},
 	} {

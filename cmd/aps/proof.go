@@ -62,7 +62,7 @@ func (c *verifyCommand) checkProof(s *streams, text []byte, trusted auditorTrust
 // readEntry reads the entry. No entry ends in LF, so a final LF belongs to the file.
 func (c *verifyCommand) readEntry(s *streams) ([]byte, error) {
 	if c.Entry == stdin && c.Bundle == stdin {
-		return nil, errors.New("standard input is the proof already")
+		return nil, errors.New("standard input is already used for the proof")
 	}
 	entry, err := s.readInput(c.Entry, tlog.MaxEntry+1)
 	return bytes.TrimSuffix(entry, []byte("\n")), err

@@ -118,7 +118,7 @@ func (r *releaseReport) checkSignature(list releasefiles.List, key tlog.Verifier
 		r.SignedBy = verify.Signer(key.Name(), key.Hash())
 		return nil
 	case key.Name() == "" && !errors.Is(err, releasefiles.ErrUnsigned):
-		err = errors.New("nothing says whose files these are: set --key")
+		err = errors.New("the key of the release is required: set --key")
 	}
 	r.Error = err.Error()
 	return err

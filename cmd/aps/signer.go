@@ -17,7 +17,7 @@ type signerCommand struct {
 
 func (c *signerCommand) Run(s *streams) error {
 	if c.KeyID == "" || c.KeyFile == "" {
-		return errors.New("give --key-id and --key-file")
+		return errors.New("--key-id and --key-file are required")
 	}
 	seed, err := flags.ReadSeed(c.KeyFile)
 	if err != nil {

@@ -145,7 +145,7 @@ func TestVerifyProofText(t *testing.T) {
 		"no entry":                  {text, []string{"--key", key}, 2, "set --key or --policy, and --entry"},
 		"no key":                    {text, []string{"--entry", entry}, 2, "set --key or --policy, and --entry"},
 		"no entry file":             {text, []string{"--key", key, "--entry", "none"}, 2, "--entry"},
-		"entry from the same input": {text, []string{"--key", key, "--entry", "-"}, 2, "--entry: standard input is the proof already"},
+		"entry from the same input": {text, []string{"--key", key, "--entry", "-"}, 2, "--entry: standard input is already used for the proof"},
 		"more than it shows":        {text, []string{"--key", key, "--entry", entry, "--require", "record"}, 2, "can't tell: a tlog-proof does not show the record"},
 		"malformed":                 {strings.Replace(text, "index 3", "index 03", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: parse proof: index line"},
 		"version of another time":   {strings.Replace(text, "@v1", "@v2", 1), []string{"--key", key, "--entry", entry}, 2, "not a tlog-proof"},

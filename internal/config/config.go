@@ -78,8 +78,8 @@ type Identity struct {
 
 // Limits are the limits of organizations, by plan.
 type Limits struct {
-	Plans      map[string]uint64 `help:"Plans and their events a month, 0 for no cap." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
-	PlanLimits map[string]uint64 `help:"Other numbers of plans, by plan and limit, 0 for no bound: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. A limit that is not named is as shipped, and as enterprise for a plan that is not shipped." env:"AGENTLEDGER_PLAN_LIMITS"`
+	Plans      map[string]uint64 `help:"Plans and their events per month; 0 means unlimited." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
+	PlanLimits map[string]uint64 `help:"Limits of plans that differ from the defaults, by plan and limit; 0 means unlimited: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. Limits that are not named keep their defaults; a plan without defaults has those of enterprise." env:"AGENTLEDGER_PLAN_LIMITS"`
 }
 
 // Listen configures the listeners, the client address header that a proxy sets, and who may create organizations.

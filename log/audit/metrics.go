@@ -25,7 +25,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Time at which the last re-verification round over all ledgers ended."}),
 		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_reverify_oldest_pass_timestamp_seconds",
-			Help: "Start time of the latest whole pass of the ledger whose latest whole pass is the oldest."}),
+			Help: "Oldest start time among the latest complete passes of all ledgers."}),
 		events: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_reverified_position_events",
 			Help: "Events before the re-verified positions of all ledgers."}),

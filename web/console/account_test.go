@@ -113,7 +113,7 @@ func TestRecoveryCodes(t *testing.T) {
 	shows(t, "a passkey without a name", ann.Post("/account/factors", "do", "prepare"), http.StatusUnprocessableEntity, "Give the passkey a name")
 	prepared := ann.Post("/account/factors", "do", "prepare", "passkey_name", `Phone "1"`)
 	shows(t, "prepared", prepared, http.StatusOK, "data-options=", "Phone &#34;1&#34;", "does not run here")
-	shows(t, "none made", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone"), http.StatusUnprocessableEntity, "has made no passkey")
+	shows(t, "none made", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone"), http.StatusUnprocessableEntity, "has created no passkey")
 	shows(t, "no JSON", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone", "passkey", "{"), http.StatusUnprocessableEntity, "can&#39;t be read")
 	shows(t, "no passkey", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone", "passkey", `{"id":"x"}`), http.StatusUnprocessableEntity, "was refused")
 	shows(t, "an unknown one", ann.Post("/account/factors", "do", "remove", "passkey_id", "x"), http.StatusNotFound)

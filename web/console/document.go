@@ -290,7 +290,7 @@ func withTest(document jsontext.Value, added any) (string, error) {
 	}
 	text, err := json.Marshal(added)
 	if err := errors.Join(err, json.Unmarshal(document, &m), json.Unmarshal(document, &tests)); err != nil {
-		return "", fault.Wrap(fault.Invalid, "The text's tests can't be read: mend it first", err)
+		return "", fault.Wrap(fault.Invalid, "The tests in the text can't be read: correct the text first", err)
 	}
 	var order [][2]string
 	for _, name := range documentMembers() {

@@ -151,7 +151,7 @@ func TestTestFromEvent(t *testing.T) {
 		add(ann, event, document("1")).Want(t, event, http.StatusUnprocessableEntity, problem)
 	}
 	add(ann, "evt-1", "{").Want(t, "no JSON", http.StatusUnprocessableEntity, "The policy, line 1")
-	add(ann, "evt-1", `{"tests":1}`).Want(t, "no tests", http.StatusUnprocessableEntity, "mend it first")
+	add(ann, "evt-1", `{"tests":1}`).Want(t, "no tests", http.StatusUnprocessableEntity, "correct the text first")
 	eve.Get(page).WantNone(t, "a policy editor", `name="event"`)
 	add(eve, "evt-1", document("1")).Want(t, "a policy editor", http.StatusUnprocessableEntity, "your role may not read it")
 }

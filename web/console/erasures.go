@@ -45,7 +45,7 @@ func (p *pages) listErasures(r *page.Request) (any, error) {
 // checkSure refuses an erasure that the user did not confirm.
 func checkSure(r *page.Request) error {
 	if !r.Checked("sure") {
-		return fault.New(fault.Invalid, "Confirm that the payloads are to be taken away for good")
+		return fault.New(fault.Invalid, "Confirm that the payloads are to be erased permanently")
 	}
 	return nil
 }

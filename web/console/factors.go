@@ -99,7 +99,7 @@ func (p *pages) addPasskey(r *page.Request) (page.Outcome, error) {
 		return page.Outcome{}, err
 	}
 	if made == nil {
-		return page.Outcome{}, fault.New(fault.Invalid, "The browser has made no passkey")
+		return page.Outcome{}, fault.New(fault.Invalid, "The browser has created no passkey")
 	}
 	_, err = visitOf(r).Identity.AddPasskey(r.Context(), visitOf(r).person, *made)
 	return page.GoTo(r.Address(factorsPath), "passkey-added"), err

@@ -55,7 +55,7 @@ func (p *pages) createPolicy(r *page.Request) (page.Outcome, error) {
 	if start := r.Value("start"); start != "" {
 		text, err := starts.ReadFile("starts/" + start + ".json")
 		if err != nil {
-			return page.Outcome{}, fault.Wrap(fault.Invalid, "There is no such policy to begin with", err)
+			return page.Outcome{}, fault.Wrap(fault.Invalid, "Unknown policy to start from", err)
 		}
 		if err := json.Unmarshal(text, &document); err != nil {
 			return page.Outcome{}, err

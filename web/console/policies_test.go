@@ -17,7 +17,7 @@ func TestPolicies(t *testing.T) {
 	create(t, ann, "start", "refund-approvals")
 	ann.Post(list, "do", "create", "name", "Refunds", "policy_id", "refunds").Want(t, "again", http.StatusConflict, "policy_id is taken", `value="refunds"`)
 	ann.Post(list, "do", "create", "name", "").Want(t, "without a name", http.StatusUnprocessableEntity, "name must")
-	ann.Post(list, "do", "create", "name", "n", "start", "../list").Want(t, "an unknown begin", http.StatusUnprocessableEntity, "no such policy to begin with")
+	ann.Post(list, "do", "create", "name", "n", "start", "../list").Want(t, "an unknown begin", http.StatusUnprocessableEntity, "Unknown policy to start from")
 	ann.Get(list).Want(t, "list", http.StatusOK, `<a href="`+refunds+`"><bdi>Refunds</bdi></a>`, "1, draft", "none", "ann@red.example")
 	ann.Get(refunds).Want(t, "page", http.StatusOK, "When any agent calls", "acme.*.read", "allow it once a person has agreed within 4 hours", "because “<bdi>A person looks at refunds above 100 USD</bdi>”",
 		"When no other rule matches: <strong>deny it</strong>", "No policy decides now", "Activate version 1", "Delete the draft and the policy", "Run its tests (6)")

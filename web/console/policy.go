@@ -119,7 +119,7 @@ func explainActivation(r *page.Request, err error) error {
 	now, unread := readVersion(r, r.Value("version"))
 	if unread == nil && now.Digest.String() != r.Value("policy_digest") {
 		return refuseConflict("The version was changed meanwhile, and is shown as it is now. " +
-			"Look at it again before you activate it.")
+			"Check it again before you activate it.")
 	}
 	switch refused := fault.Of(err); refused.Code {
 	case "second_person":

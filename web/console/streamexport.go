@@ -94,7 +94,7 @@ func parseHeaders(text string) (map[string]string, error) {
 		name, value, found := strings.Cut(line, ":")
 		name = strings.TrimSpace(name)
 		if _, again := headers[name]; !found || name == "" || again {
-			return nil, fault.New(fault.Invalid, "Write each header once, on a line of its own, as Name: value")
+			return nil, fault.New(fault.Invalid, "Write each header once, on its own line, as Name: value")
 		}
 		headers[name] = strings.TrimSpace(value)
 	}

@@ -49,7 +49,7 @@ func obstacleWords(whyNot string) string {
 		return "Your role does not vote. Owners, admins and approvers do."
 	case "own_request":
 		return "You count as having asked for this: you made the agent, its key or the ingest key, or the agent acts " +
-			"for you. Somebody else has to decide."
+			"for you. Someone else has to decide."
 	case "sign_in_changed":
 		return "How you sign in was changed recently without one of your own factors. The organization refuses your votes " +
 			"for a time after such a change. Ask another approver."

@@ -101,10 +101,10 @@ func judgeSyncs(name, kind string, times []time.Duration) Finding {
 		return attend("find out what confirms writes before they are durable: a cache without battery, a hypervisor, "+
 			"a file system that is mounted without barriers", "%s: no disk is that fast", measured)
 	case median > slow:
-		return advise("look for another process that keeps the disk busy, or take a faster disk",
+		return advise("look for another process that keeps the disk busy, or use a faster disk",
 			"%s: events wait for it", measured)
 	case kind == "overlay":
-		return advise("put it on a volume of its own",
+		return advise("put it on its own volume",
 			"%s: it is in the container's own layer and is removed with the container", measured)
 	case kind == "nfs":
 		return advise("use a local disk: a network file system may confirm writes early and lose locks", "%s", measured)

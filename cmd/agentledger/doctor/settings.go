@@ -96,7 +96,7 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 	header := c.ClientAddressHeader
 	switch {
 	case ownTLS && header != "":
-		found = append(found, advise("leave --client-address-header out, unless a proxy passes the TLS connections on",
+		found = append(found, advise("omit --client-address-header, unless a proxy passes the TLS connections through",
 			"clients reach the main listener directly, so any of them can forge an address in %s", header))
 	case https && !ownTLS && header == "":
 		found = append(found, attend("set --client-address-header to the proxy's header, as X-Forwarded-For",
@@ -108,7 +108,7 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 	for _, l := range []struct{ name, address string }{{"--id-listen", c.IDListen},
 		{"--metrics-listen", c.MetricsListen}} {
 		if isOpenToOthers(l.address) {
-			found = append(found, attend("name a loopback address, or one of a private network",
+			found = append(found, attend("use a loopback address, or an address of a private network",
 				"%s %s: other machines may reach it without TLS", l.name, l.address))
 		}
 	}

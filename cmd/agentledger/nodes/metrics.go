@@ -27,7 +27,7 @@ func (n *Node) registerMetrics(r prometheus.Registerer) {
 		n.countPasses("outcome_unknown", func(c forward.Counts) uint64 { return c.OutcomeUnknown }),
 		n.countPasses("cut", func(c forward.Counts) uint64 { return c.Cut }),
 		versions{n, prometheus.NewDesc("agentledger_nodes_by_version",
-			"Nodes that this one sees, itself included, by the version of their programs.", []string{"version"}, nil)},
+			"Nodes that this node sees, including itself, by the version of their programs.", []string{"version"}, nil)},
 	)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // HookCommand is aps hook.
 type HookCommand struct {
-	Pre   preCommand   `cmd:"" help:"Before a tool call: ask whether it is allowed. Exit code 2 refuses it."`
+	Pre   preCommand   `cmd:"" help:"Before a tool call: ask whether it is allowed. Exit code 2 rejects the call."`
 	Post  postCommand  `cmd:"" help:"After a tool call: record its result."`
 	Close closeCommand `cmd:"" help:"After a session: record calls without a result as unknown."`
 }

@@ -94,9 +94,9 @@ func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]stor
 	return l.writeOne(ctx, "reset-"+reset.Name, mail.Message{
 		To: reset.Email, Subject: "Set a new password", Until: reset.Until,
 		Text: "A new password was asked for, for this address at " + service + ".\n\n" +
-			"Set it within an hour, once, by this link:\n\n" +
+			"Set it within an hour with this link, which works once:\n\n" +
 			service + "/reset-password#token=" + reset.Token + "\n\n" +
-			"If you did not ask for it, do nothing: your password stays as it is.\n",
+			"If you did not request it, do nothing: your password does not change.\n",
 	})
 }
 
@@ -152,9 +152,9 @@ func (l AccountMail) ConfirmMail(ctx context.Context, c account.EmailChange) ([]
 	return l.writeOne(ctx, "confirm-"+string(c.Account), mail.Message{
 		To: c.Email, Subject: "Confirm your address", Until: c.Until,
 		Text: "This address was named as the new one of an account at " + service + ".\n\n" +
-			"Confirm it within an hour, once, by this link, in the browser where you are signed in:\n\n" +
+			"Confirm it within an hour with this link, which works once, in the browser where you are signed in:\n\n" +
 			service + "/confirm-email#token=" + c.Token + "\n\n" +
-			"If you did not ask for it, do nothing.\n",
+			"If you did not request it, do nothing.\n",
 	})
 }
 

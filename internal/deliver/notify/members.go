@@ -50,7 +50,7 @@ func (l OrganizationMail) InvitationMail(
 		To: i.Email, Subject: "You are invited to an organization", Until: i.ExpiresAt,
 		Text: fmt.Sprintf("You are invited to an organization at %s.\n\n"+
 			"Its name: %s\nYour role: %s\n\n"+
-			"Accept within seven days, once, by this link:\n\n%s\n\n"+
+			"Accept within seven days with this link, which works once:\n\n%s\n\n"+
 			"If you do not know the organization, do nothing.\n",
 			serviceURL(l.PublicURL), OrganizationName(summary), i.Role, member.InvitationURL(l.PublicURL, token)),
 	}})
@@ -109,8 +109,8 @@ func (l OrganizationMail) EndpointMail(
 			To: who.Email, Subject: "A webhook endpoint was disabled",
 			Text: fmt.Sprintf("The webhook endpoint %s at %s was disabled: %s.\n\n"+
 				"Organization: %s (%s)\nService: %s\n\n"+
-				"Deliveries that waited are dead letters now. "+
-				"Mend the receiver, activate the endpoint, and replay them.\n",
+				"Pending deliveries are now dead letters. "+
+				"Fix the receiver, activate the endpoint, and replay them.\n",
 				e.ID, e.Host, why, OrganizationName(summary), summary.Slug, serviceURL(l.PublicURL)),
 		}}
 	}

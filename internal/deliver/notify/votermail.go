@@ -37,7 +37,7 @@ func (d *digest) message(to string, open []approval.Approval) mail.Message {
 		fmt.Fprintf(&b, "%s%d are pending in all: %s\n\n", more, d.page.Count, console)
 	}
 	b.WriteString("You get at most one such mail in ten minutes. " +
-		"To get none, turn off \"approval_mail\" of your account.\n")
+		"To stop these mails, turn off \"approval_mail\" in your account.\n")
 	m.Text = b.String()
 	return m
 }

@@ -208,7 +208,7 @@ func TestVotersAreTold(t *testing.T) {
 		got := w.sweep()
 		wantMailed(t, "first", got, address(account.Owner, red), address(account.Admin, red), address(account.Approver, red))
 		want := fmt.Sprintf("Agents of Number (number-%d) wait for your vote:\n\nacme.refund, asked by %s, until %s\nhttps://log.example/console/approvals/%s\n\n"+
-			"You get at most one such mail in ten minutes. To get none, turn off \"approval_mail\" of your account.\n", red, a.Agent, a.ExpiresAt, a.ID)
+			"You get at most one such mail in ten minutes. To stop these mails, turn off \"approval_mail\" in your account.\n", red, a.Agent, a.ExpiresAt, a.ID)
 		for address, mails := range got {
 			if mails[0].Text != want || mails[0].Subject != "Approvals wait for your vote" {
 				t.Errorf("%s: got %q, want %q", address, mails[0].Text, want)

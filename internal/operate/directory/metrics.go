@@ -21,7 +21,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		contradictions: counter("contradictions_total", "Logs that do not extend their listed tree."),
 		pending: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_directory_pending_logs",
-			Help: "Logs that moved and are not yet listed.",
+			Help: "Logs that grew and are not listed yet.",
 		}),
 	}
 	r.MustRegister(m.pending)

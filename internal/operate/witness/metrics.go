@@ -68,7 +68,7 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_oldest_quorum_seconds",
-			Help: "Age of the oldest last quorum of any ledger under the service's policy. Updated by hourly sweeps; 0 if there is none.",
+			Help: "Largest age of a ledger's latest quorum under the service's policy; 0 if there is none. Updated by hourly sweeps.",
 		}, func() float64 {
 			oldest := id.Instant(w.oldest.Load())
 			if oldest == 0 {
@@ -78,7 +78,7 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_witness_overflow_total",
-			Help: "Ledgers that moved while the queue was full; a sweep finds them.",
+			Help: "Ledgers that changed while the queue was full; a sweep finds them.",
 		}, func() float64 { w.queue.mu.Lock(); defer w.queue.mu.Unlock(); return float64(w.queue.overflow) }),
 	)
 	for _, e := range w.base.endpoints {

@@ -50,7 +50,7 @@ func refuseStep(step Step, alive []row) error {
 	for i, r := range alive {
 		names[i] = r.name()
 	}
-	return fmt.Errorf("%w yet: nodes serve from it whose programs do not know schema %d: %s. Bring these to the "+
+	return fmt.Errorf("%w yet: nodes serve from it whose programs do not know schema %d: %s. Upgrade them to the "+
 		"version before this one, one after another, or stop them", ErrRefused, step.Lowest,
 		strings.Join(names, ", "))
 }

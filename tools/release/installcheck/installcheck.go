@@ -82,7 +82,7 @@ func checkMachine() error {
 	}
 	for _, name := range append(owned, "/usr/bin/agentledger", "/usr/bin/aps") {
 		if _, err := os.Lstat(name); err == nil {
-			return fmt.Errorf("%s is here already: nothing was checked", name)
+			return fmt.Errorf("%s is already installed: nothing was checked", name)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (c *check) checkInstalled(ctx context.Context) error {
 			return err
 		}
 		if !strings.HasPrefix(said, program+" v") || !strings.Contains(said, "commit ") {
-			return fmt.Errorf("%s says %q of itself", program, said)
+			return fmt.Errorf("%s reports the version %q", program, said)
 		}
 	}
 	said, err := runCommand(ctx, "stat", "-c", "%a %U %n", dataFolder, "/var/lib/agentledger-anchors", "/etc/agentledger")
@@ -153,7 +153,7 @@ func (c *check) checkEmptyPurge(ctx context.Context) error {
 		return err
 	}
 	if said, err := runCommand(ctx, "getent", "passwd", "agentledger"); err == nil {
-		return fmt.Errorf("the user is still here: %s", said)
+		return fmt.Errorf("the user still exists: %s", said)
 	}
 	left := make(map[string]bool)
 	for _, name := range owned {

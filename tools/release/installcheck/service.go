@@ -70,7 +70,7 @@ func (s *service) awaitServing() error {
 			return nil
 		}
 	}
-	return errors.Join(errors.New("the service did not begin to serve"), s.stop())
+	return errors.Join(errors.New("the service did not start to serve"), s.stop())
 }
 
 // stop ends the service as a service manager does.
@@ -176,7 +176,7 @@ func (c *check) useAgain(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	if s.token != "" {
-		return errors.New("the service asks for a setup again")
+		return errors.New("the service requests a second setup")
 	}
 	return c.verifyEvent(ctx, s)
 }

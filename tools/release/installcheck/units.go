@@ -49,7 +49,7 @@ func (c *check) checkUnits(ctx context.Context) error {
 	return nil
 }
 
-var errUnit = errors.New("systemd does not accept the unit as it is")
+var errUnit = errors.New("systemd rejects the unmodified unit")
 
 // copyInto copies the files of a pattern to the same paths below root. A link is followed.
 func copyInto(root, pattern string) error {
