@@ -135,7 +135,7 @@ func TestSendGivesUp(t *testing.T) {
 		tries int
 		want  string
 	}{
-		"503 for ever": {fakeservice.Unavailable, 4, "given up after 4 tries: 503 Overloaded [overloaded] (request req_1)"},
+		"503 permanently": {fakeservice.Unavailable, 4, "gave up after 4 attempts: 503 Overloaded [overloaded] (request req_1)"},
 		"500":          {fakeservice.Internal, 1, "500 Internal error (request req_1)"},
 		"not the JSON": {fakeservice.NotJSON, 1, "answer: "},
 		"redirected":   {fakeservice.Redirected, 1, "307 Temporary Redirect"},

@@ -146,8 +146,8 @@ func TestApprovalRefused(t *testing.T) {
 	}{
 		"no agent":            {fields{"agent_id": nil}, 422, "Missing organization_id, agent_id, or tool_name"},
 		"another's":           {fields{"organization_id": w.blue.id.String()}, 403, "Organization mismatch for API key"},
-		"allowed":             {nil, 422, "No approval is needed or possible: the policy answers allow"},
-		"denied":              {fields{"tool_name": "acme.deny"}, 422, "No approval is needed or possible: the policy answers deny"},
+		"allowed":             {nil, 422, "No approval is needed or possible: the policy's decision is allow"},
+		"denied":              {fields{"tool_name": "acme.deny"}, 422, "No approval is needed or possible: the policy's decision is deny"},
 		"unknown agent":       {fields{"tool_name": "acme.ask", "agent_id": "agt_none"}, 422, "Unknown agent"},
 		"trace id":            {fields{"tool_name": "acme.ask", "trace_id": "a b"}, 422, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or .."},
 		"trace id is no text": {fields{"tool_name": "acme.ask", "trace_id": 7}, 422, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or .."},

@@ -208,7 +208,7 @@ func TestPolicyChangesBeforeTheQuestion(t *testing.T) {
 	envelope := w.envelope(&w.red, "late", intent("acme.ask"))
 	w.expect(w.send(&w.red, envelope), 201, "")
 	w.activate(&w.red, "pol-2", `[{"rule_id":"no","tool":"acme.ask","decision":"deny"}]`)
-	const message = "The event is stored without its approval: No approval is needed or possible: the policy answers deny"
+	const message = "The event is stored without its approval: No approval is needed or possible: the policy's decision is deny"
 	w.expect(w.send(&w.red, envelope, wantsApproval), 409, message)
 	if b := w.batch(&w.red, ndjson(envelope), wantsApproval); status(b.lines[0]) != 409 || !strings.Contains(b.lines[0], message) {
 		t.Errorf("in a batch: got %s", b.Body)

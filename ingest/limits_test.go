@@ -181,7 +181,7 @@ func TestLimitThatObliges(t *testing.T) {
 		t.Errorf("the first: got %s", got)
 	}
 	question := fmt.Sprintf(`{"organization_id":%q,"agent_id":%q,"tool_name":"bank.pay","payload":{}}`, w.red.id, w.red.agent.Agent)
-	w.expect(w.post("/v1/ingest/approvals", w.red.token, question), http.StatusUnprocessableEntity, "No approval is needed or possible: the policy answers allow")
+	w.expect(w.post("/v1/ingest/approvals", w.red.token, question), http.StatusUnprocessableEntity, "No approval is needed or possible: the policy's decision is allow")
 	for i, want := range []string{tallied("0", "1") + " allow default", tallied("1", "1") + " allow_with_obligation busy", tallied("2", "1") + " allow_with_obligation busy"} {
 		if got := w.pays(&w.red, fmt.Sprint("e", i), payment(1)); got != want {
 			t.Errorf("event %d: got %s, want %s", i, got, want)

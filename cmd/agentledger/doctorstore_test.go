@@ -179,7 +179,7 @@ func TestMissingArchiveFolder(t *testing.T) {
 			"--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", ""}, archive...)...)
 		return out
 	}
-	const fault, way = "a start is refused: file://", "Mount the volume of the archive"
+	const fault, way = "the service would not start: file://", "Mount the volume of the archive"
 	refused := func(step string) {
 		t.Helper()
 		before := listFolder(t, volume)

@@ -19,7 +19,7 @@ func WithOutcome(ctx context.Context) (call context.Context, check func(error) e
 	stated := new(atomic.Bool)
 	return context.WithValue(ctx, outcomeKey{}, stated), func(err error) error {
 		if stated.Load() && errors.Is(err, log.ErrNotOwner) {
-			return errOutcome("The change was made, but not read back; look before you repeat it", err)
+			return errOutcome("The change was made, but could not be read back: check before you retry", err)
 		}
 		return err
 	}

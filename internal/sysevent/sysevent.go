@@ -234,7 +234,7 @@ func (n *Appender) Append(
 		noteStatement(ctx)
 	}
 	if fault.Is(err, fault.OutcomeUnknown) {
-		err = errOutcome("The change may have been made; look before you repeat it", err)
+		err = errOutcome("The change may have taken effect: check before you retry", err)
 	}
 	return receipts, err
 }

@@ -122,7 +122,7 @@ func TestUnknownOutcomeSpeaksOfAChange(t *testing.T) {
 		}
 	}()
 	_, err := s.SystemEvents.Append(ctx, red, "acc_1", act(sysevent.AgentCreated, 1, 0))
-	if f := fault.Of(err); f.Kind != fault.OutcomeUnknown || !strings.HasPrefix(f.Message, "The change may have been made") {
+	if f := fault.Of(err); f.Kind != fault.OutcomeUnknown || !strings.HasPrefix(f.Message, "The change may have taken effect") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
-// shows fails unless a page has a status and texts.
+// shows fails unless a page has the status and contains the texts.
 func shows(t *testing.T, what string, got servicetest.Answer, status int, texts ...string) {
 	t.Helper()
 	if got.Status != status {
@@ -20,13 +20,13 @@ func shows(t *testing.T, what string, got servicetest.Answer, status int, texts 
 	}
 	for _, text := range texts {
 		if !strings.Contains(got.Body, text) {
-			t.Errorf("%s: %q is not in %s", what, text, got.Body)
+			t.Errorf("%s: %q is missing in %s", what, text, got.Body)
 		}
 	}
 }
 
-// leads fails unless an answer leads to an address.
-func leads(t *testing.T, what string, got servicetest.Answer, address string) {
+// redirects fails unless an answer redirects to an address.
+func redirects(t *testing.T, what string, got servicetest.Answer, address string) {
 	t.Helper()
 	if to := got.Header.Get("Location"); got.Status != http.StatusSeeOther || to != address {
 		t.Errorf("%s: got %d to %q, want %q: %s", what, got.Status, to, address, got.Body)
@@ -35,33 +35,33 @@ func leads(t *testing.T, what string, got servicetest.Answer, address string) {
 
 const newPassword = "another password for tests"
 
-// A person changes name, mails and password without JavaScript. A refused form leaves the others as they are.
+// A user changes name, mails and password without JavaScript. A rejected form does not affect the others.
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann, other := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Owner)
-	leads(t, "a stranger", s.Stranger().Get("/account"), "/signin?return=%2Faccount")
+	redirects(t, "a stranger", s.Stranger().Get("/account"), "/signin?return=%2Faccount")
 	hostile := `<script>alert(1)</script>" onclick="x`
-	leads(t, "name", ann.Post("/account", "do", "profile", "display_name", hostile), "/account?notice=saved")
+	redirects(t, "name", ann.Post("/account", "do", "profile", "display_name", hostile), "/account?notice=saved")
 	page := ann.Get("/account?notice=saved")
 	shows(t, "name", page, http.StatusOK, "The changes are saved.", "&lt;script&gt;alert(1)&lt;/script&gt;&#34; onclick=&#34;x")
 	if strings.Contains(page.Body, "<script>alert") || strings.Contains(page.Body, `value="yes" checked`) {
 		t.Errorf("got %s", page.Body)
 	}
-	leads(t, "mails", ann.Post("/account", "do", "profile", "display_name", "Ann", "approval_mail", "yes"), "/account?notice=saved")
+	redirects(t, "mails", ann.Post("/account", "do", "profile", "display_name", "Ann", "approval_mail", "yes"), "/account?notice=saved")
 	shows(t, "mails", ann.Get("/account"), http.StatusOK, `value="yes" checked`)
 	shows(t, "a long name", ann.Post("/account", "do", "profile", "display_name", strings.Repeat("a", 101)), http.StatusUnprocessableEntity, strings.Repeat("a", 101))
 
 	wrong := ann.Post("/account", "do", "password", "current_password", "not the one <>", "new_password", newPassword)
 	shows(t, "wrong password", wrong, http.StatusUnauthorized, "Wrong password", `value="Ann"`, `value="yes" checked`)
 	if strings.Contains(wrong.Body, "not the one") || strings.Contains(wrong.Body, newPassword) {
-		t.Errorf("a password is shown: %s", wrong.Body)
+		t.Errorf("the page contains a password: %s", wrong.Body)
 	}
 	shows(t, "weak password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", "password123"),
 		http.StatusUnprocessableEntity, "most common")
-	leads(t, "password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", newPassword), "/account?notice=saved")
+	redirects(t, "password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", newPassword), "/account?notice=saved")
 	shows(t, "this session goes on", ann.Get("/account"), http.StatusOK)
-	leads(t, "the others end", other.Get("/account"), "/signin?return=%2Faccount")
+	redirects(t, "the others end", other.Get("/account"), "/signin?return=%2Faccount")
 	if got := s.SignIn(s.Blue.Owner).Get("/account").Body; strings.Contains(got, "red.example") || strings.Contains(got, `"Ann"`) {
 		t.Errorf("the other organization: got %s", got)
 	}
@@ -72,7 +72,7 @@ var (
 	code      = regexp.MustCompile(`<code class="secret">([^<]+)</code>`)
 )
 
-// A person sees the sessions and login events of the account, and ends sessions.
+// A user sees the sessions and login events of the account, and ends sessions.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -84,17 +84,17 @@ func TestSessions(t *testing.T) {
 		t.Fatalf("got %d sessions of others: %s", len(found), page.Body)
 	}
 	shows(t, "another account", bob.Post("/account/sessions", "do", "end", "session_id", found[0][1]), http.StatusNotFound)
-	leads(t, "end one", ann.Post("/account/sessions", "do", "end", "session_id", found[0][1]), "/account/sessions?notice=session-ended")
+	redirects(t, "end one", ann.Post("/account/sessions", "do", "end", "session_id", found[0][1]), "/account/sessions?notice=session-ended")
 	shows(t, "once more", ann.Post("/account/sessions", "do", "end", "session_id", found[0][1]), http.StatusNotFound)
-	leads(t, "the newest", third.Get("/account"), "/signin?return=%2Faccount")
+	redirects(t, "the newest", third.Get("/account"), "/signin?return=%2Faccount")
 	shows(t, "the other", second.Get("/account"), http.StatusOK)
-	leads(t, "end all", ann.Post("/account/sessions", "do", "end-others"), "/account/sessions?notice=sessions-ended")
-	leads(t, "the other", second.Get("/account"), "/signin?return=%2Faccount")
+	redirects(t, "end all", ann.Post("/account/sessions", "do", "end-others"), "/account/sessions?notice=sessions-ended")
+	redirects(t, "the other", second.Get("/account"), "/signin?return=%2Faccount")
 	shows(t, "this one", ann.Get("/account/sessions"), http.StatusOK, "sessions ended")
 	shows(t, "another account", bob.Get("/account"), http.StatusOK)
 }
 
-// Recovery codes are shown once, and a stale session proves first that its person is there.
+// Recovery codes are shown once, and a stale session requires a step-up first.
 func TestRecoveryCodes(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -108,7 +108,7 @@ func TestRecoveryCodes(t *testing.T) {
 	page := ann.Get("/account/factors")
 	shows(t, "left", page, http.StatusOK, "10 codes are left")
 	if strings.Contains(page.Body, codes[0][1]) {
-		t.Error("a code is shown again")
+		t.Error("the code is shown a second time")
 	}
 	shows(t, "a passkey without a name", ann.Post("/account/factors", "do", "prepare"), http.StatusUnprocessableEntity, "Give the passkey a name")
 	prepared := ann.Post("/account/factors", "do", "prepare", "passkey_name", `Phone "1"`)
@@ -119,7 +119,7 @@ func TestRecoveryCodes(t *testing.T) {
 	shows(t, "an unknown one", ann.Post("/account/factors", "do", "remove", "passkey_id", "x"), http.StatusNotFound)
 }
 
-// The page of an account whose address nobody has proved explains what to do.
+// The page of an account with an unproved address explains what to do.
 func TestUnprovedAddress(t *testing.T) {
 	t.Parallel()
 	const note = "Nobody has proved that this address is yours"
@@ -127,28 +127,28 @@ func TestUnprovedAddress(t *testing.T) {
 	ann, carl := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("carl", "auditor"))
 	shows(t, "unproved", carl.Get("/account"), http.StatusOK, note)
 	if strings.Contains(ann.Get("/account").Body, note) {
-		t.Error("the operator named the address of ann")
+		t.Error("ann's address is unproved although the operator proved it")
 	}
 	s.Prove("carl@red.example")
 	if strings.Contains(s.SignIn("carl@red.example").Get("/account").Body, note) {
-		t.Error("carl is proved")
+		t.Error("carl's address is proved")
 	}
 }
 
-// A person leaves an organization after checking a box. The last owner can't.
+// A user leaves an organization after checking a box. The last owner cannot.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann, carl := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("carl", "auditor"))
 	shows(t, "the last owner", ann.Post("/account", "do", "leave", "sure", "yes"), http.StatusConflict, "needs an owner")
 	shows(t, "without the box", carl.Post("/account", "do", "leave"), http.StatusUnprocessableEntity, "Check the box")
-	leads(t, "leave", carl.Post("/account", "do", "leave", "sure", "yes"), "/signin?notice=member-left")
-	leads(t, "outside", carl.Get("/account"), "/signin?return=%2Faccount")
+	redirects(t, "leave", carl.Post("/account", "do", "leave", "sure", "yes"), "/signin?notice=member-left")
+	redirects(t, "outside", carl.Get("/account"), "/signin?return=%2Faccount")
 	shows(t, "no member", carl.Post("/signin", "do", "sign-in", "email", "carl@red.example", "password", servicetest.Password),
 		http.StatusForbidden, "Not a member of the organization")
 }
 
-// People make organizations of their own where the operator lets them, and see no form for it elsewhere.
+// Users create their own organizations if the operator allows it, and otherwise see no form.
 func TestFoundOrganization(t *testing.T) {
 	t.Parallel()
 	closed := servicetest.New(t)
@@ -169,8 +169,8 @@ func TestFoundOrganization(t *testing.T) {
 	shows(t, "inside", ann.Get("/account"), http.StatusOK, "ann@red.example · Own &lt;b&gt;")
 }
 
-// Forms of another site change nothing.
-func TestForeignForms(t *testing.T) {
+// Cross-site forms change nothing.
+func TestCrossSiteForms(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t, "--signup", "members")
 	ann, other := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Owner)

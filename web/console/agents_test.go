@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// key is a key of a test with its proof for an agent, "" for one whose id the service makes.
+// key is a key of a test with its proof for an agent, or "" if the service assigns its id.
 func key(t *testing.T, o *servicetest.Organization, agent, name string) (seed, public, proof string) {
 	t.Helper()
 	private := edkey.NewPrivate()
@@ -31,7 +31,7 @@ func key(t *testing.T, o *servicetest.Organization, agent, name string) (seed, p
 	return base64.StdEncoding.EncodeToString(raw[:]), private.Public().String(), proof
 }
 
-// An agent is made with a key of the service and with its own, changed, and switched off, without JavaScript.
+// An agent is created with a key of the service and with its own, changed, and switched off, without JavaScript.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -39,7 +39,7 @@ func TestAgents(t *testing.T) {
 	made := ann.Post("/console/agents", "do", "create", "display_name", "Desk <1>", "agent_id", "desk-1")
 	made.Want(t, "create", http.StatusOK, "Desk &lt;1&gt;", "desk-1", "APS_KEY_ID=", "APS_ORG="+s.Red.ID)
 	if !regexp.MustCompile(`class="secret">[A-Za-z0-9+/]{43}=<`).MatchString(html.UnescapeString(made.Body)) || made.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("no private key, or one that is cached: %s", made.Body)
+		t.Errorf("the private key is missing or cached: %s", made.Body)
 	}
 	ann.Post("/console/agents", "do", "create", "agent_id", "desk-1").Want(t, "again", http.StatusConflict, "agent_id is taken", `value="desk-1"`)
 	_, public, proof := key(t, s.Red, "desk-2", "")
@@ -59,7 +59,7 @@ func TestAgents(t *testing.T) {
 	bob.Get("/console/agents").WantNone(t, "the other organization", "desk-1")
 }
 
-// A key is registered, retired and revoked. A refused form leaves the other forms of the page as they are.
+// A key is registered, retired and revoked. A rejected form does not affect the other forms of the page.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -89,8 +89,8 @@ func TestKeys(t *testing.T) {
 	ann.Get(keyPage).WantNone(t, "a revoked key", "<form method")
 }
 
-// Roles that may not manage see agents and keys without forms, and are refused by the interface.
-func TestRolesOfAgents(t *testing.T) {
+// Roles without the permission to manage see agents and keys without forms, and the API rejects them.
+func TestAgentRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	page := "/console/agents/" + s.Red.Agent.AgentID

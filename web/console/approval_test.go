@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// Two people decide, and the agent uses the approval once. Each step is shown in words.
+// Two approvers vote, and the agent uses the approval once. Each step is shown in words.
 func TestVotes(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -47,7 +47,7 @@ func TestVotes(t *testing.T) {
 	want(t, "an unknown form", ann.Post(path, "do", "x"), http.StatusUnprocessableEntity)
 }
 
-// One no is final, and people revoke open approvals.
+// One denial is final, and members revoke open approvals.
 func TestDenyAndRevoke(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -61,8 +61,8 @@ func TestDenyAndRevoke(t *testing.T) {
 	want(t, "revoked", ann.Get("/console/approvals/"+revoked.ID+"?notice=approval-revoked"), http.StatusOK, "It is revoked by a person", "a mistake", "mistake", "The approval is revoked.")
 }
 
-// Each role sees payloads by its permissions, and the forms that the interface would take.
-func TestRolesOfApprovals(t *testing.T) {
+// Each role sees payloads according to its permissions, and the forms that the API would accept from it.
+func TestApprovalRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)
@@ -91,7 +91,7 @@ func TestRolesOfApprovals(t *testing.T) {
 	}
 }
 
-// A payload that was erased is gone from the page, and the page says so.
+// The page of an approval states that its payload was erased.
 func TestErasedPayload(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

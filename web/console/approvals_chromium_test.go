@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// await waits until the text of a part of the page has a text.
+// await waits until an element of the page contains a text.
 func await(t *testing.T, b *servicetest.Browser, selector, text string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -18,13 +18,13 @@ func await(t *testing.T, b *servicetest.Browser, selector, text string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s never says %q: %s", selector, text, got)
+			t.Fatalf("%s never shows %q: %s", selector, text, got)
 		}
 	}
 }
 
-// An agent asks, and the inbox that is open shows it. The approver reads, types, proves to be there, and votes. The agent
-// uses the approval, and the page that is open shows that.
+// An agent requests an approval, and the open inbox shows it. The approver reads, types, proves presence, and votes.
+// The agent uses the approval, and the open page shows that.
 func TestApprovalsInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewWithProvider(t)
@@ -34,7 +34,7 @@ func TestApprovalsInChromium(t *testing.T) {
 	eve := s.Red.Join("eve", "approver")
 	s.Prove(eve)
 	b := s.Browser()
-	b.Become(s.SignInByProvider(eve)) // with no proof of when: a vote needs a step-up
+	b.Become(s.SignInByProvider(eve)) // a session without the time of a sign-in: a vote needs a step-up
 	b.Visit("/console/approvals")
 	await(t, b, "#lists", "No approval waits for your vote.")
 	b.Must(`document.querySelector("details").open = true; document.querySelector("[name=tool]").value = "acme.typed";`, nil)
@@ -43,7 +43,7 @@ func TestApprovalsInChromium(t *testing.T) {
 	await(t, b, "#news", "1 approval waits for you.")
 	var typed string
 	if b.Must(`return document.querySelector("[name=tool]").value`, &typed); typed != "acme.typed" {
-		t.Errorf("the update took what was typed: %q", typed)
+		t.Errorf("the update removed the typed text: %q", typed)
 	}
 	if got := b.Text("#lists time + .local"); !strings.Contains(got, "202") {
 		t.Errorf("no local time after the update: %q", got)
@@ -54,7 +54,7 @@ func TestApprovalsInChromium(t *testing.T) {
 		t.Errorf("payload: got %s", got)
 	}
 
-	// Another event about an approval changes the page, but not the form that is being filled in.
+	// Another event about an approval updates the page, but not the form that is being filled in.
 	b.Fill("comment", "looks right to me")
 	s.Red.Send("during", map[string]any{"tool_name": "acme.during"})
 	other := s.Red.Ask(map[string]any{"trace_id": "other"})
@@ -65,8 +65,8 @@ func TestApprovalsInChromium(t *testing.T) {
 	b.Press(`#stepup button`)
 	await(t, b, ".notice", "Your vote is counted.")
 	for _, said := range b.Messages() {
-		if !strings.Contains(said, "the server responded with a status of 401") { // the page that asks for the proof
-			t.Errorf("the console says %q", said)
+		if !strings.Contains(said, "the server responded with a status of 401") { // the page of the step-up
+			t.Errorf("console messages: %q", said)
 		}
 	}
 	await(t, b, "#standing", "It is approved, not used yet")
@@ -77,19 +77,19 @@ func TestApprovalsInChromium(t *testing.T) {
 	await(t, b, "#standing", "It is approved and used")
 	await(t, b, "#news", "The approval is approved and used.")
 
-	// Another person decides. The comment that was begun stays, and the page says that it has changed.
+	// Another approver votes. The typed comment stays, and the page reports the change.
 	b.Visit("/console/approvals/" + other.ID)
 	b.Fill("comment", "half a thought")
 	ann.Call(http.MethodPost, "/v1/console/approvals/"+other.ID+"/revoke", nil, nil)
 	await(t, b, "#standing", "It is revoked by a person")
 	await(t, b, "#news", "This page has changed.")
 	if b.Must(`return document.querySelector("[name=comment]").value`, &typed); typed != "half a thought" {
-		t.Errorf("the update took the comment: %q", typed)
+		t.Errorf("the update removed the comment: %q", typed)
 	}
 	b.WantQuiet()
 }
 
-// Texts of agents and people are text: no script runs, no markup is made, and no character changes the order of others.
+// Texts of agents and members are shown as text: they run no script, add no markup and do not reorder other text.
 func TestHostileApprovalsInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -105,7 +105,7 @@ func TestHostileApprovalsInChromium(t *testing.T) {
 	for i, text := range texts {
 		asked := s.Red.Ask(map[string]any{"payload": payload, "actor_principal": text, "trace_id": "t" + string(rune('a'+i))})
 		if i%8 > 0 {
-			continue // a browser is dear: the others are in the list
+			continue // a browser is slow: the other texts are in the list
 		}
 		path := "/console/approvals/" + asked.ID
 		want(t, text, ann.Post(path, "do", "deny", "action_digest", asked.ActionDigest, "comment", text), http.StatusSeeOther)

@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// A text of 1 MiB, as deep as JSON is read at all, takes milliseconds. A search that compares the place of each value
-// takes minutes, because the text has 9,000 steps at each of them.
+// A text of 1 MiB with the maximum nesting takes milliseconds. A search that compares the position of each value would
+// take minutes, because the text has 9,000 steps at each of them.
 func TestHostileTextsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	const size, depth = 1 << 20, 9_000
@@ -37,7 +37,7 @@ func TestHostileTextsAreReadOnce(t *testing.T) {
 	}
 }
 
-func TestDeepTextIsRefused(t *testing.T) {
+func TestDeepTextIsRejected(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("[", maxNesting) + "\n" + strings.Repeat("]", maxNesting)
 	if _, wrong := readValue(text); wrong != nil {
@@ -49,7 +49,7 @@ func TestDeepTextIsRefused(t *testing.T) {
 	}
 }
 
-// What a text grows to is bounded, on the page of each version that was stored with it.
+// The size of an indented text is bounded, on the page of each version that was stored with it.
 func TestIndentIsBounded(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 5_000) + strings.Repeat("1,", 100_000) + "1" + strings.Repeat("]", 5_000)

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// Forms of another site sign nobody in or out, set no password and accept nothing.
-func TestForeignEntryForms(t *testing.T) {
+// Cross-site forms sign nobody in or out, set no password and accept nothing.
+func TestCrossSiteEntryForms(t *testing.T) {
 	t.Parallel()
 	box := servicetest.NewMailbox(t)
 	s := servicetest.New(t, "--smtp", box.URL)
@@ -47,7 +47,7 @@ func TestForeignEntryForms(t *testing.T) {
 	shows(t, "the token is good", empty.Stranger().Post("/setup", setup...), http.StatusOK, "is founded")
 }
 
-// The setup without JavaScript: each refusal keeps the fields, and the token works once.
+// The setup without JavaScript: each rejection keeps the fields, and the token works once.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Empty(t)
@@ -82,7 +82,7 @@ func evilSite(t *testing.T, markup string) string {
 	return site.URL
 }
 
-// formTo returns the markup of a form that a page of another site sends.
+// formTo returns the markup of a form that a page of another site submits.
 func formTo(action string, fields ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<form method="post" action="%s">`, html.EscapeString(action))
@@ -92,7 +92,8 @@ func formTo(action string, fields ...string) string {
 	return b.String() + `<button id="send">x</button></form>`
 }
 
-// A real browser keeps other sites out, tells no address to the next page, and shows nothing after the sign-out.
+// A real browser keeps other sites out, does not send the address to the next page, and shows nothing after the
+// sign-out.
 func TestGuardsInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -105,7 +106,7 @@ func TestGuardsInChromium(t *testing.T) {
 		messages = strings.Join(b.Messages(), "\n")
 	}
 	if !strings.Contains(messages, "frame-ancestors") {
-		t.Errorf("a page of another site has the account in a frame: %q", messages)
+		t.Errorf("another site shows the account in a frame: %q", messages)
 	}
 	for _, form := range []string{
 		formTo(s.URL + "/signout"),
@@ -117,7 +118,7 @@ func TestGuardsInChromium(t *testing.T) {
 	}
 	b.Visit("/account")
 	if got := b.Text("header"); !strings.Contains(got, s.Red.Owner) {
-		t.Errorf("another site changed who is signed in: %q", got)
+		t.Errorf("another site changed the session: %q", got)
 	}
 	var name string
 	b.Must(`return document.querySelector("[name=display_name]").value`, &name)
@@ -129,7 +130,7 @@ func TestGuardsInChromium(t *testing.T) {
 	b.Must(`document.documentElement.dataset.old = "yes"; history.back();`, nil)
 	b.AwaitText("Forgot the password?")
 	if got := b.ShownText(); strings.Contains(got, s.Red.Owner) || strings.Contains(got, "Your account") {
-		t.Errorf("the page before the sign-out is shown: %s", got)
+		t.Errorf("the page from before the sign-out is shown: %s", got)
 	}
 
 	b.Visit("/reset-password#token=a-secret")
@@ -137,11 +138,11 @@ func TestGuardsInChromium(t *testing.T) {
 	var referrer string
 	b.Must(`return document.referrer`, &referrer)
 	if referrer != "" {
-		t.Errorf("the next page learns %q", referrer)
+		t.Errorf("the referrer of the next page is %q", referrer)
 	}
 }
 
-// A link's token comes into the form by the script, out of the address, and through a sign-in.
+// The script moves a link's token from the address into the form, also through a sign-in.
 func TestLinksInChromium(t *testing.T) {
 	t.Parallel()
 	box := servicetest.NewMailbox(t)
@@ -154,7 +155,7 @@ func TestLinksInChromium(t *testing.T) {
 		return "/invitation#token=" + box.AwaitToken(email)
 	}
 
-	// A known account signs in first.
+	// An existing account signs in first.
 	b.Open(s.URL + invite(s.Blue.Owner))
 	b.AwaitText("has an account here")
 	b.Press("a[data-token]")
@@ -173,7 +174,7 @@ func TestLinksInChromium(t *testing.T) {
 	}
 	b.Press("header button")
 
-	// A new person has a passkey instead of a password.
+	// A new user has a passkey instead of a password.
 	b.Open(s.URL + invite("carl@new.example"))
 	b.AwaitText("Accept with a passkey instead of a password")
 	b.Fill("display_name", "Carl")

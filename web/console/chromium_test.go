@@ -19,8 +19,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// makeInBrowser makes a key by the button of the page that is open, and returns the texts that the page then shows.
-func makeInBrowser(t *testing.T, b *servicetest.Browser) (agent, name, seed string) {
+// generateInBrowser presses the open page's button that generates a key, and returns the texts that the page then shows.
+func generateInBrowser(t *testing.T, b *servicetest.Browser) (agent, name, seed string) {
 	t.Helper()
 	b.Must(`
 		document.querySelector("#make-key button").click();
@@ -34,8 +34,8 @@ func makeInBrowser(t *testing.T, b *servicetest.Browser) (agent, name, seed stri
 	return agent, name, seed
 }
 
-// wantOnlyPublic looks for a private key in all requests of the browser, in every form in which a script could write it.
-// The public key, which has to be in one, shows that the search finds keys.
+// wantOnlyPublic looks for a private key in all requests of the browser, in every encoding that a script could use. It
+// also looks for the public key, which one request must contain, to show that the search works.
 func wantOnlyPublic(t *testing.T, sent []chromium.Request, seed string) {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(seed)
@@ -48,7 +48,7 @@ func wantOnlyPublic(t *testing.T, sent []chromium.Request, seed string) {
 	}
 	expanded := sha512.Sum512(raw)
 	pkcs8 := append([]byte("\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20"), raw...)
-	secret := slices.Concat(formsOf(raw), formsOf(expanded[:32]), formsOf(pkcs8))
+	secret := slices.Concat(encodings(raw), encodings(expanded[:32]), encodings(pkcs8))
 	public, found := private.Public().String(), false
 	for _, r := range sent {
 		text, err := json.Marshal(r)
@@ -70,12 +70,12 @@ func wantOnlyPublic(t *testing.T, sent []chromium.Request, seed string) {
 		found = found || strings.Contains(all, public)
 	}
 	if !found {
-		t.Errorf("the public key is in none of %d requests", len(sent))
+		t.Errorf("none of %d requests contains the public key", len(sent))
 	}
 }
 
-// formsOf returns the texts of bytes.
-func formsOf(raw []byte) []string {
+// encodings returns the encodings of bytes as text.
+func encodings(raw []byte) []string {
 	return []string{
 		string(raw), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),
 		strings.Trim(strings.ReplaceAll(fmt.Sprint(raw), " ", ","), "[]"),
@@ -84,9 +84,9 @@ func formsOf(raw []byte) []string {
 	}
 }
 
-// A browser makes keys for a new agent and for a known one. The private keys are in no request, in no cookie and in no
-// storage, and the service takes events that they sign.
-func TestKeysOfABrowser(t *testing.T) {
+// A browser generates keys for a new agent and an existing one. The private keys are in no request, cookie or storage,
+// and the service accepts events that they sign.
+func TestBrowserKeys(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	b := s.Browser()
@@ -99,13 +99,13 @@ func TestKeysOfABrowser(t *testing.T) {
 			await new Promise((next) => setTimeout(next, 5));
 		}`, nil)
 	if got := b.Text("#key-outcome"); !strings.HasPrefix(got, "agent_id must not begin with") {
-		t.Errorf("a refused agent id: got %q", got)
+		t.Errorf("a rejected agent id: got %q", got)
 	}
-	b.Messages() // the refusal is in the console
+	b.Messages() // the console has the rejection
 	b.Fill("agent_id", "browser-1")
 	b.Fill("display_name", "Browser")
 	b.Sent()
-	agent, name, seed := makeInBrowser(t, b)
+	agent, name, seed := generateInBrowser(t, b)
 	if agent != "browser-1" {
 		t.Errorf("got agent %q", agent)
 	}
@@ -117,18 +117,18 @@ func TestKeysOfABrowser(t *testing.T) {
 
 	b.Visit("/console/agents/" + s.Red.Agent.AgentID)
 	b.Sent()
-	agent, name, seed = makeInBrowser(t, b)
+	agent, name, seed = generateInBrowser(t, b)
 	wantOnlyPublic(t, b.Sent(), seed)
 	send(t, s, agent, name, seed, "by-browser-too")
 	b.Visit("/console/agents/" + agent)
 	if got := b.Text("main"); !strings.Contains(got, name) || strings.Contains(got, seed) {
-		t.Errorf("the page of the agent lacks the key or has its private part: %s", got)
+		t.Errorf("the page of the agent lacks the public key or contains the private key: %s", got)
 	}
-	wantOnlyPublicKept(t, b, seed)
+	wantOnlyPublicStored(t, b, seed)
 	b.WantQuiet()
 }
 
-// download follows a link and returns the file that the browser then saves.
+// download follows a link and returns the file that the browser saves.
 func download(t *testing.T, b *servicetest.Browser, selector, name string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -140,21 +140,21 @@ func download(t *testing.T, b *servicetest.Browser, selector, name string) strin
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Error("the browser saves no file")
+	t.Error("the browser saved no file")
 	return ""
 }
 
-// wantOnlyPublicKept looks for a private key in the stores of a browser.
-func wantOnlyPublicKept(t *testing.T, b *servicetest.Browser, seed string) {
+// wantOnlyPublicStored looks for a private key in the storage of a browser.
+func wantOnlyPublicStored(t *testing.T, b *servicetest.Browser, seed string) {
 	t.Helper()
 	var kept string
 	b.Must(`return JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, await indexedDB.databases(), history.state])`, &kept)
 	if strings.Contains(kept, strings.TrimRight(seed, "=")) {
-		t.Errorf("the browser keeps the private key")
+		t.Errorf("the browser's storage contains the private key")
 	}
 }
 
-// send stores an event that a key signed.
+// send stores an event signed by a key.
 func send(t *testing.T, s *servicetest.Service, agent, name, seed, event string) {
 	t.Helper()
 	as := *s.Red

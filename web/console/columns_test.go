@@ -39,7 +39,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// A picture has the whole range that was asked for, when the range is short enough and not in the future.
+// A chart shows the whole requested range if the range is short enough and not in the future.
 func TestFillRange(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 31, 15, 30, 0, 0, time.UTC)
@@ -65,8 +65,8 @@ func TestFillRange(t *testing.T) {
 	}
 }
 
-// No range has more columns than the bound, and no event is lost in the columns.
-func TestColumnsKeepEvents(t *testing.T) {
+// No range has more columns than the limit, and the columns lose no event.
+func TestColumnsLoseNoEvents(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -113,7 +113,7 @@ func TestDurationWords(t *testing.T) {
 	}
 }
 
-// A chart has bounds, and says how much it leaves out.
+// A chart is bounded and states how much it omits.
 func TestChartBounds(t *testing.T) {
 	t.Parallel()
 	var found wire.Stats

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// The documents to begin with are those of the documents, and each is in the choice.
+// The starting documents are those of docs/policies, and the page offers each of them.
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	found, err := starts.ReadDir("starts")
@@ -27,12 +27,12 @@ func TestStarts(t *testing.T) {
 		}
 		want, err := os.ReadFile(filepath.Join("../../docs/policies", option.Value+".json"))
 		if err != nil || string(text) != string(want) {
-			t.Errorf("%s is another document than that of docs/policies, %v", option.Value, err)
+			t.Errorf("%s differs from the document in docs/policies, %v", option.Value, err)
 		}
 	}
 }
 
-// The text of the editor is the policy that was stored, for every policy of the library.
+// The editor's text is equivalent to the stored policy, for every policy of the library.
 func TestEditableIsThePolicy(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../docs/policies/*.json")
@@ -57,7 +57,7 @@ func TestEditableIsThePolicy(t *testing.T) {
 			t.Errorf("%s became %s, %v", file, edited, err)
 		}
 		if strings.Contains(edited, `"on_error"`) || strings.Contains(edited, `"limits": {}`) || strings.Contains(edited, `"action_kind": "tool_call"`) {
-			t.Errorf("%s has members that are as without them: %s", file, edited)
+			t.Errorf("%s has members with default values: %s", file, edited)
 		}
 	}
 	unknown, err := editable(jsontext.Value(`{"policy_id":"p","name":"\u202e","rules":[{"rule_id":"r","newer":1,"mode":"shadow","requires":[],"when":"x","decision":"allow","on_error":"match"}],"tests":[],"state":"draft"}`))
@@ -67,8 +67,8 @@ func TestEditableIsThePolicy(t *testing.T) {
 	}
 }
 
-// The lines of a comparison lead from one version to the other.
-func TestCompareLeadsFromOneToTheOther(t *testing.T) {
+// Applying the lines of a comparison to one version results in the other.
+func TestCompareAppliesToTheOtherVersion(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	shown := func() jsontext.Value {
@@ -92,12 +92,12 @@ func TestCompareLeadsFromOneToTheOther(t *testing.T) {
 				got, rest = got+rest[0], rest[1:]
 			}
 			if line := 1 + strings.Count(got, "\n"); line != h.After {
-				t.Fatalf("a hunk is at line %d, and says %d", line, h.After)
+				t.Fatalf("a hunk at line %d states line %d", line, h.After)
 			}
 			for _, l := range h.Lines {
 				if l.Mark != "+" {
 					if rest[0] != l.Text+"\n" {
-						t.Fatalf("line %d is %q, and the comparison says %q", at, rest[0], l.Text)
+						t.Fatalf("line %d is %q, but the comparison has %q", at, rest[0], l.Text)
 					}
 					rest, at = rest[1:], at+1
 				}
@@ -117,7 +117,7 @@ func TestCompareLeadsFromOneToTheOther(t *testing.T) {
 	}
 }
 
-// A long difference is cut.
+// A long comparison is truncated.
 func TestLongComparison(t *testing.T) {
 	t.Parallel()
 	many := func(n int) jsontext.Value {
@@ -136,7 +136,7 @@ func TestLongComparison(t *testing.T) {
 	}
 }
 
-// A text has a place for every message, or none, and is never read beyond its end.
+// Every message has a line or none, and the text is never read beyond its end.
 func FuzzFindPlace(f *testing.F) {
 	f.Add("{\"rules\":[\n{\"when\":1}]}", "rules[0].when is")
 	f.Add("[1,{}]", `Member "1" is`)
@@ -151,7 +151,7 @@ func FuzzFindPlace(f *testing.F) {
 			t.Errorf("got %+v of %d lines", wrong, lines)
 		}
 		if wrong == nil && !value.IsValid() {
-			t.Errorf("%q is no value", value)
+			t.Errorf("%q is not a value", value)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A text is checked and saved without JavaScript. A refused one stays as it was typed, with the place of its error.
+// A text is checked and saved without JavaScript. A rejected text is kept as typed, with the line of its error.
 func TestEditor(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -37,7 +37,7 @@ func TestEditor(t *testing.T) {
 	} {
 		for _, do := range []string{"check", "save"} {
 			if name == "another policy" && do == "check" {
-				continue // it would be a policy
+				continue // would be a policy
 			}
 			got := send(do, tc.document)
 			got.Want(t, name+": "+do, http.StatusUnprocessableEntity, tc.problem)
@@ -53,7 +53,7 @@ func TestEditor(t *testing.T) {
 	checked := send("check", document("900"))
 	checked.Want(t, "check", http.StatusOK, "1 rule", "1 of its 1 test fails", "fails: <bdi>got allow by default")
 	if got := text(t, checked.Body); got != document("900") {
-		t.Errorf("a check changes the text to %q", got)
+		t.Errorf("a check changed the text to %q", got)
 	}
 	send("check", document("100")).Want(t, "a good one", http.StatusOK, "All of its tests pass (1)", "passes")
 	ann.Get(page).WantNone(t, "a check keeps nothing", "rule_id")
@@ -101,7 +101,7 @@ func TestEditor(t *testing.T) {
 	ann.Get(refunds).Want(t, "members that are left out", http.StatusOK, "Version 2: a draft", "When no rule matches", "Run its tests (0)")
 }
 
-// Of two people who edit one draft, the second one learns of the first one's work before it is replaced.
+// If two members edit a draft, the second sees the first's changes before replacing them.
 func TestConcurrentEdits(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -111,7 +111,7 @@ func TestConcurrentEdits(t *testing.T) {
 	of := base(t, eve, page)
 	save(t, ann, refunds, `{"name":"By Ann","tests":[{"name":"t","input":{"tool_name":"a.b"},"expect":{"decision":"allow"}}]}`)
 	mine := append([]string{"do", "save", "document", `{"name":"By Eve"}`}, of...)
-	for range 2 { // a second press changes nothing
+	for range 2 { // a second submission changes nothing
 		refused := eve.Post(page, mine...)
 		refused.Want(t, "changed meanwhile", http.StatusConflict, "your text is not saved", "By Eve", "ann@red.example", `name="overwrite"`)
 	}
@@ -124,7 +124,7 @@ func TestConcurrentEdits(t *testing.T) {
 	eve.Post(page, append([]string{"do", "save", "document", `{"name":"By Eve"}`}, of...)...).Want(t, "tests alone were changed", http.StatusConflict, "your text is not saved")
 }
 
-// A test is made from a stored event for those who may read payloads.
+// A reader of payloads creates a test from a stored event.
 func TestTestFromEvent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -156,7 +156,7 @@ func TestTestFromEvent(t *testing.T) {
 	add(eve, "evt-1", document("1")).Want(t, "a policy editor", http.StatusUnprocessableEntity, "your role may not read it")
 }
 
-// A stranger's large form is not read, and few large forms are in work at a time.
+// A large form of an unauthenticated client is not read, and few large forms are processed at a time.
 func TestLargeForms(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

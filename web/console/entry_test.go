@@ -11,41 +11,41 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A person signs in by the password alone, comes to a page of this service, and signs out.
+// A user signs in by password, arrives at a page of this service, and signs out.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.Stranger()
-	leads(t, "a page without a session", ann.Get("/console/ingest-keys?after=x"), "/signin?return=%2Fconsole%2Fingest-keys%3Fafter%3Dx")
+	redirects(t, "a page without a session", ann.Get("/console/ingest-keys?after=x"), "/signin?return=%2Fconsole%2Fingest-keys%3Fafter%3Dx")
 	shows(t, "sign in", ann.Get("/signin?return=%2Fconsole%2Fingest-keys"), http.StatusOK, `name="return" value="/console/ingest-keys"`)
 	wrong := ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", "wrong <password>")
 	shows(t, "wrong password", wrong, http.StatusUnauthorized, "Invalid e-mail address or password", `value="`+s.Red.Owner+`"`)
 	if strings.Contains(wrong.Body, "wrong ") {
-		t.Errorf("the password is shown: %s", wrong.Body)
+		t.Errorf("the page contains the password: %s", wrong.Body)
 	}
 	shows(t, "an unknown address", ann.Post("/signin", "do", "sign-in", "email", "eve@red.example", "password", "wrong <password>"),
 		http.StatusUnauthorized, "Invalid e-mail address or password")
 	for _, to := range []string{"https://evil.example/", "//evil.example/", `/\evil.example/`, "/%2fevil.example", "javascript:alert(1)", "/\r\nX: y", "console"} {
-		leads(t, to, ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password, "return", to), "/console")
-		leads(t, to+" in the address", ann.Post("/signin?return="+url.QueryEscape(to), "do", "sign-in", "email", s.Red.Owner,
+		redirects(t, to, ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password, "return", to), "/console")
+		redirects(t, to+" in the address", ann.Post("/signin?return="+url.QueryEscape(to), "do", "sign-in", "email", s.Red.Owner,
 			"password", servicetest.Password), "/console")
 		if page := ann.Get("/signin?return=" + url.QueryEscape(to)); strings.Contains(page.Body, "evil") || strings.Contains(page.Body, "alert(1)") {
-			t.Errorf("%s is in the page: %s", to, page.Body)
+			t.Errorf("the page contains %s: %s", to, page.Body)
 		}
 	}
-	leads(t, "sign in", ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password, "return", "/console/ingest-keys?after=x"),
+	redirects(t, "sign in", ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password, "return", "/console/ingest-keys?after=x"),
 		"/console/ingest-keys?after=x")
 	shows(t, "signed in", ann.Get("/console"), http.StatusOK, s.Red.Owner)
-	leads(t, "sign out", ann.Post("/signout"), "/signin?notice=signed-out")
+	redirects(t, "sign out", ann.Post("/signout"), "/signin?notice=signed-out")
 	shows(t, "signed out", ann.Get("/signin?notice=signed-out"), http.StatusOK, "You are signed out.")
-	leads(t, "after the sign-out", ann.Get("/console"), "/signin?return=%2Fconsole")
+	redirects(t, "after the sign-out", ann.Get("/console"), "/signin?return=%2Fconsole")
 	shows(t, "an unknown notice", ann.Get("/signin?notice=%3Cb%3E&refused=%3Cb%3E"), http.StatusOK)
 	shows(t, "an unknown form", ann.Post("/signin", "do", "other"), http.StatusUnprocessableEntity, "can&#39;t be read")
 }
 
 var codeOf = regexp.MustCompile(`<code class="secret">([^<]+)</code>`)
 
-// An account with recovery codes needs one of them beside its password.
+// An account with recovery codes needs one in addition to its password.
 func TestSecondFactor(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -55,16 +55,16 @@ func TestSecondFactor(t *testing.T) {
 		t.Fatalf("got %d codes", len(codes))
 	}
 	other := s.Stranger()
-	leads(t, "password", other.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password, "return", "/account"),
+	redirects(t, "password", other.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password, "return", "/account"),
 		"/signin/second?return=%2Faccount")
-	leads(t, "the password alone", other.Get("/account"), "/signin?return=%2Faccount")
+	redirects(t, "the password alone", other.Get("/account"), "/signin?return=%2Faccount")
 	shows(t, "second factor", other.Get("/signin/second?return=%2Faccount"), http.StatusOK, "Recovery code")
 	wrong := other.Post("/signin/second", "do", "recovery-code", "code", "aaaa-bbbb", "return", "/account")
 	shows(t, "wrong code", wrong, http.StatusUnauthorized, "Wrong recovery code", `value="/account"`)
 	if strings.Contains(wrong.Body, "aaaa-bbbb") {
-		t.Errorf("the code is shown again: %s", wrong.Body)
+		t.Errorf("the code is shown a second time: %s", wrong.Body)
 	}
-	leads(t, "code", other.Post("/signin/second", "do", "recovery-code", "code", codes[0][1], "return", "/account"), "/account")
+	redirects(t, "code", other.Post("/signin/second", "do", "recovery-code", "code", codes[0][1], "return", "/account"), "/account")
 	shows(t, "signed in", other.Get("/account/factors"), http.StatusOK, "9 codes are left")
 	stranger := s.Stranger()
 	shows(t, "without a password", stranger.Post("/signin/second", "do", "recovery-code", "code", codes[1][1]), http.StatusUnauthorized, "start again")
@@ -72,7 +72,7 @@ func TestSecondFactor(t *testing.T) {
 	shows(t, "a used code", stranger.Post("/signin/second", "do", "recovery-code", "code", codes[0][1]), http.StatusUnauthorized, "Wrong recovery code")
 }
 
-// A person signs in at a provider in a browser. Whoever is refused learns why on the page.
+// A user signs in at a provider in a browser. The page explains a rejection.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	provider := openidtest.New(t)
@@ -101,11 +101,11 @@ func TestProvider(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if got := b.Messages(); len(got) > 0 {
-		t.Errorf("the console says %q", got)
+		t.Errorf("console messages: %q", got)
 	}
 }
 
-// Where an organization requires a provider, a session by password can't act. The page says what helps.
+// If an organization requires a provider, a session by password can't act, and the page explains what to do.
 func TestRequiredSignIn(t *testing.T) {
 	t.Parallel()
 	provider := openidtest.New(t)
@@ -118,7 +118,7 @@ func TestRequiredSignIn(t *testing.T) {
 	if got := ann.Get("/v1/id/auth/oidc/company/callback?" + answer.Encode()); got.Status != http.StatusUnauthorized {
 		t.Errorf("the provider's first answer: got %d", got.Status)
 	}
-	leads(t, "the password connects the provider", ann.Post("/signin?return=/console", "do", "sign-in", "email", s.Red.Owner,
+	redirects(t, "the password connects the provider", ann.Post("/signin?return=/console", "do", "sign-in", "email", s.Red.Owner,
 		"password", servicetest.Password, "return", "/console"), "/console")
 	ann.Call(http.MethodPatch, "/v1/console/organization", map[string]any{"sign_in": map[string]string{"require": "oidc:company"}}, nil)
 
@@ -131,7 +131,7 @@ func TestRequiredSignIn(t *testing.T) {
 		`href="/v1/id/auth/oidc/company/start?return=%2fconsole"`)
 }
 
-// An account of another organization signs in to one that it is offered, and is in both.
+// An account of another organization signs in to the organization that is offered to it, and belongs to both.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -143,8 +143,8 @@ func TestOffer(t *testing.T) {
 		t.Fatalf("no offer: %s", page)
 	}
 	shows(t, "another organization", bob.Post("/account", "do", "switch", "organization_id", s.Red.ID), http.StatusForbidden, "Not a member of the organization")
-	leads(t, "accept", bob.Post("/account", "do", "switch", "organization_id", offer[1]), "/console")
+	redirects(t, "accept", bob.Post("/account", "do", "switch", "organization_id", offer[1]), "/console")
 	shows(t, "inside", bob.Get("/console"), http.StatusOK, "bob@blue.example · Green", "You are owner")
-	leads(t, "back", bob.Post("/account", "do", "switch", "organization_id", s.Blue.ID), "/console")
+	redirects(t, "back", bob.Post("/account", "do", "switch", "organization_id", s.Blue.ID), "/console")
 	shows(t, "back", bob.Get("/console"), http.StatusOK, "bob@blue.example · Blue")
 }

@@ -1,6 +1,6 @@
 package console
 
-// LineOfPlace returns the line that the server finds: negative where a text is no JSON, 0 for none.
+// LineOfPlace returns the line that the server finds: negative if a text is not JSON, 0 if there is none.
 func LineOfPlace(text, message string) int {
 	if _, wrong := readValue(text); wrong != nil {
 		return -wrong.line

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// requireApproval gives an organization a policy by which people agree to refunds.
+// requireApproval gives an organization a policy under which approvers decide on refunds.
 func requireApproval(p *servicetest.Person, quorum int, reason string) {
 	document := map[string]any{"policy_id": "p", "name": "Refunds & co", "rules": []any{map[string]any{
 		"rule_id": "refunds", "tool": "acme.**", "decision": "allow_with_obligation", "reason": reason,
@@ -18,7 +18,7 @@ func requireApproval(p *servicetest.Person, quorum int, reason string) {
 	p.Call(http.MethodPost, "/v1/console/policies/p/activate", nil, nil)
 }
 
-// want fails where an answer has another status or misses a text.
+// want fails if an answer has another status or lacks a text.
 func want(t *testing.T, what string, got servicetest.Answer, status int, texts ...string) {
 	t.Helper()
 	if got.Status != status {
@@ -27,22 +27,22 @@ func want(t *testing.T, what string, got servicetest.Answer, status int, texts .
 	}
 	for _, text := range texts {
 		if !strings.Contains(got.Body, text) {
-			t.Errorf("%s: the page misses %q: %s", what, text, got.Body)
+			t.Errorf("%s: the page lacks %q: %s", what, text, got.Body)
 		}
 	}
 }
 
-// wantNot fails where an answer has a text.
+// wantNot fails if an answer contains a text.
 func wantNot(t *testing.T, what string, got servicetest.Answer, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(got.Body, text) {
-			t.Errorf("%s: the page has %q: %s", what, text, got.Body)
+			t.Errorf("%s: the page contains %q: %s", what, text, got.Body)
 		}
 	}
 }
 
-// section returns the part of a page from an id to the end of its element of a name.
+// section returns the part of a page from an id to the end of its element, which has the given name.
 func section(body, id, element string) string {
 	_, after, _ := strings.Cut(body, `id="`+id+`"`)
 	part, _, _ := strings.Cut(after, "</"+element+">")

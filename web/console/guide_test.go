@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// setUp makes the organization of an empty service without JavaScript, and returns its owner and the page.
+// setUp creates the organization of an empty service without JavaScript, and returns its owner and the page.
 func setUp(s *servicetest.Service) (*servicetest.Person, string) {
 	s.Helper()
 	_, token, _ := strings.Cut(s.SetupURL, "/setup#token=")
@@ -30,7 +30,7 @@ func setUp(s *servicetest.Service) (*servicetest.Person, string) {
 
 var programs = regexp.MustCompile(`(?s)<pre class="snippet" id="([^"]+)"[^>]*>(.*?)</pre>`)
 
-// readPrograms returns the programs of a page as a person copies them, by their ids.
+// readPrograms returns the programs of a page as a user copies them, by id.
 func readPrograms(page string) map[string]string {
 	all := map[string]string{}
 	for _, found := range programs.FindAllStringSubmatch(page, -1) {
@@ -39,7 +39,7 @@ func readPrograms(page string) map[string]string {
 	return all
 }
 
-// shell runs commands in a folder, and returns their output.
+// shell runs commands in a folder and returns their output.
 func shell(t *testing.T, folder, commands string, environment ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -53,7 +53,7 @@ func shell(t *testing.T, folder, commands string, environment ...string) string 
 	return string(out)
 }
 
-// Each program of the page sends an event as it stands there, and the clients print its proof.
+// Each program of the page, copied as it is, sends an event, and the clients print its proof.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Empty(t)
@@ -76,7 +76,7 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("TypeScript: got %s", out)
 	}
 
-	clone := filepath.Join(t.TempDir(), "clone") // pip writes into the folder that it installs
+	clone := filepath.Join(t.TempDir(), "clone") // pip writes to the folder that it installs
 	if err := os.CopyFS(filepath.Join(clone, "clients/python/src"), os.DirFS(filepath.Join(repository, "clients/python/src"))); err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func write(t *testing.T, folder, name, text string) {
 	}
 }
 
-// The programs of the page are those of the clients' documents.
-func TestProgramsAreThoseOfTheDocuments(t *testing.T) {
+// The programs of the page match the clients' documents.
+func TestProgramsMatchTheDocuments(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../page/templates/guide.html")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestProgramsAreThoseOfTheDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if program := all[name]; len(program) < 100 || !strings.Contains(string(text), program) {
-			t.Errorf("%s does not have the program %s", document, program)
+			t.Errorf("%s lacks the program %s", document, program)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestFirstEventInChromium(t *testing.T) {
 	b.AwaitText("You are owner")
 }
 
-// awaitFile waits until a browser has saved a file with a text.
+// awaitFile waits until a browser has saved a file that contains a text.
 func awaitFile(t *testing.T, path, text string) {
 	t.Helper()
 	var found []byte

@@ -9,15 +9,15 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// hostile are texts that become markup, script or other text where a page does not escape them.
+// hostile returns texts that become markup, script or reordered text if a page does not escape them.
 func hostile() []string {
 	return []string{`<script>window.pwned=1</script>`, `</textarea><script>window.pwned=1</script>`, `"><svg onload=window.pwned=1>`,
 		`'><a href="javascript:window.pwned=1">x</a>`, `</pre></bdi><iframe srcdoc="<script>parent.pwned=1</script>">`, `{{.Page}}{{template "frame"}}`,
 		`<base href="https://evil.example/">`, `<!--`, "\u202egnp.exe", "\u2066<b>\u2069"}
 }
 
-// Every text that a person writes into a policy is text on each page, also in the browser.
-func TestHostileTexts(t *testing.T) {
+// Every text in a policy is shown as text on each page, also in a browser.
+func TestHostilePolicyTexts(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)
@@ -47,15 +47,15 @@ func TestHostileTexts(t *testing.T) {
 	for i, body := range pages {
 		for tag := range strings.SplitSeq("<script>window|<svg onload|<iframe|<base|<a href=\"javascript|<b>", "|") {
 			if strings.Contains(body, tag) {
-				t.Errorf("page %d has %s", i, tag)
+				t.Errorf("page %d contains %s", i, tag)
 			}
 		}
 	}
 	if got := ann.Get(refunds).Body; strings.Contains(got, "\u202e") || !strings.Contains(got, "U&#43;202E") {
-		t.Errorf("a character that reverses text is not told: %s", got)
+		t.Errorf("a character that reverses text is not shown by its code: %s", got)
 	}
 	if got := ann.Get(refunds + "/edit").Body; strings.Contains(got, "\u202e") || !strings.Contains(got, `\u202e`) {
-		t.Error("the editor has a character that reverses text")
+		t.Error("the editor contains a character that reverses text")
 	}
 	b := s.Browser()
 	b.SignIn(s.Red.Owner)

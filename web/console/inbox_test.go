@@ -20,7 +20,7 @@ func linked(body string) (all []string) {
 	return all
 }
 
-// Those that wait for the reader come first, whatever was asked later. The list has filters and pages, without
+// Approvals that wait for the reader come first, regardless of their age. The list has filters and pages, without
 // JavaScript.
 func TestInbox(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestInbox(t *testing.T) {
 	wantNot(t, "a member", page, `id="mine"`, "Your vote counts")
 }
 
-// Long lists are read page by page, those that wait for the reader too.
+// Long lists are read page by page, including the approvals that wait for the reader.
 func TestInboxPages(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -90,7 +90,7 @@ func TestInboxPages(t *testing.T) {
 			wantNot(t, what, page, "data-follow")
 		}
 		if len(seen) != n {
-			t.Errorf("%s: %d of %d are on pages", what, len(seen), n)
+			t.Errorf("%s: the pages list %d of %d", what, len(seen), n)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A key is made, shown once, changed and revoked without JavaScript. Another organization does not see it.
+// A key is created, shown once, changed and revoked without JavaScript. Another organization does not see it.
 func TestIngestKeys(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -22,13 +22,13 @@ func TestIngestKeys(t *testing.T) {
 	list := ann.Get("/console/ingest-keys").Body
 	found := regexp.MustCompile(`<a href="(/console/ingest-keys/[^"]+)"><bdi>prod</bdi>`).FindStringSubmatch(list)
 	if found == nil || strings.Contains(list, secret) {
-		t.Fatalf("the list has no key, or its secret: %s", list)
+		t.Fatalf("the list lacks the key or contains its secret: %s", list)
 	}
 	if got := bob.Get(found[1]); got.Status != http.StatusNotFound || strings.Contains(got.Body, "prod") {
 		t.Errorf("the other organization: got %d %s", got.Status, got.Body)
 	}
 	if got := bob.Post(found[1], "do", "revoke"); got.Status != http.StatusNotFound {
-		t.Errorf("the other organization revokes: got %d", got.Status)
+		t.Errorf("the other organization revokes the key: got %d", got.Status)
 	}
 	refused := ann.Post(found[1], "do", "change", "name", "", "asks", "yes")
 	if refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, "name must have") {
@@ -44,12 +44,12 @@ func TestIngestKeys(t *testing.T) {
 		t.Errorf("revoke: got %d %s", got.Status, got.Body)
 	}
 	if got := ann.Get(found[1]).Body; strings.Contains(got, "Revoke the key") {
-		t.Errorf("a revoked key can be revoked: %s", got)
+		t.Errorf("a revoked key has a form to revoke it: %s", got)
 	}
 }
 
-// A role that may not manage sees the keys and no form.
-func TestIngestKeysOfARole(t *testing.T) {
+// A role without the permission to manage sees the keys but no form.
+func TestIngestKeyRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	carl := s.SignIn(s.Red.Join("carl", "auditor"))
@@ -62,7 +62,7 @@ func TestIngestKeysOfARole(t *testing.T) {
 	}
 }
 
-// The list in a real browser, from the sign-in on.
+// The list in a real browser, beginning with the sign-in.
 func TestIngestKeysInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

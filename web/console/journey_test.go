@@ -18,9 +18,9 @@ curl --fail-with-body -s -H "Authorization: Bearer $APS_TOKEN" -H 'Content-Type:
   -d "{\"organization_id\":\"$APS_ORG\",\"agent_id\":\"$APS_AGENT\",\"tool_name\":\"acme.refund\",\"payload\":{\"order\":\"A-1001\"}}"
 `
 
-// People go the whole way in a browser: an empty service is set up, an approver is invited, joins and votes, the owner
-// reads the event, takes a pack, which the page of checks proves, and erases the payload. Then a stranger opens the event
-// and sees it proved and erased.
+// The whole way in a browser: an empty service is set up; an approver is invited, joins and votes; the owner reads the
+// event, downloads a pack, which the verification page confirms, and erases the payload. Then an anonymous visitor
+// opens the event and sees that it is verified and erased.
 func TestWholeJourneyInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Empty(t)
@@ -51,12 +51,12 @@ func TestWholeJourneyInChromium(t *testing.T) {
 	stranger.Open(s.URL + "/v1/public/orgs/acme/verify/" + event)
 	stranger.Must(`while (!document.getElementById("outcome").textContent.startsWith("Proved")) await new Promise((next) => setTimeout(next, 20));`, nil)
 	if got := stranger.ShownText(); !strings.Contains(got, "The envelope was erased on") {
-		t.Errorf("the stranger's page says %q", got)
+		t.Errorf("the visitor's page shows %q", got)
 	}
 	stranger.WantQuiet()
 }
 
-// inviteApprover invites a person, who makes an account in the same browser and stays signed in.
+// inviteApprover invites an approver, who creates an account in the same browser and stays signed in.
 func inviteApprover(b *servicetest.Browser) {
 	b.Visit("/console/members")
 	b.Fill("email", "carl@acme.example")
@@ -71,7 +71,7 @@ func inviteApprover(b *servicetest.Browser) {
 	b.Press(`button[value="accept"]`)
 }
 
-// askAndApprove lets the agent ask, and the approver find the question in the inbox that is open, and agree.
+// askAndApprove lets the agent request an approval, and the approver find it in the open inbox and approve it.
 func askAndApprove(t *testing.T, s *servicetest.Service, b *servicetest.Browser, settings, folder string) {
 	t.Helper()
 	ann := s.SignIn("ann@acme.example")
@@ -95,7 +95,7 @@ func askAndApprove(t *testing.T, s *servicetest.Service, b *servicetest.Browser,
 	b.Press("header button")
 }
 
-// readAndErase signs the owner in, who reads the event, takes a pack, checks it, and erases the payload.
+// readAndErase signs the owner in, who reads the event, downloads a pack, verifies it, and erases the payload.
 func readAndErase(t *testing.T, s *servicetest.Service, b *servicetest.Browser, event, key string) {
 	t.Helper()
 	b.SignIn("ann@acme.example")
@@ -107,7 +107,7 @@ func readAndErase(t *testing.T, s *servicetest.Service, b *servicetest.Browser, 
 	}
 	said := checkPack(t, s, b, key)
 	if !strings.Contains(said, "Proved, as far as the report says.") {
-		t.Errorf("the page of checks says %s", said)
+		t.Errorf("the verification page shows %s", said)
 	}
 	b.Visit("/console/events/" + event)
 	b.Must(`document.querySelector("#erase + details").open = true; document.querySelector("[name=sure]").checked = true;`, nil)
@@ -116,7 +116,7 @@ func readAndErase(t *testing.T, s *servicetest.Service, b *servicetest.Browser, 
 	b.AwaitText("It is done.")
 }
 
-// checkPack downloads a pack of the first event's trace, and returns the verdict of the page of checks.
+// checkPack downloads a pack of the first event's trace, and returns the verdict of the verification page.
 func checkPack(t *testing.T, s *servicetest.Service, b *servicetest.Browser, key string) (said string) {
 	t.Helper()
 	folder := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A person sets a new password by a mailed link, without JavaScript.
+// A user sets a new password by a mailed link, without JavaScript.
 func TestForgottenPassword(t *testing.T) {
 	t.Parallel()
 	box := servicetest.NewMailbox(t)
@@ -16,8 +16,8 @@ func TestForgottenPassword(t *testing.T) {
 	ann, old := s.Stranger(), s.SignIn(s.Red.Owner)
 	shows(t, "ask", ann.Get("/forgot-password"), http.StatusOK, "E-mail address")
 	shows(t, "no address", ann.Post("/forgot-password", "do", "ask", "email", "ann"), http.StatusUnprocessableEntity, "malformed", `value="ann"`)
-	leads(t, "an unknown address", ann.Post("/forgot-password", "do", "ask", "email", "eve@red.example"), "/forgot-password?notice=reset-asked")
-	leads(t, "a known address", ann.Post("/forgot-password", "do", "ask", "email", s.Red.Owner), "/forgot-password?notice=reset-asked")
+	redirects(t, "an unknown address", ann.Post("/forgot-password", "do", "ask", "email", "eve@red.example"), "/forgot-password?notice=reset-asked")
+	redirects(t, "a known address", ann.Post("/forgot-password", "do", "ask", "email", s.Red.Owner), "/forgot-password?notice=reset-asked")
 	shows(t, "asked", ann.Get("/forgot-password?notice=reset-asked"), http.StatusOK, "If the address has an account")
 	token := box.AwaitToken(s.Red.Owner)
 
@@ -26,37 +26,37 @@ func TestForgottenPassword(t *testing.T) {
 	weak := ann.Post("/reset-password", "do", "reset", "token", token, "password", "password123")
 	shows(t, "a common password", weak, http.StatusUnprocessableEntity, "most common", `value="`+token+`"`)
 	if strings.Contains(weak.Body, "password123") {
-		t.Errorf("the password is shown: %s", weak.Body)
+		t.Errorf("the page contains the password: %s", weak.Body)
 	}
-	leads(t, "reset", ann.Post("/reset-password", "do", "reset", "token", token, "password", newPassword), "/signin?notice=password-set")
-	leads(t, "the older session", old.Get("/console"), "/signin?return=%2Fconsole")
+	redirects(t, "reset", ann.Post("/reset-password", "do", "reset", "token", token, "password", newPassword), "/signin?notice=password-set")
+	redirects(t, "the older session", old.Get("/console"), "/signin?return=%2Fconsole")
 	shows(t, "once more", ann.Post("/reset-password", "do", "reset", "token", token, "password", newPassword), http.StatusUnprocessableEntity, "expired: request another")
-	leads(t, "sign in", ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", newPassword), "/console")
+	redirects(t, "sign in", ann.Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", newPassword), "/console")
 }
 
-// An account gets the address that a link was mailed to, in its own session alone.
+// A mailed link changes the address of an account only in a session of that account.
 func TestNewAddress(t *testing.T) {
 	t.Parallel()
 	box := servicetest.NewMailbox(t)
 	s := servicetest.New(t, "--smtp", box.URL)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	shows(t, "no address", ann.Post("/account", "do", "email", "email", "new"), http.StatusUnprocessableEntity, "malformed", `value="new"`)
-	leads(t, "ask", ann.Post("/account", "do", "email", "email", "ann@new.example"), "/account?notice=email-asked")
+	redirects(t, "ask", ann.Post("/account", "do", "email", "email", "ann@new.example"), "/account?notice=email-asked")
 	token := box.AwaitToken("ann@new.example")
-	leads(t, "a stranger", s.Stranger().Get("/confirm-email"), "/signin?return=%2Fconfirm-email")
+	redirects(t, "a stranger", s.Stranger().Get("/confirm-email"), "/signin?return=%2Fconfirm-email")
 	if got := bob.Post("/confirm-email", "do", "confirm", "token", token); got.Status < http.StatusBadRequest {
 		t.Errorf("another account: got %d", got.Status)
 	}
 	shows(t, "the link's page", ann.Get("/confirm-email"), http.StatusOK, "Token of the link", s.Red.Owner)
-	leads(t, "confirm", ann.Post("/confirm-email", "do", "confirm", "token", token), "/account?notice=email-changed")
+	redirects(t, "confirm", ann.Post("/confirm-email", "do", "confirm", "token", token), "/account?notice=email-changed")
 	shows(t, "the new address", ann.Get("/account"), http.StatusOK, "ann@new.example")
 	if got := bob.Get("/account").Body; !strings.Contains(got, s.Blue.Owner) || strings.Contains(got, "new.example") {
 		t.Errorf("got %s", got)
 	}
 }
 
-// Accounts from before the service had mail have no proof. The first proof by mail asks for a new password, also in a
-// session of the account, and ends everything that existed before.
+// Accounts from before the service had mail are unproved. The first proof by mail requires a new password, even in a
+// session of the account, and ends all existing sessions.
 func TestFirstProof(t *testing.T) {
 	t.Parallel()
 	const note = "Nobody has proved"
@@ -66,10 +66,10 @@ func TestFirstProof(t *testing.T) {
 	s.Restart("--smtp", box.URL)
 	ended := func(email string, before *servicetest.Person) {
 		t.Helper()
-		leads(t, "another session", before.Get("/account"), "/signin?return=%2Faccount")
+		redirects(t, "another session", before.Get("/account"), "/signin?return=%2Faccount")
 		shows(t, "the old password", s.Stranger().Post("/signin", "do", "sign-in", "email", email, "password", servicetest.Password),
 			http.StatusUnauthorized, "Invalid e-mail address or password")
-		leads(t, "the new password", s.Stranger().Post("/signin", "do", "sign-in", "email", email, "password", newPassword), "/console")
+		redirects(t, "the new password", s.Stranger().Post("/signin", "do", "sign-in", "email", email, "password", newPassword), "/console")
 	}
 
 	person, before := s.SignIn(carl), s.SignIn(carl)
@@ -81,21 +81,21 @@ func TestFirstProof(t *testing.T) {
 		t.Errorf("got %s", opened.Body)
 	}
 	if got := s.Stranger().Post("/invitation", "do", "open", "token", token).Body; strings.Contains(got, note) {
-		t.Errorf("a visitor is told about the account: %s", got)
+		t.Errorf("the page reveals the account to a visitor: %s", got)
 	}
 	shows(t, "no password", person.Post("/invitation", "do", "accept", "token", token), http.StatusUnprocessableEntity,
 		"choose a new password", "Set the password and accept", `value="`+token+`"`)
 	shows(t, "nothing changed", before.Get("/account"), http.StatusOK, note)
-	leads(t, "accept", person.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl", "password", newPassword), "/console?notice=joined")
+	redirects(t, "accept", person.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl", "password", newPassword), "/console?notice=joined")
 	shows(t, "inside", person.Get("/account"), http.StatusOK, `value="Carl"`, "Blue")
 	ended(carl, before)
 
 	person, before = s.SignIn(dora), s.SignIn(dora)
-	leads(t, "ask", person.Post("/account", "do", "email", "email", dora), "/account?notice=email-asked")
+	redirects(t, "ask", person.Post("/account", "do", "email", "email", dora), "/account?notice=email-asked")
 	token = box.AwaitToken(dora)
 	shows(t, "the link's page", person.Get("/confirm-email"), http.StatusOK, note, `name="password"`)
 	shows(t, "no password", person.Post("/confirm-email", "do", "confirm", "token", token), http.StatusUnprocessableEntity, "choose a new password", `value="`+token+`"`)
-	leads(t, "confirm", person.Post("/confirm-email", "do", "confirm", "token", token, "password", newPassword), "/account?notice=email-changed")
+	redirects(t, "confirm", person.Post("/confirm-email", "do", "confirm", "token", token, "password", newPassword), "/account?notice=email-changed")
 	if got := person.Get("/account").Body; strings.Contains(got, note) || strings.Contains(got, `value="dora"`) {
 		t.Errorf("got %s", got)
 	}
@@ -115,7 +115,8 @@ func invite(s *servicetest.Service, o *servicetest.Organization, email, role str
 	return token
 }
 
-// The three ways to accept an invitation without JavaScript: a new account, a known one by its password, and a session.
+// The three ways to accept an invitation without JavaScript: as a new account, as an existing one by password, and in a
+// session.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -127,7 +128,7 @@ func TestInvitation(t *testing.T) {
 		"Invitation to <bdi>Red</bdi>", "policy editor", "carl@new.example", "Make the account and accept")
 	weak := carl.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl <b>", "password", "short")
 	shows(t, "a short password", weak, http.StatusUnprocessableEntity, "at least 10 characters", "Invitation to <bdi>Red</bdi>", "Carl &lt;b&gt;", `value="`+token+`"`)
-	leads(t, "a new account", carl.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl <b>", "password", servicetest.Password),
+	redirects(t, "a new account", carl.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl <b>", "password", servicetest.Password),
 		"/console?notice=joined")
 	shows(t, "inside", carl.Get("/console?notice=joined"), http.StatusOK, "You are a member.", "policy editor")
 	shows(t, "used", s.Stranger().Post("/invitation", "do", "accept", "token", token, "password", servicetest.Password), http.StatusNotFound, "used, revoked")
@@ -139,15 +140,16 @@ func TestInvitation(t *testing.T) {
 	shows(t, "a wrong password", stranger.Post("/invitation", "do", "accept", "token", second, "password", newPassword), http.StatusUnauthorized,
 		"Invalid e-mail address or password", "has an account here")
 	shows(t, "its session", carl.Post("/invitation", "do", "open", "token", second), http.StatusOK, "Accept as <bdi>carl@new.example</bdi>")
-	// Whoever saw the first link may have created the account, so it can't join another organization before a proof of its address.
+	// The recipient of the first link may have created the account, so it can't join another organization before its
+	// address is proved.
 	shows(t, "an unproved address", carl.Post("/invitation", "do", "accept", "token", second), http.StatusForbidden,
 		"The address of the account is not proved", "Accept as <bdi>carl@new.example</bdi>", `value="`+second+`"`)
 	s.Prove("carl@new.example")
-	leads(t, "the session from before the proof", carl.Get("/console"), "/signin?return=%2Fconsole")
+	redirects(t, "the session from before the proof", carl.Get("/console"), "/signin?return=%2Fconsole")
 	carl = s.SignIn("carl@new.example")
-	leads(t, "accepted by the session", carl.Post("/invitation", "do", "accept", "token", second), "/console?notice=joined")
+	redirects(t, "accepted by the session", carl.Post("/invitation", "do", "accept", "token", second), "/console?notice=joined")
 	shows(t, "inside", carl.Get("/console"), http.StatusOK, "carl@new.example · Blue", "auditor")
 
 	third := invite(s, s.Red, s.Blue.Owner, "auditor")
-	leads(t, "accepted by the password", s.Stranger().Post("/invitation", "do", "accept", "token", third, "password", servicetest.Password), "/console?notice=joined")
+	redirects(t, "accepted by the password", s.Stranger().Post("/invitation", "do", "accept", "token", third, "password", servicetest.Password), "/console?notice=joined")
 }

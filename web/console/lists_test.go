@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// Traces are listed, and one is a tree whose nested lists are those of the parents.
+// Traces are listed, and each is a tree nested by the parents of its events.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -43,7 +43,7 @@ func TestTraces(t *testing.T) {
 	s.SignIn(s.Red.Join("carl", "member")).Get("/console/traces/day").WantNone(t, "a member", "Erase this trace", "canary")
 }
 
-// Counts are bars and numbers, and waits of approvals are told.
+// Counts are shown as bars and numbers, and so are the waiting times of approvals.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -89,7 +89,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A run has its steps on pages.
+// The steps of a run are listed on pages.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

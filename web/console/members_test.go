@@ -9,18 +9,18 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// pageOf returns the address of the page of a member.
+// pageOf returns the address of a member's page.
 func pageOf(t *testing.T, p *servicetest.Person, email string) string {
 	t.Helper()
 	list := p.Get("/console/members")
 	found := regexp.MustCompile(`<a href="(/console/members/mem_[^"]+)">[^\n]*\n<td><bdi>` + regexp.QuoteMeta(email)).FindStringSubmatch(list.Body)
 	if found == nil {
-		t.Fatalf("%s is no member: %s", email, list.Body)
+		t.Fatalf("%s is not a member: %s", email, list.Body)
 	}
 	return found[1]
 }
 
-// invitationOf returns the id of the open invitation of an address.
+// invitationOf returns the id of an address's open invitation.
 func invitationOf(t *testing.T, p *servicetest.Person, email string) string {
 	t.Helper()
 	list := p.Get("/console/members")
@@ -31,7 +31,7 @@ func invitationOf(t *testing.T, p *servicetest.Person, email string) string {
 	return found[1]
 }
 
-// linkIn returns the token of the link that a page shows this once.
+// linkIn returns the token of the link that a page shows once.
 func linkIn(t *testing.T, a servicetest.Answer) string {
 	t.Helper()
 	found := regexp.MustCompile(`class="secret">[^<]*/[a-z]+#token=([^<]+)<`).FindStringSubmatch(a.Body)
@@ -41,7 +41,7 @@ func linkIn(t *testing.T, a servicetest.Answer) string {
 	return found[1]
 }
 
-// A person is invited, the link is made anew, and the invitation is revoked and accepted.
+// A user is invited, the link is replaced, and the invitation is revoked and accepted.
 func TestInvitations(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -59,7 +59,7 @@ func TestInvitations(t *testing.T) {
 	bob.Get("/console/members").WantNone(t, "blue", "carl@red.example", "ann@red.example")
 	second := linkIn(t, ann.Post("/console/members", "do", "resend", "invitation", name))
 	if first == second {
-		t.Error("the second link is the first one")
+		t.Error("the second link equals the first")
 	}
 	s.Stranger().Call(http.MethodPost, "/v1/id/invitations/accept", map[string]string{"token": second, "display_name": "<i>Carl</i>", "password": servicetest.Password}, nil)
 	ann.Get(pageOf(t, ann, "carl@red.example")).Want(t, "carl", http.StatusOK, "&lt;i&gt;Carl&lt;/i&gt;", "approver", "active")
@@ -69,7 +69,7 @@ func TestInvitations(t *testing.T) {
 	ann.Post("/console/members", "do", "resend", "invitation", "inv_none").Want(t, "none", http.StatusNotFound)
 }
 
-// A member's role is changed, the member is suspended and removed, and the last owner stays.
+// A member's role is changed, the member is suspended and removed, and the last owner remains.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -99,8 +99,8 @@ func TestMembers(t *testing.T) {
 	ann.Post(page, "do", "remove").Want(t, "remove again", http.StatusNotFound)
 }
 
-// Each role sees the members. Only owner and admin see invitations and forms; each may leave.
-func TestRolesOfMembers(t *testing.T) {
+// Each role sees the members. Only owners and admins see invitations and forms; each member may leave.
+func TestMemberRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)

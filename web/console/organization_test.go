@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// An owner changes the settings without JavaScript. Another organization keeps its own.
+// An owner changes the settings without JavaScript. Another organization keeps its settings.
 func TestOrganization(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -36,8 +36,8 @@ func TestOrganization(t *testing.T) {
 	bob.Get(page).Want(t, "blue", http.StatusOK, "Blue", "permanently")
 }
 
-// Admins change no owner's rules, and the other roles nothing.
-func TestOrganizationOfARole(t *testing.T) {
+// Admins cannot change an owner's rules, and the other roles can change nothing.
+func TestOrganizationRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	const page = "/console/settings"

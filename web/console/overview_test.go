@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// wantMain fails unless a page has texts, and none of others.
+// wantMain fails unless the main part of a page contains texts and lacks others.
 func wantMain(t *testing.T, what string, got servicetest.Answer, texts []string, others ...string) {
 	t.Helper()
 	_, body, _ := strings.Cut(got.Body, "<main")
@@ -18,7 +18,7 @@ func wantMain(t *testing.T, what string, got servicetest.Answer, texts []string,
 	}
 	for _, text := range texts {
 		if !strings.Contains(body, text) && !strings.Contains(html.UnescapeString(body), text) {
-			t.Errorf("%s: %q is not in %s", what, text, body)
+			t.Errorf("%s: %q is missing in %s", what, text, body)
 		}
 	}
 	for _, text := range others {
@@ -28,7 +28,7 @@ func wantMain(t *testing.T, what string, got servicetest.Answer, texts []string,
 	}
 }
 
-// Until an agent has sent an event the page leads to it, without any secret. Afterwards it lists the newest ones.
+// Before the first event of an agent, the page leads to it, without any secret. Afterwards it lists the latest events.
 func TestFirstEvent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -46,13 +46,13 @@ func TestFirstEvent(t *testing.T) {
 	wantMain(t, "the other organization", bob.Get("/console"), []string{"Send the first event", "Blue"}, "evt-xxx", s.Red.Origin)
 }
 
-// Approvals for the reader's own vote stand before the others, and only those who vote have any.
+// Approvals for the reader's vote come before the others, and only approvers have any.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)
 	auditor := s.SignIn(s.Red.Join("eve", "auditor"))
-	s.Red.Join("max", "approver") // the second who may vote
+	s.Red.Join("max", "approver") // the second approver
 	wantMain(t, "none", ann.Get("/console"), []string{"No approval waits."})
 	ann.Call(http.MethodPost, "/v1/console/policies", map[string]any{"policy_id": "p", "name": "P", "rules": []any{map[string]any{
 		"rule_id": "r", "tool": "acme.**", "decision": "allow_with_obligation", "obligations": []any{map[string]any{"type": "human_approval", "approvals": 2}}}}}, nil)
@@ -68,7 +68,7 @@ func TestApprovals(t *testing.T) {
 	wantMain(t, "the other organization", s.SignIn(s.Blue.Owner).Get("/console"), []string{"No approval waits."}, first.ID)
 }
 
-// The page tells of receivers that are off and of bounds that are nearly reached.
+// The page reports receivers that are off and limits that are nearly reached.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 	wantMain(t, "the other organization", s.SignIn(s.Blue.Owner).Get("/console"), nil, "To look at")
 }
 
-// The overview shows the first event and its proof without being loaded again.
+// The overview shows the first event and its proof without a reload.
 func TestOverviewInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// An owner erases one event, and then those of a trace. Each is gone from its page, and each erasure is listed.
+// An owner erases one event, and then those of a trace. Each payload disappears from its page, and each erasure is
+// listed.
 func TestErasures(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -42,7 +43,7 @@ func TestErasures(t *testing.T) {
 	page.Want(t, "by principal", http.StatusOK, "forgotten with the erasure", "1 of 1 that match")
 	page.WantNone(t, "by principal", "desk 1", "data-every")
 	if got := listed(ann.Get("/console/events?q=canary&signer=agent").Body); got != "e4 e2 e0" {
-		t.Errorf("those that are left: got %q", got)
+		t.Errorf("the remaining events: got %q", got)
 	}
 	ann.Get("/console/erasures").Want(t, "two", http.StatusOK, "a principal, whose name is forgotten", "event ", "data subject request")
 	bob.Get(path).Want(t, "the other organization", http.StatusNotFound)
@@ -62,7 +63,7 @@ func TestErasures(t *testing.T) {
 	ann.Post("/console/erasures", "do", "erase", "by", "trace_id", "name", "day", "reason", "other", "sure", "yes").Want(t, "a legal hold", http.StatusConflict, "legal hold", `value="day"`)
 }
 
-// A pack that the page leads to is proved by the verifier, and shows what the form asked for.
+// The verifier accepts a pack that the page links to, and it contains what the form requested.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

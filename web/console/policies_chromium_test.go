@@ -8,10 +8,10 @@ import (
 	"github.com/agentledger/agentledger/web/console"
 )
 
-// place is where a text of TestPlaces is wrong, by both readers of texts.
+// place is where a text of TestPlaces has an error, according to both readers.
 type place struct{ text, message string }
 
-// A person writes a policy, sees an error while typing, mends it, saves it, runs its tests, tries it on stored events,
+// A user writes a policy, sees an error while typing, corrects it, saves it, runs its tests, tries it on stored events,
 // activates it, and sees a decision change; then compares versions and rolls back.
 func TestPoliciesInChromium(t *testing.T) {
 	t.Parallel()
@@ -52,9 +52,9 @@ func TestPoliciesInChromium(t *testing.T) {
 	awaitCondition(b, `document.querySelector("#results td:last-child")?.textContent.startsWith("fails: got allow")`)
 	b.Fill("document", document("100"))
 	awaitCondition(b, `document.querySelector("#results td:last-child")?.textContent === "passes"`)
-	for _, message := range b.Messages() { // of the browser itself, about an answer 422
+	for _, message := range b.Messages() { // the browser's own message about a response 422
 		if !strings.Contains(message, "/v1/console/policies/check") || !strings.Contains(message, "422") {
-			t.Errorf("the console says %q", message)
+			t.Errorf("console messages: %q", message)
 		}
 	}
 	b.KeepPictures("editor")
@@ -100,13 +100,13 @@ func TestPoliciesInChromium(t *testing.T) {
 	checkPlaces(t, b)
 }
 
-// awaitCondition waits until a condition of the page holds.
+// awaitCondition waits until a condition of the page is true.
 func awaitCondition(b *servicetest.Browser, condition string) {
 	b.Must(`for (let i = 0; i < 4000 && !(`+condition+`); i++) await new Promise((next) => setTimeout(next, 5));
 		if (!(`+condition+`)) throw new Error(document.getElementById("verdict").textContent + document.getElementById("results").textContent);`, nil)
 }
 
-// checkPlaces compares the reader of texts in the browser with the one of the server, by the lines that they find.
+// checkPlaces compares the lines that the browser's reader of texts finds with those of the server.
 func checkPlaces(t *testing.T, b *servicetest.Browser) {
 	t.Helper()
 	b.Visit(refunds + "/edit")

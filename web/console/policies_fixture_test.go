@@ -18,7 +18,7 @@ func document(most string) string {
 		most + `"}],"tests":[{"name":"large","input":{"tool_name":"acme.payments.refund","payload":{"amount_usd":500}},"expect":{"decision":"deny","rule_id":"cap"}}]}`
 }
 
-// base returns the fields by which the editor names the version that its text was made from.
+// base returns the fields by which the editor identifies the version that its text is based on.
 func base(t *testing.T, p *servicetest.Person, page string) []string {
 	t.Helper()
 	body := p.Get(page).Body
@@ -33,26 +33,26 @@ func base(t *testing.T, p *servicetest.Person, page string) []string {
 	return fields
 }
 
-// shown returns the fields by which the page of a policy names the version that it shows.
+// shown returns the fields by which the page of a policy identifies the version that it shows.
 func shown(t *testing.T, p *servicetest.Person, page string) []string {
 	t.Helper()
 	body := p.Get(page).Body
 	version := regexp.MustCompile(`name="version" value="(\d+)"`).FindStringSubmatch(body)
 	digest := regexp.MustCompile(`name="policy_digest" value="([0-9a-f]{64})"`).FindStringSubmatch(body)
 	if version == nil || digest == nil {
-		t.Fatalf("%s names no version: %s", page, body)
+		t.Fatalf("%s identifies no version: %s", page, body)
 	}
 	return []string{"version", version[1], "policy_digest", digest[1]}
 }
 
-// save writes a text by the editor, which must succeed.
+// save saves a text in the editor, which must succeed.
 func save(t *testing.T, p *servicetest.Person, page, text string) {
 	t.Helper()
 	fields := append(base(t, p, page+"/edit"), "do", "save", "document", text)
 	p.Post(page+"/edit", fields...).Want(t, "save", http.StatusSeeOther)
 }
 
-// create makes the policy of the tests, which must succeed.
+// create creates the policy of the tests, which must succeed.
 func create(t *testing.T, p *servicetest.Person, more ...string) {
 	t.Helper()
 	p.Post(list, append([]string{"do", "create", "name", "Refunds", "policy_id", "refunds"}, more...)...).Want(t, "create", http.StatusSeeOther)

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A policy is made, written, compared, activated, rolled back, deactivated and deleted without JavaScript.
+// A policy is created, written, compared, activated, rolled back, deactivated and deleted without JavaScript.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -56,8 +56,8 @@ func TestPolicies(t *testing.T) {
 	ann.Post(list, "do", "create", "name", "Another").Want(t, "without an id", http.StatusSeeOther)
 }
 
-// Nobody activates a version that he did not see, and each refusal says how to go on.
-func TestRefusedActivations(t *testing.T) {
+// No version is activated that the user has not seen, and each rejection explains how to continue.
+func TestRejectedActivations(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)
@@ -87,8 +87,8 @@ func TestRefusedActivations(t *testing.T) {
 	eve.Post(refunds, "do", "deactivate").Want(t, "two people", http.StatusConflict, "Policies of this organization need two people")
 }
 
-// Roles that may not edit policies read them, without forms, and are refused by the interface.
-func TestRolesOfPolicies(t *testing.T) {
+// Roles that may not edit policies read them without forms, and the API rejects them.
+func TestPolicyRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)

@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A misspelt or repeated parameter of a page is refused by a page, without the list.
-func TestWrongQuery(t *testing.T) {
+// A page rejects a misspelled or repeated parameter, and does not show the list.
+func TestMalformedQuery(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)
@@ -20,7 +20,7 @@ func TestWrongQuery(t *testing.T) {
 		page := ann.Get("/console/events?" + query)
 		page.Want(t, query, http.StatusUnprocessableEntity, message, "<html")
 		if listed(page.Body) != "" {
-			t.Errorf("%s: the page has a list", query)
+			t.Errorf("%s: the page contains a list", query)
 		}
 	}
 	ann.Get("/console/events?tool=&notice=saved").Want(t, "empty", http.StatusOK)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// Long names and values of a payload break on a narrow page of an event, which does not scroll sideways.
+// Long names and values of a payload wrap on a narrow page of an event, which does not scroll sideways.
 func TestNarrowEvent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -34,8 +34,8 @@ func TestNarrowEvent(t *testing.T) {
 	}
 }
 
-// The list of events is followed while it is open. An owner opens one, erases it, sees it gone, and takes a pack that the
-// page of checks proves.
+// The open list of events is updated. An owner opens an event, erases it, sees it erased, and downloads a pack, which
+// the verification page confirms.
 func TestReadingInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -50,13 +50,13 @@ func TestReadingInChromium(t *testing.T) {
 	await(t, b, "#list", "acme.delete")
 	var typed string
 	if b.Must(`return document.querySelector("[name=q]").value`, &typed); typed != "half a word" {
-		t.Errorf("the update took what was typed: %q", typed)
+		t.Errorf("the update removed the typed text: %q", typed)
 	}
 	b.Must(`document.getElementById("live").click();`, nil) // paused
 	s.Red.Send("late", map[string]any{"tool_name": "acme.late"})
 	time.Sleep(3 * time.Second)
 	if got := b.Text("#list"); strings.Contains(got, "acme.late") {
-		t.Errorf("a list that is paused changes: %s", got)
+		t.Errorf("a paused list changed: %s", got)
 	}
 	b.Must(`document.getElementById("live").click();`, nil)
 	await(t, b, "#list", "acme.late")
@@ -72,7 +72,7 @@ func TestReadingInChromium(t *testing.T) {
 	b.Press(`.facts a`)
 	await(t, b, "#envelope + p", "The envelope was erased on")
 	if got := b.Text("main"); strings.Contains(got, "canary-3") {
-		t.Errorf("the payload is still there: %s", got)
+		t.Errorf("the payload is still shown: %s", got)
 	}
 
 	folder := t.TempDir()
@@ -94,7 +94,7 @@ func TestReadingInChromium(t *testing.T) {
 		while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
 		return outcome.textContent + document.getElementById("report").textContent;`, &said, pack, s.Red.LogKey)
 	if !strings.Contains(said, "Proved, as far as the report says.") || !strings.Contains(said, "5 events shown") {
-		t.Errorf("the page of checks says %s", said)
+		t.Errorf("the verification page shows %s", said)
 	}
 	b.WantQuiet()
 }
@@ -111,8 +111,7 @@ func awaitDownload(t *testing.T, file string) []byte {
 	return nil
 }
 
-// Texts of agents are text on every page that shows them: no script runs, no markup is made, and no character changes the
-// order of others.
+// Texts of agents are shown as text on every page: they run no script, add no markup and do not reorder other text.
 func TestHostileTextsInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -134,7 +133,7 @@ func TestHostileTextsInChromium(t *testing.T) {
 		s.Red.Ingest(http.MethodPost, "/workflows/runs", map[string]any{"workflow": map[string]any{"name": text, "version": text}, "agent_id": s.Red.Agent.AgentID, "external_run_id": text}, &run)
 		s.Red.Ingest(http.MethodPost, "/workflows/runs/"+run.ID+"/complete", map[string]any{"status": "failed", "error": text}, nil)
 		if i%8 > 0 {
-			continue // a browser is dear: the others are in the lists
+			continue // a browser is slow: the other texts are in the lists
 		}
 		b.Visit("/console/runs/" + run.ID)
 		b.WantHarmless(text)
@@ -159,13 +158,13 @@ func TestHostileTextsInChromium(t *testing.T) {
 		b.Visit(page)
 		var pwned bool
 		if b.Must(`return window.pwned !== undefined || document.querySelector("main :is(script, img)") !== null`, &pwned); pwned {
-			t.Errorf("%s: markup was made of the address", page)
+			t.Errorf("%s: the address became markup", page)
 		}
 	}
 	b.WantQuiet()
 }
 
-// The list that is open shows hostile texts as it does when it is loaded.
+// An open list shows hostile texts in the same way as a loaded one.
 func TestHostileTailInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// activateRefunds gives an organization a policy by which a person agrees to refunds.
+// activateRefunds gives an organization a policy under which an approver decides on refunds.
 func activateRefunds(p *servicetest.Person) {
 	document := map[string]any{"policy_id": "p", "name": "Refunds", "rules": []any{
 		map[string]any{"rule_id": "refunds", "tool": "acme.refund", "decision": "allow_with_obligation",
@@ -19,7 +19,7 @@ func activateRefunds(p *servicetest.Person) {
 }
 
 // day sends the events of an agent's day in a trace: e0 to e4, of which e3 is denied, and an event of the other
-// organization with the name of e1.
+// organization with the same name as e1.
 func day(s *servicetest.Service) {
 	for i, tool := range []string{"acme.orders.read", "acme.orders.write", "acme.mail.send", "acme.delete", "acme.orders.read"} {
 		payload := map[string]any{"order": fmt.Sprint("canary-", i), "amount_usd": 84.5}
@@ -31,7 +31,7 @@ func day(s *servicetest.Service) {
 	s.Blue.Send("e1", map[string]any{"tool_name": "acme.blue", "trace_id": "day"})
 }
 
-// awaitErased waits until an erasure is done.
+// awaitErased waits until an erasure is complete.
 func awaitErased(p *servicetest.Person, name string) {
 	for state := struct{ State string }{}; state.State != "done"; time.Sleep(10 * time.Millisecond) {
 		p.Call(http.MethodGet, "/v1/console/erasures/"+name, nil, &state)

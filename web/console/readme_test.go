@@ -16,8 +16,8 @@ import (
 
 var codeBlocks = regexp.MustCompile("(?ms)^```(sh|console)\n(.*?)^```")
 
-// The README's quick start works as it stands there, from an empty folder. A block of sh is commands; a block of console
-// is a command after each $, and lines of its output, in which … stands for any text.
+// The README's quick start works as written, from an empty folder. A block of sh contains commands; a block of console
+// contains a command after each $, and lines of its output, in which … matches any text.
 func TestReadmeQuickStart(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -50,7 +50,7 @@ func TestReadmeQuickStart(t *testing.T) {
 		}
 		for _, example := range strings.Split("\n"+text, "\n$ ")[1:] {
 			command, want, _ := strings.Cut(example, "\n")
-			got := shell(t, folder, settings+command+" || true", path) // a denial is a status too
+			got := shell(t, folder, settings+command+" || true", path) // a denial also has a status
 			for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
 				pattern := strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")
 				if !regexp.MustCompile("(?m)^"+pattern+"$").MatchString(got) && line != "" {
@@ -61,7 +61,7 @@ func TestReadmeQuickStart(t *testing.T) {
 	}
 }
 
-// startAsReadme runs the command that starts a service, at another port.
+// startAsReadme runs the command that starts a service, on another port.
 func startAsReadme(t *testing.T, folder, command string) *servicetest.Service {
 	t.Helper()
 	words := strings.Fields(command)

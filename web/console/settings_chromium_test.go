@@ -9,9 +9,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// One owner sets an organization up in a browser: an ingest key that takes events, a receiver that gets a test delivery, a
-// token that a program uses until it is deleted, and an approver who joins in the same browser. The agent that a browser
-// makes is tested in web/console.
+// An owner sets an organization up in a browser: an ingest key that accepts events, a receiver that gets a test
+// delivery, a token that a program uses until it is deleted, and an approver who joins in the same browser.
 func TestSettingsInChromium(t *testing.T) {
 	t.Parallel()
 	s, to := allowed(t), newReceiver(t)
@@ -66,7 +65,7 @@ func TestSettingsInChromium(t *testing.T) {
 	b.WantQuiet()
 }
 
-// wantApproverJoins invites a person whose account is made in the same browser.
+// wantApproverJoins invites an approver, whose account is created in the same browser.
 func wantApproverJoins(t *testing.T, s *servicetest.Service, b *servicetest.Browser) {
 	t.Helper()
 	b.Visit("/console/members")

@@ -26,7 +26,7 @@ type signer struct {
 	key *passkeytest.Authenticator
 }
 
-// addPasskey gives the account of a person a passkey, which ends its other sessions.
+// addPasskey adds a passkey to a member's account, which ends its other sessions.
 func addPasskey(t *testing.T, s *servicetest.Service, p *servicetest.Person, name string) *signer {
 	t.Helper()
 	key := passkeytest.New(t, s.URL)
@@ -76,7 +76,7 @@ func (g *signer) voteOptions(a servicetest.Asked, vote string) (o voteOptions) {
 	return o
 }
 
-// signed returns a ballot with a signature for it.
+// signed returns a ballot with its signature.
 func (g *signer) signed(a servicetest.Asked, vote string) map[string]any {
 	g.t.Helper()
 	o := g.voteOptions(a, vote)
@@ -101,7 +101,7 @@ func newSignedWorld(t *testing.T) (*servicetest.Service, *servicetest.Person, *s
 	return s, ann, g
 }
 
-// A member registers a passkey and signs a vote by it. The evidence pack of the log proves that, offline.
+// A member registers a passkey and signs a vote with it. The evidence pack of the log proves that offline.
 func TestSignedVote(t *testing.T) {
 	t.Parallel()
 	s, ann, g := newSignedWorld(t)
@@ -113,7 +113,7 @@ func TestSignedVote(t *testing.T) {
 	o := g.voteOptions(asked, "approve")
 	for _, line := range []string{"agentledger/vote/v1\n", asked.ID + "\n", asked.ActionDigest + "\napprove\n"} {
 		if !strings.Contains(o.Text, line) {
-			t.Errorf("the text that is signed has no line %q: %s", line, o.Text)
+			t.Errorf("the signed text lacks the line %q: %s", line, o.Text)
 		}
 	}
 	g.send(asked, g.signed(asked, "approve")).Want(t, "signed", http.StatusOK, `"status":"approved"`, `"signature":{"credential_id":"`+g.credential())
@@ -125,15 +125,15 @@ func TestSignedVote(t *testing.T) {
 	list := ann.Get("/console/members").Body
 	found := regexp.MustCompile(`<a href="(/console/members/mem_[^"]+)">[^\n]*\n<td><bdi>eve@red`).FindStringSubmatch(list)
 	if found == nil {
-		t.Fatalf("eve is no member: %s", list)
+		t.Fatalf("eve is not a member: %s", list)
 	}
 	ann.Get(found[1]).Want(t, "eve's page", http.StatusOK, "Passkeys that sign votes", "no other passkey", g.credential())
 	ann.Post(found[1], "do", "retire-voter", "credential_id", g.credential()).Want(t, "retire", http.StatusSeeOther)
 	ann.Get(found[1]).Want(t, "retired", http.StatusOK, "None: votes of this member are unverified operator claims.")
 }
 
-// verifyEverywhere exports the organization's evidence pack and lets each verifier check it, from the pack and the pinned
-// key alone. All have to say that a passkey signed the vote.
+// verifyEverywhere exports the organization's evidence pack and has each verifier check it, using only the pack and the
+// pinned key. Each must report that a passkey signed the vote.
 func verifyEverywhere(t *testing.T, owner *servicetest.Person) {
 	t.Helper()
 	pack := filepath.Join(t.TempDir(), "pack.zip")
@@ -173,8 +173,8 @@ func verifyEverywhere(t *testing.T, owner *servicetest.Person) {
 	}
 }
 
-// Each page that shows who voted states whether the approver's passkey signed the vote, and since when it is registered.
-func TestWordsOfVotes(t *testing.T) {
+// Each page with votes states whether the approver's passkey signed them, and since when it is registered.
+func TestVoteWords(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	ann := s.SignIn(s.Red.Owner)
@@ -199,7 +199,7 @@ func TestWordsOfVotes(t *testing.T) {
 			ID string `json:"event_id"`
 		} `json:"events"`
 	}
-	for end := time.Now().Add(time.Minute); len(list.Events) < 3 && time.Now().Before(end); { // the index follows the log
+	for end := time.Now().Add(time.Minute); len(list.Events) < 3 && time.Now().Before(end); { // the index lags behind the log
 		ann.Call(http.MethodGet, "/v1/console/events?action_kind=ledger_approval", nil, &list)
 	}
 	seen := map[string]int{}
@@ -216,7 +216,7 @@ func TestWordsOfVotes(t *testing.T) {
 	}
 }
 
-// The button that signs never casts an unsigned vote, also without a script.
+// The signing button never casts an unsigned vote, even without a script.
 func TestSignedVoteWithoutSignature(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -247,7 +247,7 @@ func TestSignedVoteWithoutSignature(t *testing.T) {
 	}
 }
 
-// Whatever is another one makes a signature worthless.
+// Any mismatch invalidates a signature.
 func TestSignedVoteAttacks(t *testing.T) {
 	t.Parallel()
 	s, ann, g := newSignedWorld(t)
@@ -294,7 +294,7 @@ func TestSignedVoteAttacks(t *testing.T) {
 	g.send(one, g.signed(one, "approve")).Want(t, "a counter that does not rise", http.StatusUnauthorized, "passkey_refused")
 	g.key.Counter = keep.Counter + 10
 
-	// Of another account: ann has no voter key, and eve's is not hers.
+	// Of another account: ann has no voter key, and eve's belongs to eve.
 	body := g.signed(one, "approve")
 	(&signer{ann, t, s, g.key}).send(one, body).Want(t, "the credential of another account", http.StatusUnprocessableEntity, refused)
 	bob := s.SignIn(s.Blue.Owner)
@@ -302,7 +302,7 @@ func TestSignedVoteAttacks(t *testing.T) {
 	g.send(one, body).Want(t, "the right one", http.StatusOK, `"status":"approved"`)
 	g.send(one, body).Want(t, "replayed", http.StatusUnauthorized, "passkey_refused")
 
-	// A second key needs the consent of the first one.
+	// A second key needs the consent of the first.
 	second := addPasskey(t, s, g.Person, "laptop")
 	second.Try(http.MethodPost, "/v1/console/voter-keys", second.registration(second.keyOptions(), nil)).
 		Want(t, "no consent", http.StatusUnprocessableEntity, "consent_required")
@@ -316,13 +316,13 @@ func TestSignedVoteAttacks(t *testing.T) {
 	body["assertion"] = g.key.Assert(o.PublicKey, o.Time)
 	g.send(two, body).Want(t, "a retired key", http.StatusUnprocessableEntity, refused)
 
-	// The operator takes the factors away and signs in as eve: no key is left, and the log has it.
+	// The operator removes the factors and signs in as eve: no key remains, and the log has the retirements.
 	body = second.signed(two, "approve")
 	s.RemoveFactors("eve@red.example")
 	eve := s.SignIn("eve@red.example")
 	(&signer{eve, t, s, second.key}).send(two, body).Want(t, "after the operator's removal", http.StatusUnprocessableEntity, refused)
 	(&signer{eve, t, s, second.key}).send(two, ballot(two, "approve")).Want(t, "unsigned", http.StatusUnprocessableEntity, "signature_required")
 	if events := ann.Get("/v1/console/events?action_kind=ledger_voter_key").Body; strings.Count(events, `"ledger_voter_key"`) != 4 {
-		t.Errorf("the log has not the two registrations and two retirements: %s", events)
+		t.Errorf("the log lacks the two registrations or the two retirements: %s", events)
 	}
 }

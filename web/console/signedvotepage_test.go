@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A person registers a passkey on the page of the account, and signs a vote on the page of the approval.
+// A user registers a passkey on the account page, and signs a vote on the approval's page.
 func TestSignedVoteInChromium(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -42,7 +42,7 @@ func TestSignedVoteInChromium(t *testing.T) {
 	}
 	b.Emulate("Emulation.setScriptExecutionDisabled", map[string]any{"value": false})
 
-	// From the list it is one tap to the whole action with its buttons, and one touch to sign.
+	// From the list, one tap leads to the whole action with its buttons, and one touch signs.
 	b.Visit("/console/approvals")
 	b.Press("a.button")
 	var shown bool
@@ -50,9 +50,9 @@ func TestSignedVoteInChromium(t *testing.T) {
 		const {top, bottom} = document.querySelector("button[data-sign]").getBoundingClientRect();
 		return top >= 0 && bottom <= innerHeight && document.querySelector(".members").getBoundingClientRect().top < innerHeight;`, &shown)
 	if !shown {
-		t.Error("the button and the payload are not on the first screen")
+		t.Error("the first screen lacks the button or the payload")
 	}
-	b.Must(`document.querySelector("[name=reason_code]").focus();`, nil) // in which Enter casts no vote
+	b.Must(`document.querySelector("[name=reason_code]").focus();`, nil) // in which Enter does not vote
 	for _, kind := range []string{"keyDown", "keyUp"} {
 		b.Emulate("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
 	}

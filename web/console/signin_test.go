@@ -8,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// The operator changes how an approver signs in. The approvals show it, the log has it before the approver's vote, and an
-// organization that wants to wait refuses the vote.
+// The operator changes how an approver signs in. The approvals show it, the log has the change before the approver's
+// vote, and an organization that requires a waiting time rejects the vote.
 func TestChangedSignIn(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -23,7 +23,7 @@ func TestChangedSignIn(t *testing.T) {
 	want(t, "counted without a hold", s.SignIn(eve).Post(path, "do", "approve", "action_digest", first.ActionDigest), http.StatusSeeOther)
 	events := ann.Get("/console/events?signer=system").Body
 	if change, vote := strings.Index(events, "sign in changed"), strings.Index(events, "approval"); change < 0 || vote < 0 || vote > change {
-		t.Errorf("the events do not have the change before the vote: change at %d, vote at %d", change, vote)
+		t.Errorf("the change is not before the vote: change at %d, vote at %d", change, vote)
 	}
 	ann.Post("/console/settings", "do", "votes", "vote_hold_hours", "48").Want(t, "hold", http.StatusSeeOther)
 	path = "/console/approvals/" + second.ID

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// A version is tried on stored events and on described ones, without JavaScript.
+// A version is tried on stored and on described events, without JavaScript.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// An export is begun, tested, changed and deleted without JavaScript. Its headers are never shown.
+// An export is created, tested, changed and deleted without JavaScript. Its headers are never shown.
 func TestStreamExport(t *testing.T) {
 	t.Parallel()
 	s, to := allowed(t), newReceiver(t)

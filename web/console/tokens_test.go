@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// secretIn returns the secret that a page shows this once.
+// secretIn returns the secret that a page shows once.
 func secretIn(t testing.TB, a servicetest.Answer, prefix string) string {
 	t.Helper()
 	found := regexp.MustCompile(`class="secret">(` + prefix + `[^<]+)<`).FindStringSubmatch(a.Body)
@@ -29,7 +29,7 @@ func tokenIn(t testing.TB, a servicetest.Answer) string {
 	return found[1]
 }
 
-// useToken asks for the policies as a program does, and returns the status.
+// useToken requests the policies as a program, and returns the status.
 func useToken(t testing.TB, s *servicetest.Service, token string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/console/policies", nil)
@@ -45,10 +45,10 @@ func useToken(t testing.TB, s *servicetest.Service, token string) int {
 	return answer.StatusCode
 }
 
-// tomorrow is a time for fields of that type.
+// tomorrow is a value for datetime fields.
 func tomorrow() string { return time.Now().UTC().AddDate(0, 0, 1).Format("2006-01-02T15:04") }
 
-// A person makes a token, uses it and deletes it. Nobody else sees it.
+// A user creates a token, uses it and deletes it. No other user sees it.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

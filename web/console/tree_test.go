@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// steps returns events one second apart. The value of each is the number of its parent, -1 for none and -2 for one that
-// is on another page.
+// steps returns events one second apart. Each value is the index of the event's parent, -1 for none, or -2 for a parent
+// on another page.
 func steps(parents ...int) []step {
 	all := make([]step, len(parents))
 	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -28,7 +28,7 @@ func steps(parents ...int) []step {
 	return all
 }
 
-// write writes a tree by the names of its events, with marks for deeper events and loops.
+// write writes a tree as the names of its events, with marks for nested events and loops.
 func write(nodes []*node) (text string) {
 	for _, n := range nodes {
 		text += " " + string(n.ID)
@@ -78,8 +78,8 @@ func TestGrowTree(t *testing.T) {
 	}
 }
 
-// Whatever parents agents name, each event stands in the tree once, no list is deeper than the bound, and a bar ends
-// with the last descendant.
+// Whatever parents agents name, each event appears once in the tree, no list is nested more deeply than the limit, and
+// a bar ends with the last descendant.
 func TestGrowTreeAgainstOracle(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -116,7 +116,7 @@ func TestGrowTreeAgainstOracle(t *testing.T) {
 	}
 }
 
-// Dots and bars follow from the times of the page alone.
+// Dots and bars depend only on the times of the page.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	roots := growTree(steps(-1, 0, 0, 1, -1))
@@ -137,7 +137,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// The work for a page is that of its events, also for one chain.
+// The work for a page is proportional to its events, also for a single chain.
 func TestLongChain(t *testing.T) {
 	t.Parallel()
 	parents := make([]int, 200_000)

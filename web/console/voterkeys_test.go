@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
-// A page shows the voter keys of one account, also those after the first page of the list.
+// A page shows all voter keys of an account, including those after the first page of the list.
 func TestAllVoterKeys(t *testing.T) {
 	t.Parallel()
 	const pageSize, n = 2, 5

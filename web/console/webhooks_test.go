@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// allowed makes a service that calls receivers of this machine.
+// allowed starts a service that may call receivers on this machine.
 func allowed(t testing.TB) *servicetest.Service {
 	return servicetest.New(t, "--callout-allow", "127.0.0.0/8")
 }
@@ -40,21 +40,21 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// answer sets the status of the answers to come.
+// answer sets the status of the following responses.
 func (r *receiver) answer(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status = status
 }
 
-// take returns the bodies so far that have a part.
+// take returns the received bodies that contain a text.
 func (r *receiver) take(part string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.bodies), func(body string) bool { return !strings.Contains(body, part) })
 }
 
-// awaitPage reads a page until it has a text.
+// awaitPage reloads a page until it contains a text.
 func awaitPage(t testing.TB, p *servicetest.Person, path, text string) servicetest.Answer {
 	t.Helper()
 	var got servicetest.Answer
@@ -64,11 +64,11 @@ func awaitPage(t testing.TB, p *servicetest.Person, path, text string) servicete
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("%s never has %q: %s", path, text, got.Body)
+	t.Fatalf("%s never contains %q: %s", path, text, got.Body)
 	return got
 }
 
-// A receiver is made, tested, changed, switched off and deleted without JavaScript.
+// A receiver is created, tested, changed, switched off and deleted without JavaScript.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	s, to := allowed(t), newReceiver(t)
@@ -109,13 +109,13 @@ func TestWebhooks(t *testing.T) {
 	ann.Post(page, "do", "delete").Want(t, "delete again", http.StatusNotFound)
 }
 
-// The key that signs callbacks is rotated without JavaScript, by those who may.
+// Permitted roles rotate the key that signs callbacks, without JavaScript.
 func TestCallbackKey(t *testing.T) {
 	t.Parallel()
 	s := allowed(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	ann.Get("/console/webhooks").Want(t, "before", http.StatusOK, "No callback was sent yet.")
-	for _, want := range []string{"Callbacks are also signed with the old key", "also signs until"} { // the first one generates the key
+	for _, want := range []string{"Callbacks are also signed with the old key", "also signs until"} { // the first rotation generates the key
 		moved := ann.Post("/console/webhooks", "do", "rotate")
 		moved.Want(t, "rotate", http.StatusSeeOther)
 		ann.Get(moved.Header.Get("Location")).Want(t, "rotated", http.StatusOK, "The key that signs callbacks is rotated.", "whpk_", want)
@@ -126,7 +126,7 @@ func TestCallbackKey(t *testing.T) {
 	carl.Post("/console/webhooks", "do", "rotate").Want(t, "an auditor rotates", http.StatusForbidden)
 }
 
-// A delivery that was given up is listed, and sent again when the receiver is back.
+// A failed delivery is listed, and sent again once the receiver works.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	s, to := allowed(t), newReceiver(t)
@@ -152,8 +152,8 @@ func TestDeadLetters(t *testing.T) {
 	awaitPage(t, ann, page, "delivered")
 }
 
-// Roles that may not manage see receivers without addresses and forms.
-func TestWebhooksOfARole(t *testing.T) {
+// Roles without the permission to manage see receivers without addresses and forms.
+func TestWebhookRoles(t *testing.T) {
 	t.Parallel()
 	s := allowed(t)
 	made := s.SignIn(s.Red.Owner).Post("/console/webhooks", "do", "create", "url", "http://127.0.0.1:9/hidden", "events", "run.*", "format", "standard")
@@ -164,7 +164,7 @@ func TestWebhooksOfARole(t *testing.T) {
 			got := p.Get(path)
 			got.Want(t, role+" "+path, http.StatusOK, "run.*")
 			if strings.Contains(got.Body, "hidden") != may || strings.Contains(got.Body, "<textarea") != may {
-				t.Errorf("%s at %s: address and forms %v, want %v", role, path, !may, may)
+				t.Errorf("%s at %s: shows address and forms: %v, want %v", role, path, !may, may)
 			}
 		}
 		if may {

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// The organization gets a witness of its own, which cosigns the log when it is asked.
+// The organization gets its own witness, which cosigns the log on request.
 func TestWitnesses(t *testing.T) {
 	t.Parallel()
 	s := allowed(t)

@@ -168,5 +168,5 @@ func errNoOwner(cause error) error {
 // errOutcome returns the error for a request that may have been carried out.
 func errOutcome(cause error) error {
 	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: cause,
-		Message: "The request may have been carried out; look before you repeat it"}
+		Message: "The request may have taken effect: check before you retry"}
 }

@@ -138,5 +138,5 @@ func errLate(r *http.Request) error {
 			Message: "The request could not be answered in time"}
 	}
 	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown",
-		Message: "The request may still be carried out; look before you repeat it"}
+		Message: "The request may still take effect: check before you retry"}
 }

@@ -22,7 +22,7 @@ func TestErasuresThatAreNotStated(t *testing.T) {
 	}{
 		"none erased":            {[]storage.Event{plain(0), plain(1)}, ""},
 		"its statement is away":  {[]storage.Event{plain(0), erased(1, 9)}, "event 1 was erased by event 9, which is missing"},
-		"it names another event": {[]storage.Event{erased(0, 2), erased(1, 2), plain(2)}, "event 2, which erases others"},
+		"it names another event": {[]storage.Event{erased(0, 2), erased(1, 2), plain(2)}, "erasing event 2"},
 	} {
 		claims := make(erasures)
 		var err error
