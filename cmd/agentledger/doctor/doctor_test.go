@@ -234,7 +234,7 @@ func TestSyncs(t *testing.T) {
 		"the fastest":    {"disk", times(20*us, 20*us, 30*us), "good: a sync takes 20µs"},
 		"not plausible":  {"disk", times(19*us, 2*us, 9*ms), "attention: no disk is that fast"},
 		"slow":           {"disk", times(51*ms, 60*ms, 20*ms), "advice: events wait"},
-		"memory":         {"tmpfs", times(4 * ms), "attention: lies in memory"},
+		"memory":         {"tmpfs", times(4 * ms), "attention: is in memory"},
 		"container":      {"overlay", times(4 * ms), "advice: container"},
 		"network":        {"nfs", times(4 * ms), "advice: (nfs)"},
 		"none ended":     {"disk", nil, "attention: no sync ended"},
@@ -280,7 +280,7 @@ func TestClock(t *testing.T) {
 		"far ahead":      {now.Add(-2 * time.Hour), time.Hour, true, true, "attention: more than 1h0m0s after"},
 		"any gap":        {now.Add(-2000 * time.Hour), 0, true, true, "good: "},
 		"drifts":         {time.Time{}, 0, false, true, "advice: no time service"},
-		"nobody can say": {time.Time{}, 0, false, false, "advice: does not say"},
+		"unknown": {time.Time{}, 0, false, false, "advice: does not report"},
 	} {
 		want(t, name, judgeClock(now, tc.newest, tc.gap, tc.synchronized, tc.known), tc.want)
 	}
@@ -341,7 +341,7 @@ func TestDatabase(t *testing.T) {
 		"standby":      {func(s *databaseSettings) { s.standby = true }, []string{"attention: is a standby"}},
 		"encoding":     {func(s *databaseSettings) { s.encoding = "LATIN1" }, []string{"attention: encoding is LATIN1"}},
 		"clock":        {func(s *databaseSettings) { s.at = now.Add(-6 * time.Second) }, []string{"advice: 6s apart"}},
-		"connections":  {func(s *databaseSettings) { s.connections = "42" }, []string{"attention: takes 39 connections"}},
+		"connections":  {func(s *databaseSettings) { s.connections = "42" }, []string{"attention: allows 39 connections"}},
 		"two things":   {func(s *databaseSettings) { s.fsync, s.fullPages = "off", "off" }, []string{"attention: fsync", "attention: full_page"}},
 	} {
 		s := databaseSettings{version: 150004, at: now, encoding: "UTF8", fsync: "on", fullPages: "on", commit: "on", standbys: "b",
