@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-// An archived envelope is the one that its record names, of its organization.
+// CheckEnvelope accepts only the envelope that the record names.
 func TestCheckEnvelope(t *testing.T) {
 	agent := ledgertest.NewAgent()
 	made := func(tenant id.Tenant, name string) (record, envelope []byte) {
@@ -25,7 +25,7 @@ func TestCheckEnvelope(t *testing.T) {
 	_, sibling := made(ledgertest.Red, "e2")
 	_, others := made(ledgertest.Blue, "e1")
 	if err := checkEnvelope(record, envelope); err != nil {
-		t.Errorf("its own: %v", err)
+		t.Errorf("the record's envelope: %v", err)
 	}
 	for name, wrong := range map[string]struct{ record, envelope string }{
 		"of another event":        {string(record), string(sibling)},
@@ -36,7 +36,7 @@ func TestCheckEnvelope(t *testing.T) {
 		"no record":               {"{}", string(envelope)},
 	} {
 		if err := checkEnvelope([]byte(wrong.record), []byte(wrong.envelope)); err == nil {
-			t.Errorf("%s: it is taken for the envelope of the record", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }

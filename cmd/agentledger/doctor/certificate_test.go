@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// writePair writes a certificate for log.test, which ends after some time, and its key.
+// writePair writes a certificate for log.test, which expires after a duration, and its key.
 func writePair(t *testing.T, ends time.Duration) (chain, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -36,7 +36,7 @@ func want(t *testing.T, name string, found []Finding, texts ...string) {
 	}
 }
 
-// A check that hangs costs its own answer alone.
+// A check that hangs affects only its own finding.
 func TestExamine(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
@@ -143,7 +143,7 @@ func TestMail(t *testing.T) {
 	want(t, "away", checkMail(t.Context(), config.Serve{Mail: config.Mail{SMTP: address + "?from=a@b.example"}}), "attention: can't be reached")
 }
 
-// settingsIn are the settings of a service in a folder that is private.
+// settingsIn returns the settings of a service in a private folder.
 func settingsIn(t *testing.T) config.Serve {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
@@ -183,7 +183,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The owner needs its rights to a folder, and in a service that is read-only no more than those to read. Root needs none.
+// The owner must have its rights to a folder, or only the right to read in a read-only service. Root needs none.
 func TestModes(t *testing.T) {
 	c := settingsIn(t)
 	rights := func() map[string]privateFile {
@@ -247,7 +247,7 @@ func TestSyncs(t *testing.T) {
 	want(t, "read-only", []Finding{judgeSyncError("data", "/x", syscall.EROFS, true)}, "advice: read-only file system")
 }
 
-// The disk of a test is measured, and nothing is left on it.
+// The disk is measured, and no file is left on it.
 func TestDisks(t *testing.T) {
 	c := settingsIn(t)
 	found := checkDisks(t.Context(), c)
@@ -256,7 +256,7 @@ func TestDisks(t *testing.T) {
 	}
 	left, err := os.ReadDir(c.Data)
 	if err != nil || len(left) != 3 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 	want(t, "one volume", judgePlaces(c.Data, c.AnchorsDir()), "advice: the volume of the store")
 	want(t, "room", []Finding{judgeRoom("data", 10<<30, 100<<30), judgeRoom("data", 9<<30, 100<<30)}, "good: data: 10.0 GiB free of 100.0", "attention: 9.0 GiB")
@@ -273,14 +273,14 @@ func TestClock(t *testing.T) {
 		synchronized, known bool
 		want                string
 	}{
-		"first start":    {time.Time{}, time.Hour, true, true, "good: "},
-		"after a rest":   {now.Add(-time.Hour), time.Hour, true, true, "good: "},
-		"a little back":  {now.Add(5 * time.Second), time.Hour, true, true, "good: "},
-		"back":           {now.Add(6 * time.Second), time.Hour, true, true, "attention: was trusted before"},
-		"far ahead":      {now.Add(-2 * time.Hour), time.Hour, true, true, "attention: more than 1h0m0s after"},
-		"any gap":        {now.Add(-2000 * time.Hour), 0, true, true, "good: "},
-		"drifts":         {time.Time{}, 0, false, true, "advice: no time service"},
-		"unknown": {time.Time{}, 0, false, false, "advice: does not report"},
+		"first start":   {time.Time{}, time.Hour, true, true, "good: "},
+		"after a rest":  {now.Add(-time.Hour), time.Hour, true, true, "good: "},
+		"a little back": {now.Add(5 * time.Second), time.Hour, true, true, "good: "},
+		"back":          {now.Add(6 * time.Second), time.Hour, true, true, "attention: was trusted before"},
+		"far ahead":     {now.Add(-2 * time.Hour), time.Hour, true, true, "attention: more than 1h0m0s after"},
+		"any gap":       {now.Add(-2000 * time.Hour), 0, true, true, "good: "},
+		"drifts":        {time.Time{}, 0, false, true, "advice: no time service"},
+		"unknown":       {time.Time{}, 0, false, false, "advice: does not report"},
 	} {
 		want(t, name, judgeClock(now, tc.newest, tc.gap, tc.synchronized, tc.known), tc.want)
 	}
@@ -357,7 +357,7 @@ func TestDatabase(t *testing.T) {
 	found = append(found, checkDatabase(t.Context(), c)...)
 	for _, f := range found {
 		if strings.Contains(f.Summary+f.Do, "hidden") {
-			t.Errorf("a password is shown: %+v", f)
+			t.Errorf("a finding contains a password: %+v", f)
 		}
 	}
 	if len(found) != 2 {
@@ -375,7 +375,7 @@ func TestArchive(t *testing.T) {
 	want(t, "no folder above", look("file://"+folder+"/below"), "attention: ")
 	want(t, "empty", look("file://"+folder), "good: no store has its archive there yet")
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the folder was made: %v", err)
+		t.Errorf("the folder was created: %v", err)
 	}
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// Files of settings are those that nobody but root and this user can change.
+// Only root and this user may be able to change files of settings.
 func TestSettingsFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "policy")

@@ -13,7 +13,7 @@ import (
 )
 
 // awaitAnchors waits until the folder of each node has the anchor of an organization's head as a node showed it. Nodes
-// keep the anchors of one another, so that each of them can take over alone.
+// replicate each other's anchors, so that any of them can take over alone.
 func awaitAnchors(t *testing.T, n *servicetest.Service, o *servicetest.Organization, folders []string) {
 	t.Helper()
 	answer, err := http.Get(n.URL + headPath(o.Slug))

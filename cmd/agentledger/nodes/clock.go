@@ -31,12 +31,12 @@ func (t *comparedTable) Beat(ctx context.Context, s cluster.Step) (cluster.View,
 	}
 	apart := v.Time.Before(before.Add(-clock.Bound)) || v.Time.After(t.now().Add(clock.Bound))
 	if t.apart.Swap(apart) != apart {
-		t.tell(ctx, apart, before.Sub(v.Time))
+		t.report(ctx, apart, before.Sub(v.Time))
 	}
 	return v, nil
 }
 
-func (t *comparedTable) tell(ctx context.Context, apart bool, ahead time.Duration) {
+func (t *comparedTable) report(ctx context.Context, apart bool, ahead time.Duration) {
 	if !apart {
 		t.logger.InfoContext(ctx, "cluster: the times of this node and of the database agree", "ahead", ahead)
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// datedTable is a table whose database shows a time.
+// datedTable is a node table with its own time.
 type datedTable struct {
 	cluster.Table
 	time time.Time
@@ -20,8 +20,8 @@ func (t *datedTable) Beat(context.Context, cluster.Step) (cluster.View, error) {
 	return cluster.View{Time: t.time}, t.err
 }
 
-// A node whose time is more than 5 s from the database's is apart, until a beat shows that it is right again. The time
-// that a beat takes makes no node wrong, and a beat without an answer says nothing.
+// A node whose time differs from the database's by more than 5 s is out of step until a beat shows that it agrees
+// again. The duration of a beat does not count, and a beat without an answer changes nothing.
 func TestTimesAreCompared(t *testing.T) {
 	began := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	now, took := began, time.Duration(0)
@@ -32,7 +32,7 @@ func TestTimesAreCompared(t *testing.T) {
 	}}
 	for _, step := range []struct {
 		name  string
-		ahead time.Duration // of the node's time
+		ahead time.Duration // of the node's clock
 		took  time.Duration
 		err   error
 		want  bool

@@ -17,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Two real nodes keep one directory and show the same list of logs. Each event is listed and has its second proof, on
-// whatever node it lies and whatever node is asked, before and after the directory goes to the other node.
+// Two real nodes maintain one directory and show the same list of logs. Each event is listed and has a second proof,
+// whichever node owns it and whichever node is asked, before and after the directory moves to the other node.
 func TestDirectoryOfNodes(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestDirectoryOfNodes(t *testing.T) {
 	blue := at(two).Found("Blue", "blue", "bob@blue.example")
 	c := &directoryCheck{T: t, nodes: []*servicetest.Node{one, two}, organizations: []*servicetest.Organization{red, blue}}
 	if two.OwnerOf("/v1/public/orgs/blue/transparency/head") != two.ID {
-		t.Error("the second node does not own the organization that it made")
+		t.Error("the second node does not own the organization that it created")
 	}
 	c.send(one, "first")
 	c.wantListed()
@@ -69,19 +69,19 @@ func TestDirectoryOfNodes(t *testing.T) {
 	c.wantListed()
 }
 
-// directoryCheck is what a test knows of a directory.
+// directoryCheck is the state of a test of the directory.
 type directoryCheck struct {
 	*testing.T
-	nodes         []*servicetest.Node // that run
+	nodes         []*servicetest.Node // that are running
 	organizations []*servicetest.Organization
-	newest        string // event of each organization
+	newest        string // one event of each organization
 }
 
 func (c *directoryCheck) await(what string, look func() bool) {
 	c.Helper()
 	for end := time.Now().Add(time.Minute); !look(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.Fatalf("not in a minute: %s", what)
+			c.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (c *directoryCheck) send(n *servicetest.Node, name string) {
 	}
 }
 
-// wantListed waits until each node gives a second proof for the newest events, and wants listings that only grow.
+// wantListed waits until each node gives a second proof for the latest events, and checks that listings only grow.
 func (c *directoryCheck) wantListed() {
 	c.Helper()
 	for _, n := range c.nodes {
@@ -128,7 +128,7 @@ func (c *directoryCheck) wantListed() {
 	}
 }
 
-// wantGrowing reads all listings: of each log the trees only grow, so that none is listed twice.
+// wantGrowing reads all listings: the trees of each log must only grow, so that none is listed twice.
 func (c *directoryCheck) wantGrowing(reader *client.Client) {
 	c.Helper()
 	sizes := map[id.Origin]id.Index{}
@@ -148,7 +148,7 @@ func (c *directoryCheck) wantGrowing(reader *client.Client) {
 			}
 			for _, listed := range listing.Checkpoints {
 				if listed.Size <= sizes[listed.Origin] {
-					c.Errorf("%s is listed with %d after %d", listed.Origin, listed.Size, sizes[listed.Origin])
+					c.Errorf("%s is listed with size %d after %d", listed.Origin, listed.Size, sizes[listed.Origin])
 				}
 				sizes[listed.Origin] = listed.Size
 			}
@@ -160,7 +160,7 @@ func (c *directoryCheck) wantGrowing(reader *client.Client) {
 	}
 }
 
-// wantInLists waits until each node's list for witnesses has the logs, and no others.
+// wantInLists waits until each node's list for witnesses has exactly these logs.
 func (c *directoryCheck) wantInLists(organizations ...*servicetest.Organization) {
 	c.Helper()
 	for _, n := range c.nodes {

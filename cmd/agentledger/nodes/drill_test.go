@@ -24,14 +24,14 @@ var (
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
 // Three real nodes on a primary with a synchronous standby serve clients that choose any of them, while nodes, network,
-// database and clocks break in all ways of faultKinds, one after the other. Checked are:
+// database and clocks fail in every way of faultKinds, one after the other. The drill checks:
 //
-//   - Every acknowledged event is there with the number that it was told, also when it is sent again.
-//   - No reader sees a log go back or fork, on whatever node, and the heads extend each other.
+//   - Every acknowledged event is stored under its acknowledged number, also if it was sent again.
+//   - No reader sees a log shrink or fork, on any node, and the heads extend each other.
 //   - Sums of a policy and the cap of a plan are exact. Each approval is consumed once, the steps of each run are in
-//     their order, and each callback arrives.
-//   - The calls of all clients are possible one at a time (nodestest.History).
-//   - fsck finds no fault beside the anchors of each node.
+//     order, and each callback arrives.
+//   - The calls of all clients are linearizable (nodestest.History).
+//   - fsck finds no fault with the anchors of each node.
 func TestDrill(t *testing.T) {
 	kinds := faultKinds(*drillFault)
 	d := newDrill(t, drillProgram(t, kinds[:min(*drillRounds, len(kinds))]))
@@ -51,14 +51,14 @@ func TestDrill(t *testing.T) {
 	workers.Wait()
 	t.Logf("%v: the work has ended", time.Since(d.began).Round(time.Millisecond))
 	d.checkAll()
-	t.Logf("%v: all is checked", time.Since(d.began).Round(time.Millisecond))
+	t.Logf("%v: all checks are done", time.Since(d.began).Round(time.Millisecond))
 	for _, n := range d.nodes {
 		n.terminate()
 	}
 	for _, n := range d.everyNode { // each has all anchors that it saw
 		n.fsck()
 	}
-	d.tell()
+	d.report()
 }
 
 // drill is the state of a run.
@@ -70,18 +70,18 @@ type drill struct {
 	receiver      *servicetest.Callbacks
 	calls         nodestest.History
 	turn          atomic.Uint64 // of the next request, for the round robin
-	second        *node         // that is killed while the fault of this round lasts, nil for none
+	second        *node         // killed during the fault of this round, or nil
 
 	mu        sync.Mutex
 	nodes     []*node // that requests are sent to
-	everyNode []*node // that ever was
+	everyNode []*node // that were ever started
 	now       string  // the fault of the round
 	began     time.Time
 	tallies   map[string]*tally
 }
 
-// drillProgram returns the program of the nodes. The one whose clock can be moved is built only if a fault moves it,
-// because most packages have to be compiled again for it.
+// drillProgram returns the program of the nodes. The variant with a movable clock is built only if a fault moves it,
+// because it requires compiling most packages again.
 func drillProgram(t *testing.T, kinds []faultKind) string {
 	if slices.ContainsFunc(kinds, func(k faultKind) bool { return k.clock }) {
 		return buildWithClock(t)
@@ -103,18 +103,18 @@ func newDrill(t *testing.T, program string) *drill {
 	return d
 }
 
-// nextNode returns the node of the next request, as a round-robin balancer that knows nothing of the nodes.
+// nextNode returns the node of the next request, like a round-robin balancer without knowledge of the nodes.
 func (d *drill) nextNode() *node {
-	return d.nodeOf(d.turn.Add(1))
+	return d.nodeAt(d.turn.Add(1))
 }
 
-// nodeOf returns the node of a turn. A request that fails goes to the one of the next turn.
-func (d *drill) nodeOf(turn uint64) *node {
+// nodeAt returns the node of a turn. A failed request is retried at the node of the next turn.
+func (d *drill) nodeAt(turn uint64) *node {
 	all := d.running()
 	return all[turn%uint64(len(all))]
 }
 
-// round strikes a node, and waits until all is well again. A second node may be killed meanwhile.
+// round causes a fault at a node, and waits until everything works again. A second node may be killed in the meantime.
 func (d *drill) round(kind faultKind, twice bool) {
 	all := d.running()
 	i := rand.IntN(len(all))
@@ -130,7 +130,7 @@ func (d *drill) round(kind faultKind, twice bool) {
 	d.endRound()
 }
 
-// awaitServing waits until every node answers for every organization.
+// awaitServing waits until every node responds for every organization.
 func (d *drill) awaitServing() {
 	for _, n := range d.running() {
 		for _, o := range d.organizations {
@@ -154,7 +154,7 @@ func (d *drill) awaitProgress() {
 	d.await("new events of each organization", func() error {
 		for _, o := range d.organizations {
 			if o.settled() == before[o] {
-				return fmt.Errorf("%s has none", o.Slug)
+				return fmt.Errorf("%s has no new events", o.Slug)
 			}
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
-// errand is one approval, from the question to its use.
+// errand is one approval, from the request to its use.
 type errand struct {
 	asked client.Approval
 
@@ -19,7 +19,7 @@ type errand struct {
 	grants map[string]bool
 }
 
-// runErrands asks for approvals, has them given and uses each by two clients at once, until ctx ends.
+// runErrands requests approvals, has them approved and uses each from two clients at once, until ctx ends.
 func (d *drill) runErrands(ctx context.Context, o *organization) {
 	for n := 0; ctx.Err() == nil; n++ {
 		e := &errand{grants: map[string]bool{}}
@@ -32,10 +32,10 @@ func (d *drill) runErrands(ctx context.Context, o *organization) {
 			if err := o.owner.vote(n, e.asked.ID, e.asked.ActionDigest.String()); err != nil {
 				return err
 			}
-			// A person who had to sign in again has not voted yet.
+			// An approver who had to sign in again has not voted yet.
 			a, err := c.GetApproval(context.WithoutCancel(ctx), e.asked.ID)
 			if err == nil && a.Status == client.ApprovalPending {
-				err = fmt.Errorf("%s is pending", e.asked.ID)
+				err = fmt.Errorf("%s is still pending", e.asked.ID)
 			}
 			return err
 		})
@@ -49,7 +49,7 @@ func (d *drill) runErrands(ctx context.Context, o *organization) {
 	}
 }
 
-// consumeTwice uses an approval by two clients at once.
+// consumeTwice uses an approval from two clients at once.
 func (d *drill) consumeTwice(ctx context.Context, o *organization, e *errand) bool {
 	var group sync.WaitGroup
 	var first, second bool
@@ -59,7 +59,7 @@ func (d *drill) consumeTwice(ctx context.Context, o *organization, e *errand) bo
 	return first && second
 }
 
-// consume uses an approval until there is a grant.
+// consume uses an approval until it returns a grant.
 func (d *drill) consume(ctx context.Context, o *organization, e *errand) bool {
 	return d.insist(o, "consume", func(_ *node, c *client.Client) error {
 		call := d.calls.Begin(o.Slug, e.asked.ID)
@@ -78,8 +78,8 @@ func (d *drill) consume(ctx context.Context, o *organization, e *errand) bool {
 	})
 }
 
-// insist does a request at one node after the other, until it is done. It returns false after an answer that must not
-// be.
+// insist retries a request at one node after the other until it succeeds. It returns false after an unexpected
+// response.
 func (d *drill) insist(o *organization, what string, do func(*node, *client.Client) error) bool {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		n := d.nextNode()

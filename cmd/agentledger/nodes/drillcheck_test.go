@@ -18,10 +18,10 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// checkers is how many events are verified at a time.
+// checkers is the number of events that are verified concurrently.
 const checkers = 4
 
-// checkAll checks everything that clients were told against the service as it is now.
+// checkAll compares everything that clients were told with the current state of the service.
 func (d *drill) checkAll() {
 	for _, o := range d.organizations {
 		d.checkHeads(o)
@@ -41,12 +41,12 @@ func (d *drill) checkAll() {
 		d.t.Logf("%s: %d events, %d heads, %d approvals, %d runs", o.Slug, len(o.acknowledged), len(o.roots), len(o.errands), len(o.runs))
 	}
 	if err := d.calls.Check(); err != nil {
-		d.t.Errorf("not possible one call at a time: %v", err)
+		d.t.Errorf("the calls are not linearizable: %v", err)
 	}
-	d.t.Logf("%d calls are possible one at a time", d.calls.Calls())
+	d.t.Logf("%d calls are linearizable", d.calls.Calls())
 }
 
-// checkHeads verifies that each head that was seen is a prefix of the newest one.
+// checkHeads verifies that each head that was seen is a prefix of the latest one.
 func (d *drill) checkHeads(o *organization) {
 	l, err := o.log(d.nextNode().again())
 	if err != nil {
@@ -59,11 +59,11 @@ func (d *drill) checkHeads(o *organization) {
 	for size, root := range o.roots {
 		c := tlog.Checkpoint{Origin: now.Origin, Size: size, Root: root}
 		if _, err := l.Consistency(d.t.Context(), c, now); err != nil {
-			d.t.Errorf("%s: the head at %d is not extended: %v", o.Slug, size, err)
+			d.t.Errorf("%s: the head of size %d is not extended: %v", o.Slug, size, err)
 		}
 	}
 	if int(now.Size) < len(o.acknowledged) {
-		d.t.Errorf("%s: %d events were acknowledged, the log has %d", o.Slug, len(o.acknowledged), now.Size)
+		d.t.Errorf("%s: %d events were acknowledged, but the log has %d", o.Slug, len(o.acknowledged), now.Size)
 	}
 }
 
@@ -105,14 +105,14 @@ func (d *drill) checkEvent(o *organization, name id.Event) (*verify.Bundle, erro
 	case err != nil:
 		return nil, err
 	case !report.OK:
-		return nil, fmt.Errorf("the bundle is wrong: %v", report.Errors)
+		return nil, fmt.Errorf("the bundle is not valid: %v", report.Errors)
 	case told.Status == client.Created && (b.SequenceNum != told.Sequence || b.EventHash != told.EventHash):
-		return nil, fmt.Errorf("it was told #%d, and is #%d", told.Sequence, b.SequenceNum)
+		return nil, fmt.Errorf("it was acknowledged as #%d, but is #%d", told.Sequence, b.SequenceNum)
 	}
 	return b, nil
 }
 
-// checkSums decides again on each payment in the order of the log. Each tool has a sum of its own.
+// checkSums decides each payment again in the order of the log. Each tool has its own sum.
 func (d *drill) checkSums(o *organization, bundles []*verify.Bundle) {
 	if !slices.Contains(d.full(), o) || len(bundles) < len(o.acknowledged) {
 		return
@@ -147,7 +147,7 @@ func (d *drill) checkSums(o *organization, bundles []*verify.Bundle) {
 	d.t.Logf("%s: %d sums, %d payments beyond them", o.Slug, len(sums), denied)
 }
 
-// paymentOf reads tool and amount of an event, "" for one that is no payment.
+// paymentOf returns the tool and amount of an event, or "" if it is not a payment.
 func paymentOf(envelope string) (tool string, amount *big.Rat) {
 	var e struct {
 		Tool    string `json:"tool_name"`
@@ -162,14 +162,14 @@ func paymentOf(envelope string) (tool string, amount *big.Rat) {
 	return e.Tool, amount
 }
 
-// checkCap checks that exactly as many events were stored as the plan has.
+// checkCap checks that exactly as many events were stored as the plan allows.
 func (d *drill) checkCap(o *organization) {
 	if got := len(o.acknowledged); o.refused > 0 && got != eventsCap || got > eventsCap {
 		d.t.Errorf("%s: %d events were stored and %d refused, want exactly %d", o.Slug, got, o.refused, eventsCap)
 	}
 }
 
-// checkErrand checks that an approval was consumed once, and that its callbacks came.
+// checkErrand checks that an approval was consumed once, and that its callbacks arrived.
 func (d *drill) checkErrand(o *organization, e *errand) {
 	if len(e.grants) != 1 {
 		d.t.Errorf("%s: %s has %d grants", o.Slug, e.asked.ID, len(e.grants))

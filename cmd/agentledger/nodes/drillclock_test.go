@@ -15,7 +15,7 @@ import (
 // clockVariable names the file with the offset of a node's clock.
 const clockVariable = "AGENTLEDGER_DRILL_CLOCK"
 
-// movedSource is added to package clock. It reads the offset from a file that the drill writes, in nanoseconds.
+// movedSource is added to package clock. It reads the offset, in nanoseconds, from a file that the drill writes.
 const movedSource = `package clock
 
 import (
@@ -49,8 +49,8 @@ func moved(now time.Time) time.Time {
 }
 `
 
-// buildWithClock builds the program with one change: the time of the day that the clock of the service reads can be
-// moved. Everything else is the program as it is. A static program can't be given another clock from outside.
+// buildWithClock builds the program with one change: the drill can move the wall clock of the service, which is not
+// possible from outside for a static program.
 func buildWithClock(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -64,7 +64,7 @@ func buildWithClock(t *testing.T) string {
 	}
 	changed := strings.Replace(string(source), "Reading{Wall: now,", "Reading{Wall: moved(now),", 1)
 	if changed == string(source) {
-		t.Fatal("package clock reads the time in another way than the drill knows")
+		t.Fatal("the source of package clock does not match the drill's replacement")
 	}
 	replaced := map[string]string{}
 	for name, text := range map[string]string{"source.go": changed, "moved.go": movedSource} {
@@ -88,7 +88,7 @@ func buildWithClock(t *testing.T) string {
 	return program
 }
 
-// wallClock is the time of the day of one node.
+// wallClock is the wall clock of one node.
 type wallClock struct {
 	t    *testing.T
 	path string
@@ -101,7 +101,7 @@ func newWallClock(t *testing.T) wallClock {
 	return c
 }
 
-// move sets how far the clock lies ahead of the machine's.
+// move sets how far the clock is ahead of the machine's.
 func (c wallClock) move(by time.Duration) {
 	c.t.Helper()
 	file, err := os.OpenFile(c.path, os.O_CREATE|os.O_WRONLY, 0o600)

@@ -15,7 +15,7 @@ type database struct {
 
 	mu               sync.Mutex
 	primary, standby *pgtest.Server
-	standbys         int // that were ever made
+	standbys         int // all that were created
 }
 
 func newDatabase(t *testing.T) *database {
@@ -60,8 +60,8 @@ func (d *database) addStandby() {
 	}
 }
 
-// failOver kills the primary and promotes the standby. The new primary waits for no standby until addStandby: what was
-// acknowledged is on it.
+// failOver kills the primary and promotes the standby, which has everything that was acknowledged. The new primary
+// waits for no standby until addStandby.
 func (d *database) failOver() {
 	d.t.Helper()
 	old, promoted := d.primary, d.standby

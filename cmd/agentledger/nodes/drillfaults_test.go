@@ -9,16 +9,15 @@ import (
 	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
-// faultKind is one way in which something breaks, and is whole again afterwards.
+// faultKind is a way in which something fails and then recovers.
 type faultKind struct {
 	name   string
 	strike func(d *drill, n *node)
-	lasts  bool // strike calls meanwhile
+	lasts  bool // strike calls it during the fault
 	clock  bool // strike moves the clock of a node
 }
 
-// faultKinds returns the kinds with a text in their names. They are in the order of a short drill: the first ones differ
-// most.
+// faultKinds returns the kinds whose names contain a text, in the order of a short drill: the first ones differ most.
 func faultKinds(part string) []faultKind {
 	return slices.DeleteFunc([]faultKind{
 		{name: "a node is killed", strike: (*drill).killNode},
@@ -38,7 +37,7 @@ func faultKinds(part string) []faultKind {
 	}, func(k faultKind) bool { return !strings.Contains(k.name, part) })
 }
 
-// meanwhile returns after the time that a fault lasts.
+// meanwhile returns after the duration of a fault.
 func (d *drill) meanwhile() {
 	time.Sleep(awhile())
 	if d.second != nil {
@@ -46,7 +45,7 @@ func (d *drill) meanwhile() {
 	}
 }
 
-// awhile is a random time, shorter or longer than the others wait for a silent node.
+// awhile is a random time, shorter or longer than the time that others wait for a silent node.
 func awhile() time.Duration { return time.Duration(300+rand.IntN(4700)) * time.Millisecond }
 
 func (d *drill) killNode(n *node) {
@@ -57,7 +56,7 @@ func (d *drill) killNode(n *node) {
 
 func (d *drill) pauseNode(n *node) { n.pause(5 * time.Second) }
 
-// returnTime is enough for a node that was started to get organizations from the others.
+// returnTime is enough for a restarted node to get organizations from the others.
 const returnTime = time.Second
 
 func (d *drill) stopNode(n *node) {
@@ -72,7 +71,7 @@ func isolation(s severity) func(d *drill, n *node) {
 		d.isolate(n, s)
 		d.meanwhile()
 		if rand.IntN(2) == 0 {
-			d.resetCalls(n) // the bytes that wait are lost; else they come late
+			d.resetCalls(n) // delayed bytes are lost; otherwise they arrive late
 		}
 		d.isolate(n, severity{})
 	}
@@ -123,7 +122,7 @@ func clockStep(sign time.Duration) func(d *drill, n *node) {
 	}
 }
 
-// startAhead starts a node on a machine whose clock is not set yet, and again after the operator looked at it.
+// startAhead starts a node on a machine whose clock is not set yet, and again after the operator has checked it.
 func (d *drill) startAhead(n *node) {
 	n.kill()
 	n.clock.move(time.Duration(2+rand.IntN(18)) * time.Minute)

@@ -8,16 +8,16 @@ import (
 	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
-// node is one node of the drill, with proxies before the database and before its internal listener.
+// node is one node of the drill, with proxies in front of the database and its internal listener.
 type node struct {
 	*process
-	number   int // names the node in the links of proxies, from 1
+	number   int // identifies the node in the links of proxies, from 1
 	database *nodestest.Proxy
 	calls    *nodestest.Proxy // from the other nodes
 	clock    wallClock
 }
 
-// newNode returns a node that does not run yet.
+// newNode returns a node that is not running yet.
 func (d *drill) newNode(t *testing.T) *node {
 	t.Helper()
 	n := &node{clock: newWallClock(t)}
@@ -35,7 +35,7 @@ func (d *drill) newNode(t *testing.T) *node {
 	return n
 }
 
-// callerOf returns the number of the node that opened a connection, 0 where the system does not tell.
+// callerOf returns the number of the node that opened a connection, or 0 if the system does not report it.
 func (d *drill) callerOf(c net.Conn) int {
 	d.mu.Lock()
 	numbers, pids := map[int]int{}, []int{}
@@ -55,14 +55,14 @@ func (d *drill) running() []*node {
 	return append([]*node(nil), d.nodes...)
 }
 
-// severity says what a node loses of its way to the other nodes.
+// severity is the part of the traffic with other nodes that a node loses.
 type severity struct {
 	cut             bool // everything, at once
-	speaks, listens bool // it is not heard by the others, hears nothing of them
+	speaks, listens bool // it is not heard by the others, or hears nothing from them
 }
 
-// isolate breaks the ways between a node and the other ones. The zero severity mends them. A node is cut off in one
-// direction by holding its calls, and its answers to the calls of the others.
+// isolate breaks the links between a node and the others. The zero severity restores them. A node is cut off in one
+// direction by holding its calls, and its responses to the calls of the others.
 func (d *drill) isolate(n *node, s severity) {
 	for _, other := range d.running() {
 		if other == n {
@@ -73,7 +73,7 @@ func (d *drill) isolate(n *node, s severity) {
 	}
 }
 
-// setCaller breaks the link of a caller to this node: where the system does not tell callers, that of all.
+// setCaller breaks the link of a caller to this node, or the link of all callers if the system does not report them.
 func (n *node) setCaller(caller *node, f nodestest.Fault) {
 	n.calls.Set(caller.number, f)
 	if runtime.GOOS != "linux" {
@@ -81,7 +81,7 @@ func (n *node) setCaller(caller *node, f nodestest.Fault) {
 	}
 }
 
-// resetCalls ends the connections between a node and the other ones.
+// resetCalls closes the connections between a node and the others.
 func (d *drill) resetCalls(n *node) {
 	for _, other := range d.running() {
 		for _, number := range []int{0, other.number} {

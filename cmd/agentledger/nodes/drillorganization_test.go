@@ -11,12 +11,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// organization is one organization of the drill, with all that its clients were told.
+// organization is one organization of the drill, with everything that its clients were told.
 type organization struct {
 	*servicetest.Organization
 	name   id.Organization
 	key    tlog.VerifierKey
-	capped bool // its plan has a cap of events, and its senders go on beyond it
+	capped bool // its plan caps events, and its senders continue beyond the cap
 	signer *client.Signer
 	owner  *person // nil for organizations without approvals
 
@@ -35,27 +35,27 @@ type organization struct {
 }
 
 const (
-	others = 3 // organizations beside red, blue and green
-	// maxSum bounds the payments of each tool. A tool is used for some seconds, which is enough to go beyond it.
+	others = 3 // organizations in addition to red, blue and green
+	// maxSum bounds the payments of each tool. A tool is used for some seconds, which is enough to exceed it.
 	maxSum    = "9.000000000000000007"
 	eventsCap = 90
 )
 
-// drillPolicy bounds the sum of payments, and has people look at refunds.
+// drillPolicy limits the sum of payments, and requires approval for refunds.
 const drillPolicy = `{"policy_id":"drill","name":"Drill","rules":[
 	{"rule_id":"refund","tool":"acme.refund","decision":"allow_with_obligation",
 		"obligations":[{"type":"human_approval","approvals":1,"ttl_seconds":3600}]},
 	{"rule_id":"cap","tool":"acme.pay.*","decision":"deny",
 		"limit":{"limit_id":"sum","sum":"amount","currency":"USD","by":"tool","window_seconds":86400,"max":"` + maxSum + `"}}]}`
 
-// found makes the organizations: red and blue do everything, green has a cap of events, the others send events.
+// found creates the organizations: red and blue do everything, green has a cap of events, the others send events.
 func (d *drill) found() {
 	d.t.Helper()
 	names := []string{"red", "blue", "green"}
 	for n := range others {
 		names = append(names, "other-"+string(rune('a'+n)))
 	}
-	for i, name := range names { // a node makes organizations that it owns
+	for i, name := range names { // a node creates organizations that it owns
 		n := d.nodes[i%len(d.nodes)]
 		made := servicetest.At(d.t, n.main, n.identity).Found(name, name, "owner@"+name+".example")
 		d.organizations = append(d.organizations, d.newOrganization(made))
@@ -95,16 +95,16 @@ func (d *drill) newOrganization(made *servicetest.Organization) *organization {
 		acknowledged: map[id.Event]client.Result{}, envelopes: map[id.Event][]byte{}, roots: map[id.Index]id.Hash{}}
 }
 
-// clientOf is a client of one node.
+// clientOf identifies a client of one node.
 type clientOf struct {
 	*node
-	tries int // of a request; 0: as many as usual
+	tries int // of a request; 0: the default
 }
 
 // once is a client that tries each request once.
 func (n *node) once() clientOf { return clientOf{n, 1} }
 
-// again is a client that tries again, for checks when all is well.
+// again is a client that retries, for checks after the faults.
 func (n *node) again() clientOf { return clientOf{n, 0} }
 
 // client returns the organization's client.
@@ -129,7 +129,7 @@ func (o *organization) log(of clientOf) (*client.Log, error) {
 	return c.Log(id.Slug(o.Slug), o.key), nil
 }
 
-// settled is how many events were acknowledged, or refused because of the cap.
+// settled returns the number of events that were acknowledged, or rejected because of the cap.
 func (o *organization) settled() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -31,7 +31,7 @@ func (d *drill) newPerson(o *organization) *person {
 	return p
 }
 
-// signIn begins a session, which is good at every node.
+// signIn starts a session, which is valid at every node.
 func (p *person) signIn(n *node) error {
 	body, err := json.Marshal(map[string]string{"email": p.o.Owner, "password": servicetest.Password})
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *person) callURL(url, body string) (status int, answer string, err error
 	return got.StatusCode, text.String(), err
 }
 
-// unexpected is an answer of another status than the wanted one.
+// unexpected is a response with another status than expected.
 type unexpected struct {
 	status int
 	answer string
@@ -73,7 +73,7 @@ type unexpected struct {
 
 func (u *unexpected) Error() string { return http.StatusText(u.status) + ": " + u.answer }
 
-// vote approves a question. A vote that was counted before is good too.
+// vote approves a request. A vote that was already counted is also fine.
 func (p *person) vote(n *node, approval, digest string) error {
 	body, err := json.Marshal(map[string]string{"vote": "approve", "action_digest": digest})
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *person) vote(n *node, approval, digest string) error {
 	case err != nil:
 		return err
 	case status == http.StatusUnauthorized:
-		return p.signIn(n) // and the caller comes again
+		return p.signIn(n) // and the caller retries
 	case status < http.StatusBadRequest, status == http.StatusConflict:
 		return nil
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/agentledger/agentledger/client/runs"
 )
 
-// stepsOfAFlow is how many steps a run has.
-const stepsOfAFlow = 6
+// flowSteps is the number of steps of a run.
+const flowSteps = 6
 
 // flow is one run of a tool without a key, which reports step by step.
 type flow struct {
 	options runs.Options
-	root    string // that was told at the end
+	root    string // returned at the end
 }
 
-// runFlows does runs until ctx ends. A request that failed is repeated at another node.
+// runFlows performs runs until ctx ends. A failed request is retried at another node.
 func (d *drill) runFlows(ctx context.Context, o *organization) {
 	work := context.WithoutCancel(ctx)
 	for n := 0; ctx.Err() == nil; n++ {
 		f := &flow{options: runs.Options{Workflow: runs.Workflow{Name: "drill"}, External: fmt.Sprint("run-", n)}}
-		for step := range stepsOfAFlow {
+		for step := range flowSteps {
 			if !d.insist(o, "step", func(_ *node, c *client.Client) error {
 				r, err := runs.Start(work, c, f.options)
 				if err == nil {
@@ -55,7 +55,7 @@ func (d *drill) runFlows(ctx context.Context, o *organization) {
 	}
 }
 
-// checkFlow reads a run again: its steps are there once, in their order, with the root that was told.
+// checkFlow reads a run again: its steps must be stored once, in order, with the root that was returned.
 func (d *drill) checkFlow(o *organization, f *flow) error {
 	c, err := o.client(d.nextNode().again())
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *drill) checkFlow(o *organization, f *flow) error {
 		return err
 	}
 	want := []string{""}
-	for step := range stepsOfAFlow {
+	for step := range flowSteps {
 		want = append(want, fmt.Sprint("s", step+1))
 	}
 	var keys []string

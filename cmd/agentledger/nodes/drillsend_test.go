@@ -22,14 +22,15 @@ const (
 	pace = 40 * time.Millisecond
 	// pollPace is the time between two heads of a poller.
 	pollPace = 25 * time.Millisecond
-	// paysOfATool is how many events a sender sends before it pays by another tool, a quarter of them payments.
-	paysOfATool = 100
-	payTool     = "acme.pay.t"
-	// longestTry bounds the tries of one request: on a busy machine nodes lose their shards again and again.
+	// toolEvents is the number of events that a sender sends before it pays by another tool; a quarter of them are
+	// payments.
+	toolEvents = 100
+	payTool    = "acme.pay.t"
+	// longestTry bounds the attempts of one request: on a busy machine nodes repeatedly lose their shards.
 	longestTry = 3 * time.Minute
 )
 
-// startWork starts all clients, which work until ctx ends and then end the work that they have begun.
+// startWork starts all clients, which work until ctx ends and then finish what they have begun.
 func (d *drill) startWork(ctx context.Context) *sync.WaitGroup {
 	group := new(sync.WaitGroup)
 	for _, o := range d.organizations {
@@ -58,7 +59,7 @@ func (d *drill) send(ctx context.Context, o *organization, prefix string) {
 		var members map[string]any
 		if n%4 == 1 {
 			amount := fmt.Sprintf("0.%02d000000000000000%d", rand.IntN(100), 1+rand.IntN(9))
-			members = map[string]any{"tool_name": fmt.Sprint(payTool, n/paysOfATool), "payload": map[string]any{"amount": amount, "currency": "USD"}}
+			members = map[string]any{"tool_name": fmt.Sprint(payTool, n/toolEvents), "payload": map[string]any{"amount": amount, "currency": "USD"}}
 		}
 		if again := rand.IntN(8) == 0 && len(sent) > 0; again {
 			name = sent[rand.IntN(len(sent))]
@@ -76,13 +77,13 @@ func (d *drill) send(ctx context.Context, o *organization, prefix string) {
 	}
 }
 
-// sendOne sends an event, each time to the next node, until it is acknowledged or beyond the cap. It returns false
-// after an answer that must not be.
+// sendOne sends an event, each time to the next node, until it is acknowledged or exceeds the cap. It returns false
+// after an unexpected response.
 func (d *drill) sendOne(ctx context.Context, o *organization, name id.Event, envelope []byte) bool {
 	began, turn := time.Now(), d.turn.Add(1)
 	var failed []error
 	for ; ; turn++ {
-		c, err := o.client(d.nodeOf(turn).once())
+		c, err := o.client(d.nodeAt(turn).once())
 		if err != nil {
 			d.t.Error(err)
 			return false
@@ -110,7 +111,7 @@ func (d *drill) sendOne(ctx context.Context, o *organization, name id.Event, env
 	}
 }
 
-// outcomeOf says what an answer to an event tells. Some refusals promise that nothing was done.
+// outcomeOf returns what the response to an event means. Some errors guarantee that nothing was done.
 func outcomeOf(r client.Result, err error) nodestest.Outcome {
 	switch answer, _ := errors.AsType[*client.Error](err); {
 	case err == nil && r.Status == client.Created:
@@ -124,7 +125,7 @@ func outcomeOf(r client.Result, err error) nodestest.Outcome {
 	return nodestest.Unknown()
 }
 
-// keep notes the first acknowledgement of an event, unless it is of a replay and a later one says more.
+// keep records the first acknowledgement of an event, unless it is a replay and a later one has more details.
 func (o *organization) keep(name id.Event, r client.Result, envelope []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,8 +134,8 @@ func (o *organization) keep(name id.Event, r client.Result, envelope []byte) {
 	}
 }
 
-// poll reads the head from any node until ctx ends. No head is smaller than one that was read before, and no two of one
-// size differ.
+// poll reads the head from any node until ctx ends. No head is smaller than an earlier one, and heads of one size do
+// not differ.
 func (d *drill) poll(ctx context.Context, o *organization) {
 	newest := id.Index(0) // that this poller saw
 	for ; ctx.Err() == nil; time.Sleep(pollPace) {

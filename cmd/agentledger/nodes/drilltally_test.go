@@ -17,20 +17,20 @@ const (
 	stopped = "a node is stopped, and started"
 )
 
-// tally is what was seen under one kind of fault.
+// tally counts what was seen under one kind of fault.
 type tally struct {
 	rounds       int
 	acknowledged int
-	longest      time.Duration   // from the first try of an event until it was acknowledged
-	mostFailed   int             // tries of one event
-	struck       []time.Duration // the longest without an acknowledged event, of each organization of the node in each round
-	others       []time.Duration // the same of the others
+	longest      time.Duration   // from the first attempt of an event until it was acknowledged
+	mostFailed   int             // attempts of one event
+	struck       []time.Duration // the longest time without an acknowledged event, of each organization of the node in each round
+	others       []time.Duration // the same of the other organizations
 }
 
-// slowEvent is the time from which on an event's failed tries are told.
+// slowEvent is the duration from which an event's failed attempts are logged.
 const slowEvent = 4 * time.Second
 
-// noteEvent notes an event that was acknowledged, after the errors of earlier tries.
+// noteEvent records an acknowledged event, after the errors of earlier attempts.
 func (d *drill) noteEvent(o *organization, began time.Time, failed []error) {
 	took := time.Since(began)
 	d.mu.Lock()
@@ -70,7 +70,7 @@ func (d *drill) beginRound(kind string, n *node) {
 	d.t.Logf("%v: %s: node %d", time.Since(d.began).Round(time.Millisecond), kind, n.number)
 }
 
-// answererOf returns the id of the node that answers a request which one node gets, "" if none does.
+// answererOf returns the id of the node that answers a request sent to another node, or "" if none does.
 func answererOf(n *node, path string) string {
 	answer, err := http.Get(n.main + path)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *drill) endRound() {
 	s := d.tallies[d.now]
 	for _, o := range d.organizations {
 		switch {
-		case o.capped: // its events are refused most of the time
+		case o.capped: // its events are rejected most of the time
 		case o.struck:
 			s.struck = append(s.struck, o.gap)
 		default:
@@ -97,8 +97,8 @@ func (d *drill) endRound() {
 	d.now = noFault
 }
 
-// tell logs the tallies.
-func (d *drill) tell() {
+// report logs the tallies.
+func (d *drill) report() {
 	for _, kind := range slices.Sorted(maps.Keys(d.tallies)) {
 		s := d.tallies[kind]
 		d.t.Logf("%s: %d rounds, %d events acknowledged; longest until an event was acknowledged %v, after %d failed tries at "+
@@ -107,7 +107,7 @@ func (d *drill) tell() {
 	}
 }
 
-// describe tells the median and the longest of some times.
+// describe returns the median and the maximum of some durations.
 func describe(times []time.Duration) string {
 	if len(times) == 0 {
 		return "none"

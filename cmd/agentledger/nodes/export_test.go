@@ -2,5 +2,5 @@ package nodes
 
 import "github.com/agentledger/agentledger/internal/cluster"
 
-// Of returns a node of a cluster that has no more than that.
+// Of returns a node that consists only of a cluster.
 func Of(c *cluster.Cluster) *Node { return &Node{Cluster: c} }

@@ -13,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// Organizations are founded at a node while shards go to and fro. Each call succeeds, and each log is shown by both
-// nodes afterwards.
+// Organizations are created at a node while shards move back and forth. Each call succeeds, and both nodes show each
+// log afterwards.
 func TestFoundingWhileShardsMove(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -54,18 +54,18 @@ func TestFoundingWhileShardsMove(t *testing.T) {
 		}
 	}
 	if status, body := found(two, founded[0]); status != http.StatusConflict {
-		t.Errorf("a slug that is taken: got %d %s", status, body)
+		t.Errorf("a taken slug: got %d %s", status, body)
 	}
-	t.Logf("%d organizations were founded", len(founded))
+	t.Logf("%d organizations were created", len(founded))
 }
 
-// found makes an organization at a node.
+// found creates an organization at a node.
 func found(p *process, slug string) (status int, body string) {
 	return post(p.identity+"/v1/id/platform/organizations",
 		fmt.Sprintf(`{"name":"Test","slug":%q,"admin_email":%q}`, slug, slug+"@test.example"))
 }
 
-// post makes a call of the platform, or of a person.
+// post makes a call as the platform, or as a user.
 func post(url, text string) (status int, body string) {
 	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(text))
 	if err != nil {

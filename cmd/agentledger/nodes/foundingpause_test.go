@@ -15,11 +15,12 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// A node stands still in the middle of foundings, each at another point, for longer than a request may take and until the
-// other node has forgotten it. Meanwhile their names are asked for at the other node. Each name makes one organization at
-// most, and nobody is told of a second one. A caller whose organization may exist is told so. Where neither caller was told
-// of an organization, both foundings may have come to nothing: one more call settles it, and then the name has one.
-func TestFoundingStandsStill(t *testing.T) {
+// A node pauses in the middle of creating organizations, each at a different point, for longer than a request may take
+// and until the other node has forgotten it. In the meantime, their slugs are requested at the other node. Each slug
+// belongs to at most one organization, and no response mentions a second one. A caller whose organization may exist is
+// told so. If neither caller was told of an organization, both calls may have failed: one more call settles it, and
+// then the slug has one.
+func TestFoundingAtPausedNode(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestFoundingStandsStill(t *testing.T) {
 	}
 	first, second := make([]answer, names), make([]answer, names)
 	var group sync.WaitGroup
-	for i := range names { // they are at different points when the node stands still
+	for i := range names { // they are at different points when the node pauses
 		group.Go(func() { first[i].status, first[i].body = foundAt(one, fmt.Sprint("org-", i)) })
 		time.Sleep(took / 4)
 	}
@@ -67,13 +68,13 @@ func TestFoundingStandsStill(t *testing.T) {
 			told = told || strings.Contains(a.body, "outcome_unknown")
 		}
 		if made && made2 {
-			t.Errorf("%s was made twice", slug)
+			t.Errorf("%s was created twice", slug)
 		}
 		switch status, calls := settleFounding(two, slug); {
 		case status == http.StatusCreated && (made || made2):
-			t.Errorf("%s was made, and its name is free: got %+v, then %+v", slug, first[i], second[i])
+			t.Errorf("%s was created, but its slug is free: got %+v, then %+v", slug, first[i], second[i])
 		case status == http.StatusConflict && calls == 1 && !told:
-			t.Errorf("%s exists, and its caller is not told: got %+v, then %+v", slug, first[i], second[i])
+			t.Errorf("%s exists, but its caller was not told: got %+v, then %+v", slug, first[i], second[i])
 		}
 		for _, n := range []*servicetest.Node{one, two} {
 			n.AwaitStatus(headPath(slug), http.StatusOK)
@@ -81,8 +82,8 @@ func TestFoundingStandsStill(t *testing.T) {
 	}
 }
 
-// settleFounding asks for a name until the node makes its organization or refuses because the name is taken. After more
-// than one call, an earlier one may be why it is taken.
+// settleFounding requests a slug until the node creates its organization or rejects the slug as taken. After more than
+// one call, an earlier call may be the reason.
 func settleFounding(n *servicetest.Node, slug string) (status, calls int) {
 	n.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -97,7 +98,7 @@ func settleFounding(n *servicetest.Node, slug string) (status, calls int) {
 	}
 }
 
-// foundAt makes an organization at a node.
+// foundAt creates an organization at a node.
 func foundAt(n *servicetest.Node, slug string) (status int, body string) {
 	return post(n.Identity+"/v1/id/platform/organizations",
 		fmt.Sprintf(`{"name":"Test","slug":%q,"admin_email":%q}`, slug, slug+"@test.example"))

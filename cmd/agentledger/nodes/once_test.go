@@ -19,7 +19,7 @@ type idle struct{}
 
 func (idle) Release(context.Context, []cluster.Shard) {}
 
-// joinMemory starts a node of a table in memory. stop makes it leave.
+// joinMemory starts a node with a node table in memory. stop makes it leave.
 func joinMemory(t *testing.T, table *nodestest.MemoryTable) (n *nodes.Node, stop func()) {
 	t.Helper()
 	began := time.Now()
@@ -37,7 +37,7 @@ func joinMemory(t *testing.T, table *nodestest.MemoryTable) (n *nodes.Node, stop
 	}
 }
 
-// Work of the whole service is done by the owner of the service's shard alone, and goes on at the next owner.
+// Only the owner of the service's shard does the work of the whole service, and the next owner continues it.
 func TestRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := nodestest.NewMemoryTable(cluster.Shards)
@@ -63,18 +63,18 @@ func TestRunOnce(t *testing.T) {
 			owner = 1
 		}
 		if works[owner].Load() != 1 || works[1-owner].Load() != 0 {
-			t.Errorf("the owner does %d works and the other node %d, want 1 and 0", works[owner].Load(), works[1-owner].Load())
+			t.Errorf("the owner runs %d tasks and the other node %d, want 1 and 0", works[owner].Load(), works[1-owner].Load())
 		}
 		stops[owner]()
 		time.Sleep(time.Second)
 		if works[owner].Load() != 0 || works[1-owner].Load() != 1 {
-			t.Errorf("after the owner left it does %d works and the other node %d, want 0 and 1", works[owner].Load(), works[1-owner].Load())
+			t.Errorf("after the owner left, it runs %d tasks and the other node %d, want 0 and 1", works[owner].Load(), works[1-owner].Load())
 		}
 		end()
 		stops[1-owner]()
 		synctest.Wait()
 		if works[0].Load()+works[1].Load() != 0 {
-			t.Error("work goes on after the end")
+			t.Error("the work continues after the end")
 		}
 	})
 	var alone *nodes.Node

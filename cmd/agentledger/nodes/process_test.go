@@ -13,10 +13,10 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// masterKey is that of all nodes of a test.
+// masterKey is the master key of all nodes of a test.
 const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
-// process is one node, over its restarts. Its addresses stay the same.
+// process is one node, over its restarts. Its addresses do not change.
 type process struct {
 	t                    *testing.T
 	storage, data        string
@@ -24,15 +24,15 @@ type process struct {
 	url                  string   // of the internal listener, as the other nodes reach it
 	program              string   // its path
 	more                 []string // arguments of serve
-	variables            []string // of its environment
-	token                string   // that the newest start printed for the setup, "" for none
+	variables            []string // environment
+	token                string   // printed by the latest start for the setup, or ""
 
 	mu      sync.Mutex
 	command *exec.Cmd
 	errors  bytes.Buffer
 }
 
-// startProcess starts a node with a folder of its own.
+// startProcess starts a node with its own folder.
 func startProcess(t *testing.T, storage string) *process {
 	t.Helper()
 	p := newProcess(t, storage, servicetest.Program(t))
@@ -40,7 +40,7 @@ func startProcess(t *testing.T, storage string) *process {
 	return p
 }
 
-// newProcess returns a node with a folder of its own, which does not run yet and ends with the test.
+// newProcess returns a node with its own folder, which is not running yet and ends with the test.
 func newProcess(t *testing.T, storage, program string) *process {
 	t.Helper()
 	p := &process{t: t, storage: storage, data: t.TempDir(), main: "http://" + servicetest.FreeAddress(t),
@@ -84,7 +84,7 @@ func environment() []string {
 	return append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+servicetest.Secret, "AGENTLEDGER_MASTER_KEY="+masterKey)
 }
 
-// fsck re-verifies the store beside the anchors of the node, which does not run.
+// fsck re-verifies the store with the anchors of the node, which is not running.
 func (p *process) fsck() {
 	p.t.Helper()
 	command := exec.Command(p.program, append([]string{"fsck"}, p.storeFlags()...)...)
@@ -94,7 +94,7 @@ func (p *process) fsck() {
 	}
 }
 
-// Write keeps the log of the node.
+// Write collects the log of the node.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// pid is the process id of the newest start, 0 before the first one.
+// pid returns the process id of the latest start, or 0 before the first.
 func (p *process) pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *process) terminate() {
 	}
 }
 
-// pause makes the node stand still for a time.
+// pause suspends the node for a time.
 func (p *process) pause(d time.Duration) {
 	p.signal(syscall.SIGSTOP)
 	time.Sleep(d)

@@ -18,8 +18,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// Readers of a node see no error and no smaller tree while the owner of the log is killed, stands still and goes on.
-// The neighbour's readers notice nothing either, and both logs take events afterwards.
+// Readers of a node see no error and no smaller tree while the owner of the log is killed or suspended and continues.
+// The neighbor's readers notice nothing either, and both logs accept events afterwards.
 func TestReadersWithoutOwner(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -79,7 +79,7 @@ type readers struct {
 	longest atomic.Int64
 }
 
-// get returns the answer of a node.
+// get returns the response of a node.
 func get(ctx context.Context, p *process, path string, timeout time.Duration) (status int, node string, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func get(ctx context.Context, p *process, path string, timeout time.Duration) (s
 
 func headPath(slug string) string { return "/v1/public/orgs/" + slug + "/transparency/head" }
 
-// notePaths notes a path of each public read.
+// notePaths records a path of each public read.
 func (w *readers) notePaths() {
 	for _, o := range w.organizations {
 		slug, log := "/v1/public/orgs/"+o.Slug, "/o/"+o.ID
@@ -158,11 +158,11 @@ func (w *readers) ownerOf(slug string) (owner, other *process) {
 			}
 		}
 	}
-	w.t.Fatalf("nobody owns %s", slug)
+	w.t.Fatalf("no node owns %s", slug)
 	return nil, nil
 }
 
-// poll reads heads of an organization, in turns from a node that lives and from one that may not.
+// poll reads heads of an organization, alternately from a node that runs and one that may not.
 func (w *readers) poll(ctx context.Context, slug string, owner, other *process) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -183,7 +183,7 @@ func (w *readers) poll(ctx context.Context, slug string, owner, other *process) 
 	}
 }
 
-// see checks that a head is not smaller than one before.
+// see checks that a head is not smaller than an earlier one.
 func (w *readers) see(slug, node string, body []byte) {
 	var head struct {
 		Size uint64 `json:"tree_size"`

@@ -13,15 +13,15 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// knownFor is for how long a node may go on with what it knows.
+// knownFor is how long a node may rely on what it knows.
 const knownFor = time.Second
 
-// revocations is a service of two nodes, and an organization of it.
+// revocations is a service of two nodes, and one of its organizations.
 type revocations struct {
 	t     *testing.T
 	nodes [2]*servicetest.Service
 	org   *servicetest.Organization
-	owner [2]*servicetest.Person // the same person at each node
+	owner [2]*servicetest.Person // the same user at each node
 	names int
 }
 
@@ -34,7 +34,7 @@ func newRevocations(t *testing.T, nodes [2]*servicetest.Service, org *servicetes
 	return r
 }
 
-// wantEverywhere checks the status of a call at each node, often, so that each knows the answer from before. A node that
+// wantEverywhere checks the status of a call at each node, repeatedly, so that each has cached the answer. A node that
 // can't answer on a busy machine (503) is asked again.
 func (r *revocations) wantEverywhere(what string, call func(node int) int, want int) {
 	r.t.Helper()
@@ -73,7 +73,7 @@ func (r *revocations) ingest(node int, secret, path string, body any) (status in
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	_ = json.Unmarshal(text, &answer) // a body that is none has no members
+	_ = json.Unmarshal(text, &answer) // a malformed body has no members
 	return a.StatusCode, answer
 }
 
@@ -143,12 +143,12 @@ func (r *revocations) revokeRole(at int) (what string, call func(int) int, revok
 	}, 403
 }
 
-// revokePolicy makes a policy active that forbids.
+// revokePolicy activates a policy that denies.
 func (r *revocations) revokePolicy(at int) (what string, call func(int) int, revoke func(), after int) {
 	call = func(node int) int {
 		status, answer := r.ingest(node, r.org.IngestKey.Secret, "/policy/evaluate", r.question())
 		if status == 200 && answer["decision"] == "deny" {
-			return 403 // stands for the decision
+			return 403 // represents the decision
 		}
 		return status
 	}
@@ -159,8 +159,8 @@ func (r *revocations) revokePolicy(at int) (what string, call func(int) int, rev
 	}, 403
 }
 
-// An ingest key, a session, a role and a policy that are revoked at one node are revoked on all a second later, of each
-// organization and at each node. The other organization goes on all the time.
+// An ingest key, a session, a role and a policy that are revoked at one node are revoked on all a second later, for
+// each organization and at each node. The other organization is not affected.
 func TestRevocationsHoldOnAllNodes(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// The link that each node prints is good at each other one, and all links together make one organization.
+// The link that any node prints works at each other node, and all links together create one organization.
 func TestSetupAtAnyNode(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -39,14 +39,14 @@ func TestSetupAtAnyNode(t *testing.T) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for n := range 8 {
-		group.Go(func() { // each node gets the token of the other one
+		group.Go(func() { // each node gets the token of the other
 			p, token := one, kept
 			if n%2 == 1 {
 				p, token = two, one.token
 			}
 			status, body := setUp(p, token, fmt.Sprint("red-", n), "a password for tests")
 			for tries := 0; status == http.StatusServiceUnavailable && tries < setupTries; tries++ {
-				time.Sleep(100 * time.Millisecond) // the node may have no organizations yet, or the other one sets up
+				time.Sleep(100 * time.Millisecond) // the node may have no organizations yet, or the other one may be setting up
 				status, body = setUp(p, token, fmt.Sprint("red-", n), "a password for tests")
 			}
 			if status != http.StatusCreated && status != http.StatusConflict {
@@ -59,7 +59,7 @@ func TestSetupAtAnyNode(t *testing.T) {
 	}
 	group.Wait()
 	if answers[http.StatusCreated] != 1 {
-		t.Errorf("answers by status: %v", answers)
+		t.Errorf("responses by status: %v", answers)
 	}
 	for token := range tokens {
 		for _, p := range []*process{one, two} {
@@ -70,7 +70,7 @@ func TestSetupAtAnyNode(t *testing.T) {
 	}
 	two.terminate()
 	if two.start(); two.token != "" {
-		t.Error("a link was printed for a service that is set up")
+		t.Error("a link was printed although the service is set up")
 	}
 	for n := range 8 {
 		slug := fmt.Sprint("red-", n)
@@ -79,14 +79,14 @@ func TestSetupAtAnyNode(t *testing.T) {
 		}
 	}
 	if answers[http.StatusOK] != 1 {
-		t.Errorf("%d organizations were made", answers[http.StatusOK])
+		t.Errorf("%d organizations were created", answers[http.StatusOK])
 	}
 }
 
-// setupTries bounds how often a setup is tried again, as the answer asks for.
+// setupTries bounds how often a setup is retried, as the response requests.
 const setupTries = 300
 
-// setUp makes the first organization at a node.
+// setUp creates the first organization at a node.
 func setUp(p *process, token, slug, password string) (status int, body string) {
 	return post(p.main+"/v1/id/setup", fmt.Sprintf(
 		`{"token":%q,"organization":{"name":"Red","slug":%q},"email":%q,"password":%q}`, token, slug, slug+"@test.example", password))

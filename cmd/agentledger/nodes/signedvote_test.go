@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// publicURL is one whose pages may use passkeys.
+// publicURL is a URL whose pages may use passkeys.
 const publicURL = "http://localhost:8080"
 
 // voter is an approver with a passkey that signs votes in red and in blue.
@@ -27,7 +27,7 @@ type voter struct {
 	key *passkeytest.Authenticator
 }
 
-// newVoter makes a passkey and registers it as a voter key, all at one node.
+// newVoter creates a passkey and registers it as a voter key, all at one node.
 func newVoter(t *testing.T, at *servicetest.Service, email string) *voter {
 	t.Helper()
 	v := &voter{at.SignIn(email), t, passkeytest.New(t, publicURL)}
@@ -60,7 +60,7 @@ func (v *voter) vote(at *servicetest.Service, a servicetest.Asked) servicetest.A
 	return p.Try(http.MethodPost, path, ballot)
 }
 
-// awaitOK reads a path of a person until a node answers with 200: its organization may get another owner first.
+// awaitOK reads a path as a user until a node responds with 200, because the organization may first get another owner.
 func awaitOK(t *testing.T, p *servicetest.Person, path string) servicetest.Answer {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -74,9 +74,10 @@ func awaitOK(t *testing.T, p *servicetest.Person, path string) servicetest.Answe
 	}
 }
 
-// A passkey is registered through one node, an approval is asked for through another one, and the signed vote is cast through a
-// third one: one that does not own the log, and then the one that does. Each time the node that acknowledged the vote is killed
-// at once. No vote is lost, and the evidence pack of the other nodes proves both. The other organization is not affected.
+// A passkey is registered through one node, an approval is requested through another, and the signed vote is cast
+// through a third: first one that does not own the log, then its owner. Each time, the node that acknowledged the vote
+// is killed at once. No vote is lost, and the evidence pack of the other nodes proves both. The other organization is
+// not affected.
 func TestSignedVoteOnNodes(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -111,7 +112,7 @@ func TestSignedVoteOnNodes(t *testing.T) {
 	eve := newVoter(t, at[registering], red.At(at[registering]).Join("eve", "approver"))
 	neighbour := newVoter(t, at[registering], blue.Join("eva", "approver"))
 
-	// The other node has seen the key of neither organization before.
+	// The other node has not used the key of either organization before.
 	for _, voting := range []int{other, owner} {
 		awaitOK(t, owners["red"].At(at[asking]), "/v1/console/organization")
 		asked := red.At(at[asking]).Ask(map[string]any{"trace_id": "trc-" + at[voting].URL[len("http://"):]})

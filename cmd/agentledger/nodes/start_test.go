@@ -16,8 +16,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// A node is not started with settings by which it could not be one, or would be one of another service.
-func TestStartIsRefused(t *testing.T) {
+// A node does not start with settings with which it could not be a node, or would belong to another service.
+func TestStartIsRejected(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// serveCommand returns the command that starts a process with a data folder and ports of its own.
+// serveCommand returns the command that starts a process with its own data folder and ports.
 func serveCommand(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
 	return serveCommandIn(t, t.TempDir(), flags...)
@@ -83,9 +83,9 @@ func startAlone(t *testing.T, storage, data string) *exec.Cmd {
 	return command
 }
 
-// A process that serves alone is refused beside nodes that live, and a node beside such a process. One that was killed
-// or stopped is in nobody's way.
-func TestAloneBesideNodes(t *testing.T) {
+// A single process does not start while nodes are running, nor a node while a single process is running. Processes that
+// were killed or stopped prevent nothing.
+func TestSingleProcessNextToNodes(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -119,10 +119,10 @@ func killAndWait(t *testing.T, command *exec.Cmd) {
 	_ = command.Wait() // it was killed
 }
 
-// Of two processes that serve alone the second is refused with the name of the first, and so are commands that write to
-// the store. After a crash another folder of anchors waits until the row is silent; the folder of the process that crashed
-// starts without that, because it has the lock.
-func TestAloneBesideAlone(t *testing.T) {
+// If two single processes start, the second is rejected with the name of the first, and so are commands that write to
+// the store. After a crash, another folder of anchors waits until the row is stale; the folder of the crashed process
+// starts at once, because it has the lock.
+func TestSecondSingleProcess(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -191,16 +191,16 @@ func TestAloneBesideAlone(t *testing.T) {
 	if err := again.Wait(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	if conn, err = pgx.Connect(t.Context(), server.URL()); err != nil { // the context ended the first one
+	if conn, err = pgx.Connect(t.Context(), server.URL()); err != nil { // the context ended the first process
 		t.Fatal(err)
 	}
 	if n := rows(); n > 1 {
-		t.Errorf("%d rows are left after a stop, want that of the killed process at most", n)
+		t.Errorf("%d rows remain after a stop, want at most the killed process's row", n)
 	}
 }
 
-// A process that serves alone ends when it continues and finds that another one took its place while it was suspended.
-func TestAloneEndsBesideAlone(t *testing.T) {
+// A single process ends if it continues after a suspension and another process has taken its place.
+func TestSuspendedProcessEndsForAnother(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -224,12 +224,12 @@ func TestAloneEndsBesideAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := second.Wait(); err != nil {
-		t.Errorf("the second: got %v, want that it went on until it was stopped", err)
+		t.Errorf("the second: got %v, want it to run until it was stopped", err)
 	}
 }
 
-// A process that serves alone ends when it finds that nodes have begun to serve while it stood still.
-func TestAloneEndsBesideNodes(t *testing.T) {
+// A single process ends if nodes have started to serve while it was suspended.
+func TestSuspendedProcessEndsForNodes(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -248,8 +248,8 @@ func TestAloneEndsBesideNodes(t *testing.T) {
 	}
 }
 
-// A node that takes requests has prepared appends on its connections. Otherwise the first events of its organizations would
-// wait until they are open.
+// A node that accepts requests has prepared appends on its connections. Otherwise the first events of its organizations
+// would wait for connections.
 func TestStartOpensConnections(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// inviter is an owner of an organization, whose session is good at every node.
+// inviter is an owner of an organization, whose session is valid at every node.
 type inviter struct {
 	t    *testing.T
 	org  *servicetest.Organization
@@ -37,7 +37,7 @@ func newInviter(t *testing.T, node *process, slug string) *inviter {
 	return i
 }
 
-// call repeats a call that is answered 503, because organizations may move between the nodes.
+// call retries a call that is answered 503, because organizations may move between the nodes.
 func (i *inviter) call(method, url, body string) (status int) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		r, err := http.NewRequestWithContext(i.t.Context(), method, url, strings.NewReader(body))
@@ -64,8 +64,8 @@ func (i *inviter) invite(node *process, address string) (status int) {
 		fmt.Sprintf(`{"email":%q,"role":"member"}`, address))
 }
 
-// Mails to strangers are counted over all nodes: an address gets one, and an organization causes as many as the setting
-// allows, however many nodes take the invitations at the same time. The other organization has its own count.
+// Mails to strangers are counted over all nodes: an address gets one, and an organization causes at most as many as the
+// setting allows, however many nodes accept the invitations concurrently. The other organization has its own count.
 func TestMailsToStrangersOnTwoNodes(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -86,8 +86,8 @@ func TestMailsToStrangersOnTwoNodes(t *testing.T) {
 	}
 	red, blue := newInviter(t, nodes[0], "red"), newInviter(t, nodes[1], "blue")
 
-	// inviteAll sends 12 invitations from organizations at both nodes at the same time, and returns the addresses of those
-	// that were made. All others must be refused.
+	// inviteAll sends 12 invitations from organizations at both nodes concurrently, and returns the addresses of those
+	// that were created. All others must be rejected.
 	inviteAll := func(from []*inviter, address string) (made []string) {
 		var mu sync.Mutex
 		var group sync.WaitGroup
@@ -112,19 +112,19 @@ func TestMailsToStrangersOnTwoNodes(t *testing.T) {
 	both := []*inviter{red, blue}
 	one := inviteAll(both, "eve+%d@stranger.example")
 	if len(one) != 1 {
-		t.Errorf("one address: %d invitations were made, want 1", len(one))
+		t.Errorf("one address: %d invitations were created, want 1", len(one))
 	}
 	if again := inviteAll(both, "eve+again%d@stranger.example"); len(again) != 0 {
-		t.Errorf("the address again: %d invitations were made, want none", len(again))
+		t.Errorf("the address again: %d invitations were created, want none", len(again))
 	}
 	many := append(inviteAll(both[:1], "red-%d@stranger.example"), inviteAll(both[1:], "blue-%d@stranger.example")...)
 	if len(many) != 2*daily-len(one) { // the one address counts for its organization
-		t.Errorf("many addresses: %d invitations were made, want %d", len(many), 2*daily-len(one))
+		t.Errorf("many addresses: %d invitations were created, want %d", len(many), 2*daily-len(one))
 	}
 	for _, to := range append(one, many...) {
 		box.AwaitToken(to)
 	}
 	if n := box.Count("@stranger.example"); n != 0 {
-		t.Errorf("%d mails came that no answer stated", n)
+		t.Errorf("%d mails were sent without a created invitation", n)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// foundings is enough for some organizations to move to the third node almost surely: each does with one in two.
+// foundings is enough for some organizations to move to the third node almost surely: each does with probability 1/2.
 const foundings = 12
 
-// Organizations move to a third node right after their founding, before that node has heard of any of their anchors.
-// They take events there, as their neighbours do that moved to the node with the anchors.
+// Organizations move to a third node right after their creation, before that node has received any of their anchors.
+// They accept events there, as do their neighbors on the node with the anchors.
 func TestNewLogsMoveToAThirdNode(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestNewLogsMoveToAThirdNode(t *testing.T) {
 	}
 }
 
-// sendOne sends an event of an organization to a node, and wants it to be acknowledged after some tries.
+// sendOne sends an event of an organization to a node, which must acknowledge it after some attempts.
 func sendOne(t *testing.T, n *servicetest.Node, o *servicetest.Organization, name string) {
 	t.Helper()
 	c, err := client.New(client.Config{BaseURL: n.Main, Token: o.IngestKey.Secret, Retry: client.Retry{Attempts: 8}})

@@ -13,13 +13,13 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// refusedStatus is the exit status of a program that the database does not take.
+// refusedStatus is the exit status of a program that the database does not accept.
 const refusedStatus = 3
 
-// release is a program, and how many steps of versions that do not exist it has.
+// release is a program, and the number of its steps from versions that do not exist.
 type release struct{ program, steps string }
 
-// nextProgram returns the program of a version that does not exist, which may have further steps of the schema.
+// nextProgram returns the program of a version that does not exist, which may have additional steps of the schema.
 func nextProgram(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs("../../../storage/pgstore/schema")
@@ -39,9 +39,10 @@ func nextProgram(t *testing.T) string {
 		"-s -w -X github.com/agentledger/agentledger/internal/programversion.release=v9.0.0")
 }
 
-// Three nodes are brought to the next version one by one under load, and two of them back. The version after that one
-// contracts the schema. It is refused while a node lives that would break. A node that stood still meanwhile ends by
-// itself, and is not taken again. A client that tries once more sees no error, and no acknowledged event is lost.
+// Three nodes are upgraded to the next version one by one under load, and two of them downgraded again. The version
+// after that contracts the schema. It is rejected while a node is alive that would break. A node that was suspended in
+// the meantime exits, and is not accepted again. A client that retries once sees no error, and no acknowledged event is
+// lost.
 func TestUpgrade(t *testing.T) {
 	next := nextProgram(t)
 	upgrade(t, release{program: servicetest.Program(t)}, release{next, "1"}, release{next, "2"})
@@ -72,7 +73,7 @@ func upgrade(t *testing.T, v1, v2, v3 release) {
 	})
 	l.during("a node goes to the next version", func() { nodes[1].restart(v2) })
 
-	l.bear() // requests at a node that stands still take their time
+	l.tolerate() // requests at a suspended node take time
 	nodes[0].signal(syscall.SIGSTOP)
 	time.Sleep(3 * time.Second)
 	l.during("a contraction", func() { nodes[2].restart(v3) })
@@ -91,6 +92,6 @@ func upgrade(t *testing.T, v1, v2, v3 release) {
 		}
 	}
 	if log := nodes[1].log(); !strings.Contains(log, "node_version=v9.0.0") {
-		t.Errorf("the log does not name the version of another node: %s", log)
+		t.Errorf("the log lacks the version of another node: %s", log)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// upgraded is a node whose program changes. Its addresses and its folder stay the same.
+// upgraded is a node whose program changes. Its addresses and its folder do not change.
 type upgraded struct {
 	t                    *testing.T
 	storage, data        string
@@ -45,7 +45,7 @@ func newUpgraded(t *testing.T, storage string, r release) *upgraded {
 
 func (n *upgraded) url() string { return "https://" + n.node }
 
-// Write keeps the log of the node.
+// Write collects the log of the node.
 func (n *upgraded) Write(b []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +133,7 @@ func (n *upgraded) awaitEnd() error {
 		close(n.ended)
 		return err
 	case <-time.After(time.Minute):
-		n.t.Fatalf("node %s does not end", n.main)
+		n.t.Fatalf("node %s did not end", n.main)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (n *upgraded) restart(r release) {
 	n.start(r)
 }
 
-// wantRefused starts a program that is to end because the database does not take it.
+// wantRefused starts a program that must exit because the database does not accept it.
 func (n *upgraded) wantRefused(r release, words ...string) {
 	n.t.Helper()
 	n.release = r
@@ -156,7 +156,7 @@ func (n *upgraded) wantRefused(r release, words ...string) {
 	}
 }
 
-// wantEnd waits until the node ends by itself, with the status of a refusal.
+// wantEnd waits until the node exits with the status of a rejection.
 func (n *upgraded) wantEnd(words string) {
 	n.t.Helper()
 	if err := n.awaitEnd(); statusOf(err) != refusedStatus || !strings.Contains(n.log(), words) {

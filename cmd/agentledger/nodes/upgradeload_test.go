@@ -17,19 +17,19 @@ import (
 // upgradePace is the time between two calls of a client.
 const upgradePace = 15 * time.Millisecond
 
-// upgradeLoad is senders and readers of two organizations, who ask the nodes in turn.
+// upgradeLoad consists of senders and readers of two organizations, who use the nodes in turn.
 type upgradeLoad struct {
 	t             *testing.T
 	nodes         []*upgraded
 	organizations []*servicetest.Organization
 	turn          atomic.Uint64
-	bears         atomic.Bool // a second failure is no error any more
+	tolerant      atomic.Bool // a second failure is no longer an error
 	stop          func()
 
 	mu           sync.Mutex
 	clients      map[string]*client.Client
 	acknowledged map[string][]client.Result // by slug
-	sizes        map[string]int64           // of the newest head, by slug
+	sizes        map[string]int64           // of the latest head, by slug
 	longest      time.Duration
 	repeated     int
 }
@@ -57,7 +57,7 @@ func startUpgradeLoad(t *testing.T, nodes []*upgraded) *upgradeLoad {
 	return l
 }
 
-// clientOf returns a client of a node, which is counted around.
+// clientOf returns a client of a node. Node numbers wrap around.
 func (l *upgradeLoad) clientOf(node uint64, o *servicetest.Organization) *client.Client {
 	main := l.nodes[node%uint64(len(l.nodes))].main
 	l.mu.Lock()
@@ -75,15 +75,15 @@ func (l *upgradeLoad) clientOf(node uint64, o *servicetest.Organization) *client
 	return c
 }
 
-// once does a call at the next node in turn, and once more at the one behind that when it fails.
+// once makes a call at the next node in turn, and retries a failure once at the node after that.
 func (l *upgradeLoad) once(ctx context.Context, what string, call func(node uint64) error) {
 	node := l.turn.Add(1)
 	err := call(node)
 	var why []string
 	for tries := 1; err != nil && ctx.Err() == nil; tries++ {
 		why = append(why, fmt.Sprintf("node %d: %v", node%uint64(len(l.nodes)), err))
-		if tries > 1 && !l.bears.Load() || tries > 100 {
-			l.t.Errorf("%s fails %d times, at last %q", what, tries, why[max(0, len(why)-2):])
+		if tries > 1 && !l.tolerant.Load() || tries > 100 {
+			l.t.Errorf("%s failed %d times, last %q", what, tries, why[max(0, len(why)-2):])
 			return
 		}
 		l.mu.Lock()
@@ -112,7 +112,7 @@ func (l *upgradeLoad) send(ctx context.Context, o *servicetest.Organization, pre
 	}
 }
 
-// read reads the head. It is never smaller than one before.
+// read reads the head, which is never smaller than an earlier one.
 func (l *upgradeLoad) read(ctx context.Context, o *servicetest.Organization) {
 	for ; ctx.Err() == nil; time.Sleep(upgradePace) {
 		l.once(ctx, "head of "+o.Slug, func(node uint64) error {
@@ -127,7 +127,7 @@ func (l *upgradeLoad) read(ctx context.Context, o *servicetest.Organization) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if before := l.sizes[o.Slug]; int64(head.Size) < before {
-				l.t.Errorf("%s: a head at %d after one at %d", o.Slug, head.Size, before)
+				l.t.Errorf("%s: head of size %d after one of size %d", o.Slug, head.Size, before)
 			}
 			l.sizes[o.Slug] = int64(head.Size)
 			return nil
@@ -143,7 +143,7 @@ func (l *upgradeLoad) logOf(node uint64, o *servicetest.Organization) (*client.L
 	return l.clientOf(node, o).Log(id.Slug(o.Slug), key), nil
 }
 
-// during does something under load, and logs how long the longest event took meanwhile.
+// during runs something under load, and logs the longest time of an event in the meantime.
 func (l *upgradeLoad) during(what string, do func()) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -159,8 +159,8 @@ func (l *upgradeLoad) during(what string, do func()) {
 		l.longest.Round(time.Millisecond), l.repeated)
 }
 
-// bear makes clients try again until they have an answer.
-func (l *upgradeLoad) bear() { l.bears.Store(true) }
+// tolerate makes clients retry until they succeed.
+func (l *upgradeLoad) tolerate() { l.tolerant.Store(true) }
 
 // awaitProgress waits until each organization has more events.
 func (l *upgradeLoad) awaitProgress() {
@@ -184,7 +184,7 @@ func (l *upgradeLoad) awaitProgress() {
 	}
 }
 
-// verify ends the load, and verifies that each acknowledged event is there under its number.
+// verify ends the load, and verifies that each acknowledged event is stored under its number.
 func (l *upgradeLoad) verify() {
 	l.t.Helper()
 	l.stop()
@@ -201,7 +201,7 @@ func (l *upgradeLoad) verify() {
 				l.t.Errorf("%s: acknowledged event %s: %v %+v", o.Slug, told.EventID, err, report)
 				continue
 			case told.Status == client.Created && bundle.SequenceNum != told.Sequence:
-				l.t.Errorf("%s: %s: told #%d, is #%d", o.Slug, told.EventID, told.Sequence, bundle.SequenceNum)
+				l.t.Errorf("%s: %s: acknowledged as #%d, is #%d", o.Slug, told.EventID, told.Sequence, bundle.SequenceNum)
 			}
 			if other, twice := numbers[bundle.SequenceNum]; twice {
 				l.t.Errorf("%s: %s and %s have number %d", o.Slug, told.EventID, other, bundle.SequenceNum)

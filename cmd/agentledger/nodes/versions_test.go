@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// A note of a kind that a newer program has keeps none of the others from being kept.
+// An unknown kind of note, from a newer program, does not prevent the others from being stored.
 func TestNotesOfANewerVersion(t *testing.T) {
 	folder, err := anchor.Open(t.TempDir())
 	if err != nil {
