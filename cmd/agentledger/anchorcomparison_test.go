@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// A store that is brought back from before the second organization was founded: the
-// start names it, its slug stays taken, and the first organization works.
-func TestRollbackToBeforeAnOrganization(t *testing.T) {
+// A store is rolled back to before the second organization was created: the start reports the missing organization, its
+// slug stays taken, and the first organization works.
+func TestRollbackBeforeOrganization(t *testing.T) {
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "db")
 	p := startProcess(t, dir)
 	red := p.found(t.Context(), "red", nil)
@@ -33,7 +33,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = startProcess(t, dir, "--metrics-listen", "127.0.0.1:0")
-	told := func() bool { // the log comes through a pipe
+	told := func() bool { // the log arrives through a pipe
 		return strings.Contains(p.read("/metrics"), "\nagentledger_missing_ledgers 1\n") && strings.Contains(p.logs.String(), "slug=blue")
 	}
 	for end := time.Now().Add(2 * time.Minute); !told(); time.Sleep(10 * time.Millisecond) {
@@ -42,7 +42,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 		}
 	}
 	if told := p.logs.String(); !strings.Contains(told, blue.OrganizationID.String()) || strings.Contains(told, red.OrganizationID.String()) {
-		t.Errorf("told: %s", told)
+		t.Errorf("the log does not name it: %s", told)
 	}
 	o, err := newOperator(p.main, p.identity)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	}
 }
 
-// read returns what the metrics listener says.
+// read returns the text of a page of the metrics listener.
 func (p *process) read(path string) string {
 	p.t.Helper()
 	answer, err := http.Get(p.metrics + path)

@@ -20,8 +20,8 @@ import (
 const refundPolicy = `{"policy_id":"refunds","name":"Refunds","rules":[{"rule_id":"refund","tool":"acme.refund",
 	"decision":"allow_with_obligation","obligations":[{"type":"human_approval","approvals":1,"ttl_seconds":600}]}]}`
 
-// Approvals by the real server and both engines, which is killed after each step:
-// what was answered is true afterwards, and what was not can be asked again.
+// Approvals by the real server on both engines, killed after each step: everything that was answered holds afterwards,
+// and what was not answered can be requested again.
 func TestApprovalsThroughKills(t *testing.T) {
 	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { approvalsThroughKills(t) })
@@ -35,7 +35,7 @@ func TestApprovalsThroughKills(t *testing.T) {
 	})
 }
 
-// refunder is an agent, and the person who looks after its organization.
+// refunder is an agent, and the owner of its organization.
 type refunder struct {
 	*process
 	org    foundedOrganization
@@ -65,8 +65,8 @@ func newRefunder(t *testing.T, p *process, org foundedOrganization) *refunder {
 	return &refunder{p, org, c, signer, person}
 }
 
-// obliged makes a policy active under which refunds need somebody's approval.
-func (r *refunder) obliged(t *testing.T) {
+// requireApproval activates a policy under which refunds need approval.
+func (r *refunder) requireApproval(t *testing.T) {
 	t.Helper()
 	if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(refundPolicy), nil); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func approvalsThroughKills(t *testing.T, flags ...string) {
 		return newRefunder(t, p, org)
 	}
 	r := newRefunder(t, p, red)
-	r.obliged(t)
+	r.requireApproval(t)
 	a, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func approvalsThroughKills(t *testing.T, flags ...string) {
 	r = again(red)
 	same, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil || same != a {
-		t.Fatalf("asked again: got %+v, %v; want %+v", same, err, a)
+		t.Fatalf("requested again: got %+v, %v; want %+v", same, err, a)
 	}
 	waited := make(chan error, 1)
 	go func() {
@@ -135,21 +135,21 @@ func approvalsThroughKills(t *testing.T, flags ...string) {
 	}
 	verifyGrant(t, r, a, grant)
 
-	// The other organization knows nothing of it.
+	// The other organization sees nothing of it.
 	b := newRefunder(t, p, blue)
 	var answer *client.Error
 	if _, err := b.client.GetApproval(t.Context(), a.ID); !errors.As(err, &answer) || answer.Status != 404 {
 		t.Errorf("the other organization's agent: got %v", err)
 	}
 	if err := b.vote(t, a, "deny"); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("the other organization's person: got %v", err)
+		t.Errorf("the other organization's owner: got %v", err)
 	}
 	p.terminate()
 	arguments := []string{"fsck", "--data", dir}
 	if len(flags) > 0 {
 		arguments = append(arguments, flags...)
 	}
-	// Activation, requested, approved, grant key and consumed.
+	// The events are: activation, requested, approved, grant key and consumed.
 	if out, exit := command(t, "agentledger", arguments...); exit != 0 || !strings.Contains(out, "2 ledgers, 5 events, 0 faults") {
 		t.Errorf("fsck: status %d, %s", exit, out)
 	}
@@ -192,18 +192,18 @@ func verifyGrant(t *testing.T, r *refunder, a client.Approval, grant string) {
 	}
 }
 
-// rawJSON is a body that is JSON already.
+// rawJSON is a body that is already JSON.
 type rawJSON string
 
 // MarshalJSON returns the text.
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// A person decides with aps in a terminal.
+// An approver decides with aps in a terminal.
 func TestApprovalsInATerminal(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	r := newRefunder(t, p, red)
-	r.obliged(t)
+	r.requireApproval(t)
 	a, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil {
 		t.Fatal(err)

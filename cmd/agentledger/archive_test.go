@@ -22,8 +22,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// A service archives the texts of two organizations, and is killed on the way. Bundles of proofs and exports stay the same to the byte, fsck finds
-// no fault, and an erasure is done when no object has its envelope any more.
+// A service archives the texts of two organizations, and is killed in between. Bundles of proofs and exports stay
+// identical, fsck finds no fault, and an erasure is complete only when no object contains its envelope.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	server, err := pgtest.Start()
@@ -56,7 +56,7 @@ func archiveAll(t *testing.T, storage []string) {
 	before := filepath.Join(t.TempDir(), "before")
 	m.once(append([]string{"export", "--to", before}, at...)...)
 
-	for n := range 3 { // killed on the way
+	for n := range 3 { // killed in between
 		p = startProcess(t, data, serve...)
 		awaitObjects(t, kept, 2*n+1)
 		p.kill()
@@ -173,8 +173,8 @@ func backupArchived(t *testing.T, m *mover, archived []string) {
 	}
 }
 
-// A service starts while its object store is away, and takes events.
-func TestArchiveAwayAtStart(t *testing.T) {
+// A service starts while its object store is unavailable, and accepts events.
+func TestArchiveUnavailableAtStart(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", objectstest.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	bucket := httptest.NewServer(&objectstest.Server{})
@@ -206,7 +206,7 @@ func TestArchiveAwayAtStart(t *testing.T) {
 		for end := time.Now().Add(time.Minute); !away && !strings.Contains(getText(t, s.listeners.URL(metricsListener)+"/metrics"),
 			"agentledger_archive_bundles_moved_total 1"); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatal("nothing is archived")
+				t.Fatal("nothing was archived")
 			}
 		}
 		for _, w := range []*worker{red, blue} {
@@ -226,8 +226,8 @@ func TestArchiveAwayAtStart(t *testing.T) {
 	}
 }
 
-// A damaged or missing object makes every read of its texts a 503 with a code. Other reads, other organizations and
-// new events are answered as before.
+// A damaged or missing object makes every read of its texts a 503 with a code. Other reads, other organizations and new
+// events are not affected.
 func TestArchiveDamaged(t *testing.T) {
 	m := &mover{t: t, random: rand.New(rand.NewPCG(2, 2))}
 	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "archive")

@@ -22,13 +22,12 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// awayEngine is an engine of the program that goes away.
+// awayEngine is an engine of the program that can become unavailable.
 type awayEngine struct{ *enginetest.Away }
 
 func (awayEngine) Collector() prometheus.Collector { return collectors.NewBuildInfoCollector() }
 
-// awayWorld is both listeners of a service on a store that goes away, with two
-// organizations.
+// awayWorld consists of both listeners of a service on a store that can become unavailable, with two organizations.
 type awayWorld struct {
 	t              *testing.T
 	store          *enginetest.Away
@@ -36,7 +35,7 @@ type awayWorld struct {
 	red, blue      foundedOrganization
 	cookie         string // of red's owner
 	last           *httptest.ResponseRecorder
-	made           int // names given so far
+	made           int // names used so far
 }
 
 const awayPassword = "correct horse battery"
@@ -75,7 +74,7 @@ func newAwayWorld(t *testing.T) *awayWorld {
 	return w
 }
 
-// do makes a request as whoever its path is for.
+// do makes a request with the credential that its path needs.
 func (w *awayWorld) do(method, path, body string) int {
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	handler := w.main
@@ -99,15 +98,15 @@ func (w *awayWorld) do(method, path, body string) int {
 	return w.last.Code
 }
 
-// must makes a request and wants that status. A ledger that still reads back what
-// became of an append while the store was away answers 503: then it asks again.
+// must makes a request and wants its status. While a ledger reads back the outcome of an append that was cut off, it
+// answers 503, and must retries.
 func (w *awayWorld) must(status int, method, path, body string) map[string]any {
 	w.t.Helper()
 	got := w.do(method, path, body)
 	for deadline := time.Now().Add(2 * time.Minute); got == http.StatusServiceUnavailable && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 		if got = w.do(method, path, body); got == http.StatusOK {
-			got = status // the first one was stored after all: this is its replay
+			got = status // the first attempt was stored: this is its replay
 		}
 	}
 	if got != status {
@@ -133,7 +132,7 @@ func (w *awayWorld) login() {
 	w.cookie, _, _ = strings.Cut(w.last.Header().Get("Set-Cookie"), ";")
 }
 
-// fresh returns a name that nobody had.
+// fresh returns a name that was not used before.
 func (w *awayWorld) fresh() string {
 	w.made++
 	return fmt.Sprintf("n-%d", w.made)
@@ -156,14 +155,14 @@ func (w *awayWorld) question(tool string) string {
 	return fmt.Sprintf(`{"organization_id":%q,"agent_id":%q,"tool_name":%q,"trace_id":%q`, w.red.OrganizationID, w.red.Agent.AgentID, tool, w.fresh())
 }
 
-// request makes what a route needs and returns a request to it.
+// request prepares what a route needs and returns a request to it.
 type request func(w *awayWorld) (method, path, body string)
 
 func fixed(method, path, body string) request {
 	return func(*awayWorld) (string, string, string) { return method, path, body }
 }
 
-// awayRequests is one good request to each route, or more where it does several things.
+// awayRequests contains a valid request to each route, or several if the route does several things.
 func awayRequests() map[string]request {
 	const console, platform = "/v1/console", "/v1/id/platform/organizations/"
 	approval := func(w *awayWorld) string {
@@ -290,12 +289,12 @@ func awayRequests() map[string]request {
 	}
 }
 
-// mostCalls is beyond what any of the requests asks of the store.
+// mostCalls exceeds the number of store calls of any request.
 const mostCalls = 400
 
-// A store that goes away at whatever call of a request is 503 with a code and never
-// 500, and the request is answered again when the store is back.
-func TestStoreGoesAway(t *testing.T) {
+// If the store becomes unavailable at any call of a request, the response is 503 with a code, never 500, and the
+// request succeeds once the store is back.
+func TestStoreBecomesUnavailable(t *testing.T) {
 	w := newAwayWorld(t)
 	for name, make := range awayRequests() {
 		t.Run(name, func(t *testing.T) {
@@ -304,21 +303,21 @@ func TestStoreGoesAway(t *testing.T) {
 			method, path, body := make(w)
 			first := w.do(method, path, body)
 			if first >= 500 {
-				t.Fatalf("%s %s: got %d %s with the store there", method, path, first, w.last.Body)
+				t.Fatalf("%s %s: got %d %s with the store available", method, path, first, w.last.Body)
 			}
 			for calls := 0; ; calls++ {
 				if calls == mostCalls {
-					t.Fatalf("the store is asked more than %d times", mostCalls)
+					t.Fatalf("the request makes more than %d store calls", mostCalls)
 				}
 				method, path, body := make(w)
 				w.store.LeaveAfter(calls)
 				got := w.do(method, path, body)
 				away := w.store.Return()
 				if got == http.StatusInternalServerError || strings.Contains(w.last.Body.String(), "Internal error") {
-					t.Errorf("%s %s, away after %d calls: got %d %s", method, path, calls, got, w.last.Body)
+					t.Errorf("%s %s, unavailable after %d calls: got %d %s", method, path, calls, got, w.last.Body)
 				}
 				if got == http.StatusServiceUnavailable && (!strings.Contains(w.last.Body.String(), `"code":"`) || w.last.Header().Get("Retry-After") == "") {
-					t.Errorf("%s %s, away after %d calls: got %v %s", method, path, calls, w.last.Header(), w.last.Body)
+					t.Errorf("%s %s, unavailable after %d calls: got %v %s", method, path, calls, w.last.Header(), w.last.Body)
 				}
 				if !away {
 					break
@@ -330,7 +329,7 @@ func TestStoreGoesAway(t *testing.T) {
 	w.settle()
 }
 
-// settle waits until both organizations take changes again.
+// settle waits until both organizations accept changes again.
 func (w *awayWorld) settle() {
 	w.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)

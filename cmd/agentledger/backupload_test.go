@@ -15,8 +15,8 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// Backups are made while two organizations send, one after the other into one folder. Each has every event that was
-// acknowledged before its command began, with the number and the hash that it was told. After SIGKILL the store goes on
+// Backups are made one after the other into one folder, while two organizations send. Each contains every event that
+// was acknowledged before its command began, with the acknowledged number and hash. After SIGKILL the store continues
 // as if there had been no backup.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	p.terminate()
 	made, err := os.ReadDir(backups)
 	if err != nil || len(made) != len(before) {
-		t.Fatalf("made: %v, %v", made, err)
+		t.Fatalf("backups: %v, %v", made, err)
 	}
 	for i, acknowledged := range before {
 		d.wantInBackup(filepath.Join(backups, made[i].Name()), acknowledged)
@@ -85,7 +85,7 @@ func (d *drill) wantInBackup(path string, acknowledged map[id.Slug]map[id.Event]
 	restored := &drill{t: d.t, dir: elsewhere, orgs: d.orgs, acknowledged: acknowledged, late: d.late}
 	restored.verifySample(p, 1<<30)
 	p.terminate()
-	d.t.Logf("%s: %d events that were acknowledged before", filepath.Base(path), restored.count())
+	d.t.Logf("%s: the backup lacks %d acknowledged events", filepath.Base(path), restored.count())
 	if restored.count() == 0 {
 		d.t.Error("no event was acknowledged before the backup")
 	}

@@ -22,23 +22,22 @@ import (
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
 )
 
-// POST /v1/ingest/events against the real server in a process of its own: ingest
-// key, strict JSON, signature, policy, durable append. 1 KiB events, signed
-// beforehand; the load runs on the same cores.
+// POST /v1/ingest/events against the real server in a separate process: ingest key, strict JSON, signature, policy,
+// durable append. 1 KiB events, signed beforehand; the load runs on the same cores.
 func BenchmarkIngest(b *testing.B) {
 	for _, connections := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) { benchmarkIngest(b, connections) })
 	}
 }
 
-// The same with 64 connections, with tables of the keys that sign most and without them.
+// The same with 64 connections, with tables of the most active keys and without.
 func BenchmarkIngestKeyTables(b *testing.B) {
 	b.Run("with", func(b *testing.B) { benchmarkIngest(b, 64) })
 	b.Run("without", func(b *testing.B) { benchmarkIngest(b, 64, "tuning.key_tables_mib=0") })
 }
 
-// The same with 64 connections, without a witness and with one that cosigns ten
-// times a second: what cosigning costs those who send.
+// The same with 64 connections, without a witness and with one that cosigns ten times a second: the cost of cosigning
+// for senders.
 func BenchmarkIngestWitnessed(b *testing.B) {
 	b.Run("nobody", func(b *testing.B) { benchmarkIngest(b, 64) })
 	b.Run("witnessed", func(b *testing.B) {
@@ -83,8 +82,8 @@ func benchmarkIngest(b *testing.B, connections int, flags ...string) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
-// cpuTime returns the processor time that the server has used, which says more
-// than the clock on a machine that others share. Zero where there is no /proc.
+// cpuTime returns the processor time that the server has used, which is more precise than the clock on a shared
+// machine. It returns 0 without /proc.
 func cpuTime(b *testing.B, p *process) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -103,7 +102,7 @@ func cpuTime(b *testing.B, p *process) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
 }
 
-// signedRequests returns n requests as they go over the wire.
+// signedRequests returns the bytes of n requests.
 func signedRequests(b *testing.B, p *process, n int) [][]byte {
 	b.Helper()
 	org := p.found(b.Context(), "bench", nil)
@@ -126,7 +125,7 @@ func signedRequests(b *testing.B, p *process, n int) [][]byte {
 	return requests
 }
 
-// connection is a client that costs next to nothing.
+// connection is a client with almost no cost.
 type connection struct {
 	net.Conn
 	r *bufio.Reader
@@ -142,7 +141,7 @@ func dial(b *testing.B, url string) *connection {
 	return &connection{Conn: c, r: bufio.NewReader(c)}
 }
 
-// roundTrip sends a request and reads the answer away.
+// roundTrip sends a request and discards the response.
 func (c *connection) roundTrip(b *testing.B, request []byte) (status int) {
 	status, err := c.exchange(request)
 	if err != nil {

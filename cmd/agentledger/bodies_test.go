@@ -24,7 +24,7 @@ type operation struct {
 	identity     bool // of the identity listener
 }
 
-// operations returns all of openapi.json, those of both listeners twice.
+// operations returns all operations of openapi.json, those of both listeners twice.
 func operations(t *testing.T) (all []operation) {
 	t.Helper()
 	var document struct {
@@ -54,21 +54,21 @@ func operations(t *testing.T) (all []operation) {
 	return all
 }
 
-// stalled is one way to announce a body and not to send it.
+// stalled is a way to announce a body and not to send it.
 type stalled struct {
 	name   string
 	header string
-	drip   string // sent again and again
+	drip   string // sent repeatedly
 }
 
-// rawCaller knows what requests of an organization carry.
+// rawCaller has the values for requests of an organization.
 type rawCaller struct {
 	main, identity string // host and port
 	headers        string
 	fill           func(path string) string
 }
 
-// newRawCaller returns what one sends that may do everything.
+// newRawCaller returns a caller that may do everything.
 func newRawCaller(t *testing.T, r *refunder, approval string) *rawCaller {
 	t.Helper()
 	u, err := url.Parse(r.main)
@@ -92,8 +92,7 @@ func newRawCaller(t *testing.T, r *refunder, approval string) *rawCaller {
 	return &rawCaller{main: r.host, identity: r.identityHost, headers: headers, fill: fill}
 }
 
-// send sends a request as s does and returns the status that it was answered with, 0
-// for none, when its connection ends.
+// send sends a request in the way of s and returns the status of the response, or 0 if the connection ends without one.
 func (c *rawCaller) send(o operation, s stalled) (status int, err error) {
 	host := c.main
 	if o.identity {
@@ -131,17 +130,17 @@ func (c *rawCaller) send(o operation, s stalled) (status int, err error) {
 	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
 		return status, fmt.Errorf("the connection is still open: %w", err)
 	}
-	return status, nil // the other end is gone, in whatever way
+	return status, nil // the other end has closed it in some way
 }
 
-// No route of either listener keeps a connection for a body that was announced and
-// never comes, or comes byte by byte: GET, HEAD and OPTIONS refuse it at once, the
-// others end with body_timeout. Another organization's requests go on meanwhile.
-func TestBodiesThatNeverCome(t *testing.T) {
+// No route of either listener keeps a connection open for a body that was announced and never arrives, or arrives byte
+// by byte: GET, HEAD and OPTIONS reject it at once, the others end with body_timeout. Requests of another organization
+// continue.
+func TestStalledBodies(t *testing.T) {
 	p := startProcess(t, t.TempDir(), "tuning.body_timeout=1s", "tuning.max_refusals=0")
 	red, blue := newRefunder(t, p, p.found(t.Context(), "red", nil)), newRefunder(t, p, p.found(t.Context(), "blue", nil))
-	red.obliged(t)
-	blue.obliged(t)
+	red.requireApproval(t)
+	blue.requireApproval(t)
 	asked, err := red.client.AskApproval(t.Context(), red.question())
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +161,7 @@ func TestBodiesThatNeverCome(t *testing.T) {
 			}
 		}
 	}
-	logout := func(o operation) bool { return o.path == "/v1/id/auth/logout" } // ends the session of the others
+	logout := func(o operation) bool { return o.path == "/v1/id/auth/logout" } // ends the other sessions
 	all(func(o operation) bool { return !logout(o) })
 	if _, err := blue.client.AskApproval(t.Context(), blue.question()); err != nil {
 		t.Errorf("the other organization: %v", err)
@@ -184,14 +183,13 @@ func (c *rawCaller) stall(t *testing.T, o operation, s stalled) {
 	}
 }
 
-// One organization's polls take their share of the connections: another one's poll
-// waits beside them and gets its answer, and what has no room to wait is told when to
-// come again, or is answered without waiting.
+// Polls of one organization get a share of the connections: another organization's poll also waits and gets its answer.
+// A poll beyond the limit is told when to retry, or is answered without waiting.
 func TestPollsHaveShares(t *testing.T) {
 	p := startProcess(t, t.TempDir(), "tuning.max_connections=16", "tuning.max_refusals=0") // 12 polls, 2 of one organization
 	red, blue := newRefunder(t, p, p.found(t.Context(), "red", nil)), newRefunder(t, p, p.found(t.Context(), "blue", nil))
-	red.obliged(t)
-	blue.obliged(t)
+	red.requireApproval(t)
+	blue.requireApproval(t)
 	reds, err := red.client.AskApproval(t.Context(), red.question())
 	if err != nil {
 		t.Fatal(err)
@@ -213,10 +211,10 @@ func TestPollsHaveShares(t *testing.T) {
 		select {
 		case status := <-refused:
 			if status != http.StatusServiceUnavailable {
-				t.Errorf("a poll without room: got %d, want 503", status)
+				t.Errorf("a poll beyond the limit: got %d, want 503", status)
 			}
 		case <-time.After(2 * time.Minute):
-			t.Fatal("more polls of one organization wait than may")
+			t.Fatal("too many polls of one organization wait")
 		}
 	}
 	if a, err := red.client.GetApproval(t.Context(), reds.ID); err != nil || a.Status != "pending" {

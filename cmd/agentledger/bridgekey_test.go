@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// People revoke the bridge key like any other: the bundle of what it signed says so,
-// whoever it signed for, and the next step is signed by another key.
+// Members revoke the bridge key like any other: the bundle of what it signed states so, for whomever it signed, and the
+// next step is signed by another key.
 func TestBridgeKeyIsRevoked(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
@@ -21,7 +21,7 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 	if err := person.callConsole(t.Context(), "PATCH", "/agents/"+string(red.Agent.AgentID), map[string]any{"bridge": true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	r, other := &toolRun{t: t, org: red, told: map[string]stepTold{}}, &toolRun{t: t, org: blue, external: "other", told: map[string]stepTold{}}
+	r, other := &toolRun{t: t, org: red, told: map[string]stepAnswer{}}, &toolRun{t: t, org: blue, external: "other", told: map[string]stepAnswer{}}
 	status, answer, err := r.ask(p.main, "POST", "/workflows/runs", `{"workflow":{"name":"drill"},"agent_id":"`+string(red.Agent.AgentID)+`"}`)
 	var started struct {
 		RunID string `json:"run_id"`
@@ -68,7 +68,7 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 	if after := r.record(p, first.EventID); after.claim != verify.KeyCompromised {
 		t.Errorf("after: got %+v, want the claim that its key is compromised", after)
 	}
-	r.told = map[string]stepTold{}
+	r.told = map[string]stepAnswer{}
 	if !r.one(p.main) {
 		t.Fatal("no step was recorded under another key")
 	}
@@ -82,7 +82,7 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 	}
 }
 
-// signedBy is what the public bundle tells of who signed.
+// signedBy is the part of a public bundle about the signer.
 type signedBy struct{ key, signer, agent, claim string }
 
 func (r *toolRun) record(p *process, name id.Event) signedBy {

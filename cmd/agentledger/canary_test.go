@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// seen is who saw which canaries in the answers of an operation.
+// seen records which callers saw which canaries in the responses of an operation.
 type seen struct {
 	by       map[canary][]string // sorted
-	answered bool                // whether anybody got an answer that is no error
+	answered bool                // whether any caller got a response that is not an error
 }
 
-// walk asks an operation with each credential.
+// walk calls an operation with each credential.
 func (w *canaryWorld) walk(o documented, org *canaryOrg, who map[string]func() http.Header, requests func() []canaryRequest) seen {
 	s := seen{by: map[canary][]string{}}
 	for _, name := range slices.Sorted(maps.Keys(who)) {
@@ -34,7 +34,7 @@ func (w *canaryWorld) walk(o documented, org *canaryOrg, who map[string]func() h
 			status, answer := w.send(o.method, org.names.Replace(path), org.names.Replace(r.body), header)
 			s.answered = s.answered || status < 300
 			if o.method == "HEAD" {
-				answer = nil // which net/http does
+				answer = nil // as net/http does
 			}
 			for _, c := range canaries() {
 				shown[c] = shown[c] || c.isIn(answer) || c.isIn(fmt.Append(nil, w.last))
@@ -49,8 +49,8 @@ func (w *canaryWorld) walk(o documented, org *canaryOrg, who map[string]func() h
 	return s
 }
 
-// requestsTo returns what makes the requests to an operation: one without names and members where neither
-// table has any.
+// requestsTo returns the function that makes the requests to an operation. If neither table has the operation, the
+// request has no names or members.
 func requestsTo(o documented, posts map[string]func() []canaryRequest) func() []canaryRequest {
 	if requests := posts[o.ID]; requests != nil {
 		return requests
@@ -69,7 +69,7 @@ func requestsTo(o documented, posts map[string]func() []canaryRequest) func() []
 	return func() []canaryRequest { return requests }
 }
 
-// inOrder returns the operations, those that take something away last.
+// inOrder returns the operations, with the deleting ones last.
 func inOrder(t *testing.T) []documented {
 	all := listOperations(t)
 	last := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
@@ -79,8 +79,8 @@ func inOrder(t *testing.T) []documented {
 	return all
 }
 
-// Each operation is asked with each credential. What is stored is in the answers of the tables and in no
-// other. A new operation has to be put into one of the tables.
+// Each operation is called with each credential. The responses of the tables contain what is stored, and no others do.
+// A new operation must be added to one of the tables.
 func TestWhoSeesWhat(t *testing.T) {
 	w := newCanaryWorld(t)
 	who, red := callers(w), w.orgs["red"]
@@ -104,14 +104,14 @@ func TestWhoSeesWhat(t *testing.T) {
 			}
 		}
 		if s.answered == slices.Contains(unanswered, o.ID) {
-			t.Errorf("%s: got an answer %v, and isUnanswered says %v", o.ID, s.answered, !s.answered)
+			t.Errorf("%s: got a response: %v, but isUnanswered: %v", o.ID, s.answered, !s.answered)
 		}
 	}
 	for name := range rows {
-		t.Errorf("%s is no operation", name)
+		t.Errorf("%s is not an operation", name)
 	}
 	for _, name := range nothing {
-		t.Errorf("%s is no operation", name)
+		t.Errorf("%s is not an operation", name)
 	}
 	if w.calls < 2000 {
 		t.Errorf("got %d requests", w.calls)
@@ -122,7 +122,7 @@ func isPublic(o documented) bool {
 	return strings.HasPrefix(o.path, "/v1/public/") || strings.HasPrefix(o.path, "/o/")
 }
 
-// Strangers see of each organization what its disclosure says, whatever credential they send.
+// Strangers see of each organization what its disclosure allows, whatever credential they send.
 func TestWhatStrangersSee(t *testing.T) {
 	w := newCanaryWorld(t)
 	rows, asked := publicRows(), 0
@@ -148,7 +148,7 @@ func TestWhatStrangersSee(t *testing.T) {
 			answered = answered || s.answered
 		}
 		if answered == slices.Contains(strings.Fields(isUnanswered), o.ID) {
-			t.Errorf("%s: got an answer %v, and isUnanswered says %v", o.ID, answered, !answered)
+			t.Errorf("%s: got a response: %v, but isUnanswered: %v", o.ID, answered, !answered)
 		}
 	}
 	if asked < 20 {

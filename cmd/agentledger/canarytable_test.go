@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// canaryRequest is a request to an operation. A media type and a space before the path is what it accepts.
+// canaryRequest is a request to an operation. A media type and a space before the path set the Accept header.
 type canaryRequest struct{ path, body string }
 
 // paths are requests without a body.
@@ -22,7 +22,7 @@ func paths(all ...string) (requests []canaryRequest) {
 	return requests
 }
 
-// canaryGets are requests for stored objects, by operation. {names} are those of the organization's objects.
+// canaryGets are requests for stored objects, by operation. {names} stand for the organization's objects.
 func canaryGets() map[string][]canaryRequest {
 	const public, console, log = "/v1/public/orgs/{slug}", "/v1/console", "/o/{organization}"
 	return map[string][]canaryRequest{
@@ -66,13 +66,13 @@ func canaryGets() map[string][]canaryRequest {
 	}
 }
 
-// streamed are a list, with a filter too, and both formats of its stream.
+// streamed returns a list, also with a filter, and both formats of its stream.
 func streamed(list, filter string) []string {
 	return []string{list, list + "?" + filter, list + "?format=csv", list + "?format=ndjson"}
 }
 
-// canaryPosts are requests to operations that change something and answer with an object that is stored,
-// by operation. make is asked before each request.
+// canaryPosts are requests to operations that change something and return a stored object, by operation. make is called
+// before each request.
 func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest {
 	const ingest, console = "/v1/ingest", "/v1/console"
 	one := func(path, body string) func() []canaryRequest {
@@ -146,7 +146,7 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 	return all
 }
 
-// forgetEndpoints deletes the endpoints but the first, because an organization has 20 at most.
+// forgetEndpoints deletes all endpoints except the first, because an organization has at most 20.
 func (w *canaryWorld) forgetEndpoints(o *canaryOrg) {
 	owner := w.session(string(o.Slug), "ops@"+string(o.Slug)+".example")
 	listed, _ := w.must("GET", "/v1/console/webhooks", "", owner)["endpoints"].([]any)
@@ -179,7 +179,7 @@ func callers(w *canaryWorld) map[string]func() http.Header {
 	return all
 }
 
-// readers are the roles that may see something, as the specification has them.
+// readers are the roles that may see something, according to the specification.
 type readers string
 
 const (
@@ -189,10 +189,10 @@ const (
 	managers  readers = "owner admin"
 	editors   readers = "owner admin policy_editor"
 	voters    readers = "owner admin approver, by session"
-	voter     readers = "approver, by session" // the one with the voter key
+	voter     readers = "approver, by session" // the role with the voter key
 )
 
-// callers returns the credentials by which these roles see it: tokens too, but where the operation takes none.
+// callers returns the credentials with which these roles see it: also tokens, unless the operation rejects them.
 func (r readers) callers() []string {
 	roles, session := strings.CutSuffix(string(r), ", by session")
 	all := strings.Fields(roles)
@@ -205,8 +205,8 @@ func (r readers) callers() []string {
 	return all
 }
 
-// canaryRows is the one table of what the answers of operations show, and to whom. An operation without
-// a row is in showsNothing.
+// canaryRows is the table of what the responses of operations show, and to whom. An operation without a row is in
+// showsNothing.
 func canaryRows() map[string]map[canary]readers {
 	return map[string]map[canary]readers{
 		"getEventInConsole":     {inPayload: payloads, inStep: payloads, inTrace: members, inDecision: members},
@@ -235,16 +235,16 @@ func canaryRows() map[string]map[canary]readers {
 	}
 }
 
-// publicRows is what strangers see of an organization with each disclosure; without a row nothing.
+// publicRows is what strangers see of an organization with each disclosure; without a row, nothing.
 func publicRows() map[string]map[string][]canary {
 	return map[string]map[string][]canary{
 		"getBundle": {"red": {inDecision}, "open": {inPayload, inStep, inTrace, inDecision}},
-		// open publishes its policies, which is another setting.
+		// open publishes its policies, which is a separate setting.
 		"getPublishedPolicy": {"open": {inDecision, inRule}},
 	}
 }
 
-// showsNothing are the operations whose answers have none of the texts.
+// showsNothing are the operations whose responses contain none of the texts.
 const showsNothing = `
 findAccounts finishOpenID getAgent getAskedApproval getAsset getCheckPage getDocument getErasure getEventAddress getHealth getHomePage
 getIngestKey getLivez getLogPage getLogsPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
@@ -264,7 +264,7 @@ deleteStreamExport deleteToken deleteWebhookEndpoint deleteWitnesses endOtherSes
 removePasskey removeSecondFactors revokeIngestKey revokeInvitation
 `
 
-// isUnanswered are the operations that nobody gets an answer from here.
+// isUnanswered are the operations that return an error to every caller here.
 const isUnanswered = `
 acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey beginVoterKey changeEmail changeMember
 changePassword confirmEmail correctClock createIngestKey createOrganization createToken

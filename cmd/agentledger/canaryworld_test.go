@@ -26,19 +26,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// canary is a text that is in one kind of stored object alone.
+// canary is a text in only one kind of stored object.
 type canary string
 
 const (
 	inPayload  canary = "canary-payload-7f3a"  // of an agent's event
 	inApproval canary = "canary-approval-7f3a" // the payload of an approval
 	inStep     canary = "canary-step-7f3a"     // the payload of a run's step
-	inTrace    canary = "canary-trace-7f3a"    // of the event, which its envelope has and its record has not
-	inDecision canary = "canary-decision-7f3a" // the id of the rule that decided on the event, which its record has
-	inRule     canary = "canary-rule-7f3a"     // a rule of the active policy, by which nothing was decided
+	inTrace    canary = "canary-trace-7f3a"    // in the envelope but not in the record of the event
+	inDecision canary = "canary-decision-7f3a" // the id of the rule that decided the event, which is in its record
+	inRule     canary = "canary-rule-7f3a"     // a rule of the active policy that decided nothing
 	inAddress  canary = "canary-address-7f3a"  // of a webhook
 	inHeader   canary = "canary-header-7f3a"   // of the stream export
-	inReply    canary = "canary-reply-7f3a"    // what the receiver of webhooks answers
+	inReply    canary = "canary-reply-7f3a"    // the response of the receiver of webhooks
 	inVoterKey canary = "canary-voterkey-7f3a" // the credential ID of the passkey that signs an approver's votes
 )
 
@@ -46,7 +46,7 @@ func canaries() []canary {
 	return []canary{inPayload, inApproval, inStep, inTrace, inDecision, inRule, inAddress, inHeader, inReply, inVoterKey}
 }
 
-// forms returns the text as it is, and in base64 wherever it begins in a group of three bytes.
+// forms returns the text as it is, and in base64 at each alignment.
 func (c canary) forms() []string {
 	all := []string{string(c)}
 	for shift := range 3 {
@@ -56,7 +56,7 @@ func (c canary) forms() []string {
 	return all
 }
 
-// isIn reports whether an answer has the text, as it is or in base64.
+// isIn reports whether a response contains the text, as it is or in base64.
 func (c canary) isIn(answer []byte) bool {
 	text := string(answer)
 	return slices.ContainsFunc(c.forms(), func(form string) bool { return strings.Contains(text, form) })
@@ -70,11 +70,11 @@ type canaryOrg struct {
 	names     *strings.Replacer // of {names} in requests
 	webhook   string            // its id
 	deadValue []byte            // the record of a dead letter
-	consumed  canaryRequest     // which took a grant
+	consumed  canaryRequest     // which has a grant
 }
 
-// canaryWorld is the handlers of a service with four organizations: red, which has all roles, and bare and
-// open have objects with canaries; they differ in what they disclose. blue has none.
+// canaryWorld consists of the handlers of a service with four organizations: red has all roles; bare and open have
+// objects with canaries and differ in what they disclose; blue has none.
 type canaryWorld struct {
 	*testing.T
 	service *service
@@ -84,7 +84,7 @@ type canaryWorld struct {
 	secret  string
 	orgs    map[string]*canaryOrg
 	calls   int
-	last    http.Header // of the newest answer
+	last    http.Header // of the latest response
 	hook    string      // the receiver's address, with a canary
 
 	receiver string // without one
@@ -130,7 +130,7 @@ func failingReceiver(t *testing.T) string {
 	return receiver.URL
 }
 
-// send makes a request. Each comes from an address of its own, because wrong secrets are slowed down.
+// send makes a request. Each comes from a different address, because wrong secrets are throttled.
 func (w *canaryWorld) send(method, path, body string, header http.Header) (int, []byte) {
 	handler := w.public
 	if strings.HasPrefix(path, "/v1/id/") {
@@ -159,7 +159,7 @@ func (w *canaryWorld) call(method, path string, body any, header http.Header) ma
 	return w.must(method, path, string(text), header)
 }
 
-// must makes a request that has to succeed and returns members of the answer.
+// must makes a request that must succeed and returns members of the response.
 func (w *canaryWorld) must(method, path, body string, header http.Header) map[string]any {
 	w.Helper()
 	status, text := w.send(method, path, body, header)
@@ -187,7 +187,7 @@ func (w *canaryWorld) found(slug, disclosure string) {
 	w.must("PATCH", "/v1/id/platform/organizations/"+o.OrganizationID.String(), `{"limits":{"statements_per_minute":60000}}`, operator)
 }
 
-// session opens a session of a person.
+// session opens a session of a member.
 func (w *canaryWorld) session(slug, email string) http.Header {
 	w.Helper()
 	who, err := w.service.accounts.Find(w.Context(), email)
@@ -205,7 +205,7 @@ func bearerOf(token string) http.Header { return http.Header{"Authorization": {"
 
 func (o *canaryOrg) ingest() http.Header { return bearerOf(o.IngestKey.Secret) }
 
-// join makes a member with a role. Its address is the role's.
+// join creates a member with a role, whose address contains the role.
 func (w *canaryWorld) join(slug string, role account.Role) {
 	who, _, err := w.service.accounts.Ensure(w.Context(), string(role)+"@"+slug+".example", "")
 	if err != nil {
@@ -238,7 +238,7 @@ func (w *canaryWorld) registerVoter(slug, email string, credential []byte) *pass
 	return key
 }
 
-// token makes a console token of a member.
+// token creates a console token of a member.
 func (w *canaryWorld) token(slug, email, role string) string {
 	w.Helper()
 	end := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
@@ -261,7 +261,7 @@ func canaryDrafts() map[string]string {
 	}
 }
 
-// draft makes the policies of canaryDrafts.
+// draft creates the policies of canaryDrafts.
 func (w *canaryWorld) draft() {
 	w.Helper()
 	for name, rule := range canaryDrafts() {
@@ -270,7 +270,7 @@ func (w *canaryWorld) draft() {
 	}
 }
 
-// ask makes an approval that is open and returns its id and the digest of the action.
+// ask requests an approval and returns its id and the digest of the action.
 func (w *canaryWorld) ask(o *canaryOrg, trace string) (name, digest string) {
 	w.Helper()
 	a := w.must("POST", "/v1/ingest/approvals", o.question(trace), o.ingest())
@@ -340,7 +340,7 @@ func (w *canaryWorld) multikey(o *canaryOrg) string {
 	return strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" #]:", r) })[0]
 }
 
-// consume takes the grant of an approval and returns the request, which gets the same grant again.
+// consume consumes an approval and returns the request, which returns the same grant again.
 func (w *canaryWorld) consume(o *canaryOrg, owner http.Header) (request canaryRequest) {
 	w.Helper()
 	name, digest := w.ask(o, "trc-consumed")
@@ -367,7 +367,7 @@ func (w *canaryWorld) consume(o *canaryOrg, owner http.Header) (request canaryRe
 	return request
 }
 
-// bury makes a dead letter of a delivery to the endpoint that tells of the approval, after one try of it.
+// bury turns a delivery about the approval into a dead letter, after one attempt.
 func (w *canaryWorld) bury(o *canaryOrg) {
 	w.Helper()
 	waiting, err := w.service.store.Engine.Scan(w.Context(), o.tenant, "outbox", "", "", 100)
@@ -380,7 +380,7 @@ func (w *canaryWorld) bury(o *canaryOrg) {
 		}
 	}
 	if o.deadValue == nil {
-		w.Fatalf("none of %d deliveries shows the payload", len(waiting))
+		w.Fatalf("none of %d deliveries contains the payload", len(waiting))
 	}
 	w.rebury(o)
 	if err := w.service.webhooks.Sweep(w.Context(), slog.New(slog.DiscardHandler)); err != nil {
@@ -392,7 +392,7 @@ func (w *canaryWorld) bury(o *canaryOrg) {
 	})
 }
 
-// rebury puts the dead letter there again, after somebody has replayed it.
+// rebury restores the dead letter after a replay.
 func (w *canaryWorld) rebury(o *canaryOrg) {
 	w.Helper()
 	dead := []storage.Change{{Kind: "outbox_dead", Key: "msg_dead", Value: o.deadValue, If: storage.AnyVersion}}

@@ -20,8 +20,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// timedPolicy has what time decides: a limit over a window, and an approval that
-// ends after a while.
+// timedPolicy depends on time: a limit over a window, and an approval that expires.
 const timedPolicy = `{"policy_id":"timed","name":"Timed","rules":[
 	{"rule_id":"cap","tool":"acme.pay","decision":"deny","limit":{"limit_id":"pays","count":true,"by":"organization","window_seconds":86400,"max":5}},
 	{"rule_id":"refund","tool":"acme.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval","approvals":1,"ttl_seconds":600}]}]}`
@@ -31,8 +30,7 @@ const (
 	monthlyCap = 50
 )
 
-// timed is a service by clocks of the test, on a data directory that is kept when the
-// service stops.
+// timed is a service with clocks of the test, on a data directory that remains when the service stops.
 type timed struct {
 	t       *testing.T
 	data    string
@@ -124,7 +122,7 @@ func (s *timed) again(org foundedOrganization) *refunder {
 	return r
 }
 
-// send sends one event and returns the code of its refusal, "" for none.
+// send sends one event and returns the code of its rejection, or "".
 func (r *refunder) send(t *testing.T, name, tool string) (code string) {
 	envelope, err := r.signer.SignEvent(client.Event{EventID: id.Event(name), ActionKind: "tool_call", Tool: id.Tool(tool), EmittedAt: id.InstantOf(time.Now())})
 	if err != nil {
@@ -150,7 +148,7 @@ func refusalCode(t *testing.T, err error) string {
 	return refused.Code
 }
 
-// evaluate asks for a decision and returns it, or the code of its refusal.
+// evaluate requests a decision and returns it, or the code of its rejection.
 func (r *refunder) evaluate(t *testing.T, tool string) string {
 	d, err := r.client.Evaluate(t.Context(), client.Question{Organization: r.org.OrganizationID, Agent: r.org.Agent.AgentID, Tool: id.Tool(tool)})
 	if code := refusalCode(t, err); code != "" {
@@ -165,7 +163,7 @@ type timedLoad struct {
 	ended                 sync.WaitGroup
 }
 
-// timedLoad sends until stop is closed, or the month is full.
+// timedLoad sends until stop is closed or the month is full.
 func (r *refunder) timedLoad(t *testing.T, name string, senders int, stop <-chan struct{}) *timedLoad {
 	l := new(timedLoad)
 	for i := range senders {
@@ -195,18 +193,18 @@ func (r *refunder) timedLoad(t *testing.T, name string, senders int, stop <-chan
 	return l
 }
 
-// eventually waits for what load brings about.
+// eventually waits for an effect of the load.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not in two minutes", what)
+			t.Fatalf("%s: not within two minutes", what)
 		}
 	}
 }
 
-// A clock that shows 400 days more for 3 s costs refusals and nothing else: no event
-// is received in the future, and cap, limit, approval and run are as before.
+// A clock that is 400 days ahead for 3 s only causes rejections: no event is received in the future, and cap, limit,
+// approval and run are unchanged.
 func TestClockStep(t *testing.T) {
 	t.Parallel()
 	s := newTimed(t)
@@ -239,18 +237,18 @@ func TestClockStep(t *testing.T) {
 		}
 	}
 	if got := storm.created.Load(); got != 0 {
-		t.Errorf("%d events were taken in the step", got)
+		t.Errorf("%d events were accepted in the step", got)
 	}
 	if answer, body := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "the clock moved by 9600h0m0s") {
 		t.Errorf("readyz: got %d %s", answer.StatusCode, body)
 	}
 	if text := getText(t, s.server.listeners.URL(metricsListener)+"/metrics"); !strings.Contains(text, "\nagentledger_clock_held 1\n") || !strings.Contains(text, "\nagentledger_clock_offset_seconds 3.456e+07\n") {
-		t.Error("the metrics don't tell of the step")
+		t.Error("the metrics do not show the step")
 	}
 	if answer, _ := ask(t, "GET", red.main+"/v1/public/orgs/red/transparency/head", ""); answer.StatusCode != http.StatusOK {
 		t.Errorf("a public read in the step: got %d", answer.StatusCode)
 	}
-	time.Sleep(2500 * time.Millisecond) // sweeps come by each second
+	time.Sleep(2500 * time.Millisecond) // each second triggers sweeps
 	s.machine.Pass(3 * time.Second)
 	s.machine.Step(-farAhead)
 
@@ -286,8 +284,8 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
-// The operator's word lets the service go on with a clock that has moved, and says so
-// for a start that is much later than the last one.
+// The operator accepts a clock that has moved, and the service continues and reports it. The same holds for a start
+// that is much later than the last one.
 func TestClockAccepted(t *testing.T) {
 	s := newTimed(t)
 	red := s.found("red", 0)
@@ -332,19 +330,19 @@ func TestClockAccepted(t *testing.T) {
 	}
 	s.machine.Step(time.Hour)
 	if got := s.again(red.org).evaluate(t, "acme.pay"); got != "allow" {
-		t.Errorf("it was mended: got %s", got)
+		t.Errorf("after the correction: got %s", got)
 	}
 }
 
-// accept takes the machine's clock as it is.
+// accept accepts the machine's clock as it is.
 func (s *timed) accept() {
 	s.t.Helper()
 	s.server.service.clock.Accept()
 }
 
-// A ledger that took events while the clock was accepted 400 days ahead takes none
-// when the clock is right again, says why, and goes on once it is corrected: with the
-// month's exact cap, and with what its limit has held. The other one is not touched.
+// A ledger that accepted events while the clock was accepted 400 days ahead rejects events once the clock is right
+// again, states why, and continues after correct-clock, with the month's exact cap and the content of its limit. The
+// other ledger is not affected.
 func TestCorrectClock(t *testing.T) {
 	for _, by := range []string{"server", "store"} {
 		t.Run(by, func(t *testing.T) { correctClock(t, by == "server") })
@@ -370,7 +368,7 @@ func correctClock(t *testing.T, byServer bool) {
 	s.accept()
 	sends(red, "ahead", "acme.note", 20)
 	sends(red, "ahead-pay", "acme.pay", 3)
-	red = s.again(red.org) // sessions of before are over
+	red = s.again(red.org) // earlier sessions have expired
 	asked, err := red.client.AskApproval(t.Context(), red.question())
 	if err != nil {
 		t.Fatal(err)
@@ -387,7 +385,7 @@ func correctClock(t *testing.T, byServer bool) {
 		t.Errorf("the other organization: got %s", got)
 	}
 	if text := getText(t, s.server.listeners.URL(metricsListener)+"/metrics"); !strings.Contains(text, "\nagentledger_ledgers_ahead_of_clock 1\n") {
-		t.Error("the metric does not tell of the ledger")
+		t.Error("the metric does not count the ledger")
 	}
 	if answer, _ := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusOK {
 		t.Errorf("readyz: got %d", answer.StatusCode)
@@ -402,7 +400,7 @@ func correctClock(t *testing.T, byServer bool) {
 	if exit != 0 || !strings.Contains(out, "corrected: from ") {
 		t.Fatalf("got %d %s", exit, out)
 	}
-	if !byServer { // which went by the real clock
+	if !byServer { // which used the real clock
 		s.machine.Pass(time.Since(s.machine.TrueTime()))
 		s.start(nil)
 	}

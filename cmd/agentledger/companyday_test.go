@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// colleague is a person with a session of an own, who calls as a page would.
+// colleague is a member with a session, who calls the service like a page.
 type colleague struct {
 	t    testing.TB
 	base string
@@ -25,7 +25,7 @@ type colleague struct {
 	org  string // organization id
 }
 
-// object is an answer.
+// object is a response.
 type object map[string]any
 
 func (o object) text(name string) string { s, _ := o[name].(string); return s }
@@ -99,12 +99,11 @@ func (c *colleague) membership(email string) string {
 			return "/v1/id/orgs/" + c.org + "/members/" + o.text("membership_id")
 		}
 	}
-	c.t.Fatalf("%s is no member: %v", email, members)
+	c.t.Fatalf("%s is not a member: %v", email, members)
 	return ""
 }
 
-// A company's day: from an empty store to a refund that two people agreed on, and the owner's
-// farewell.
+// A company's day: from an empty store to a refund that two members approved, and the departure of the owner.
 func TestCompanyDay(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
@@ -118,7 +117,7 @@ func TestCompanyDay(t *testing.T) {
 	ann.org = made["organization"].(map[string]any)["organization_id"].(string)
 	newColleague(t, p).call("POST", "/v1/id/setup", object{"token": token, "organization": object{"name": "Blue", "slug": "blue"},
 		"email": "eve@blue.example", "password": "a long password of eve"}, 409)
-	p.found(t.Context(), "blue", nil) // a neighbour
+	p.found(t.Context(), "blue", nil) // a neighbor
 
 	bob, carol := ann.invite(p, "bob", "approver"), ann.invite(p, "carol", "approver")
 	dave, erin := ann.invite(p, "dave", "policy_editor"), ann.invite(p, "erin", "auditor")
@@ -138,20 +137,20 @@ func TestCompanyDay(t *testing.T) {
 		t.Errorf("the policy editor sees the payload: %v", payload)
 	}
 
-	// Suspended between vote and quorum: the vote of bob counts no more.
+	// Suspended between vote and quorum: the vote of bob no longer counts.
 	ann.call("PATCH", ann.membership("bob@red.example"), object{"suspended": true}, 200)
 	bob.call("GET", approval, nil, 401)
 	carol.call("POST", approval+"/votes", ballot, 200)
 	if got := agent.status(asked.text("approval_id")); got != "pending" {
-		t.Errorf("after one vote that counts: got %s", got)
+		t.Errorf("after one counted vote: got %s", got)
 	}
 	ann.call("POST", approval+"/votes", ballot, 200)
 	if got := agent.status(asked.text("approval_id")); got != "approved" {
-		t.Errorf("after two votes that count: got %s", got)
+		t.Errorf("after two counted votes: got %s", got)
 	}
 	agent.consume(asked.text("approval_id"))
 
-	// The neighbour sees nothing of all that.
+	// The neighbor sees nothing of all that.
 	stranger := newColleague(t, p)
 	stranger.call("POST", "/v1/id/auth/login", object{"email": "ops@blue.example", "password": testPassword}, 200)
 	stranger.call("GET", approval, nil, 404)
@@ -179,7 +178,7 @@ func TestCompanyDay(t *testing.T) {
 	}
 }
 
-// pushPolicy brings a policy from a folder, with a token that its maker has for that alone.
+// pushPolicy uploads a policy from a folder, with a token created only for that.
 func pushPolicy(t *testing.T, p *process, maker *colleague) {
 	t.Helper()
 	made := maker.call("POST", "/v1/console/tokens",
@@ -201,8 +200,7 @@ func pushPolicy(t *testing.T, p *process, maker *colleague) {
 	}
 }
 
-// dayAgent is an agent that speaks JSON over HTTP as a TypeScript program would, but for the
-// proof of its key.
+// dayAgent is an agent that speaks JSON over HTTP as a TypeScript program would, except for the proof of its key.
 type dayAgent struct {
 	*colleague
 	made   foundedOrganization

@@ -8,9 +8,9 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Every handler of every listener is behind the edge that turns a panic into an answer
-// of 500: it shows by the request id.
-func TestAllAnswersAreOfTheEdge(t *testing.T) {
+// Every handler of every listener is behind the edge, which turns a panic into a response of 500: the request id shows
+// it.
+func TestAllHandlersAreBehindTheEdge(t *testing.T) {
 	s := startHere(t, func(c *config.Serve) {})
 	for _, url := range []string{
 		s.mainURL() + "/livez", s.mainURL() + "/readyz", s.mainURL() + "/openapi.json", s.mainURL() + "/none",

@@ -29,7 +29,7 @@ type documented struct {
 	method, path string
 }
 
-// listOperations returns all operations of the document, but for CORS preflights.
+// listOperations returns all operations of the document except CORS preflights.
 func listOperations(t *testing.T) (all []documented) {
 	t.Helper()
 	var document struct {
@@ -50,8 +50,8 @@ func listOperations(t *testing.T) (all []documented) {
 	return all
 }
 
-// takes reports whether an operation takes a kind of credential. One without security takes none, and
-// is answered whatever comes.
+// takes reports whether an operation accepts a kind of credential. One without security accepts none, and responds to
+// everyone.
 func (o *documented) takes(kind string) bool {
 	return len(o.Security) == 0 || slices.ContainsFunc(o.Security, func(way map[string][]string) bool {
 		_, ok := way[kind]
@@ -59,8 +59,8 @@ func (o *documented) takes(kind string) bool {
 	})
 }
 
-// Every operation is asked with every kind of credential, all of them good: one that the document does
-// not name for the operation is no credential.
+// Every operation is called with every kind of valid credential: a kind that the document does not list for the
+// operation must be rejected.
 func TestEveryOperationWithEveryCredential(t *testing.T) {
 	s, c := openSmall(t)
 	defer s.Close()
@@ -88,7 +88,7 @@ func TestEveryOperationWithEveryCredential(t *testing.T) {
 		}
 		r := httptest.NewRequestWithContext(t.Context(), o.method, o.path, strings.NewReader(body))
 		maps.Copy(r.Header, header)
-		calls++ // each from an address of its own, because guesses of the platform secret are slowed down
+		calls++ // each from a different address, because guesses of the platform secret are throttled
 		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", calls%250)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
@@ -112,7 +112,7 @@ func TestEveryOperationWithEveryCredential(t *testing.T) {
 	}
 	ingestKey := found("red")
 	found("blue")
-	// Each request has a session of its own, because some calls end it.
+	// Each request has its own session, because some calls end it.
 	session := func() string {
 		t.Helper()
 		who, err := s.accounts.Find(t.Context(), "ops@red.example")
@@ -159,7 +159,7 @@ func TestEveryOperationWithEveryCredential(t *testing.T) {
 			case !o.takes(kind) && status != http.StatusUnauthorized:
 				t.Errorf("%s with %s: got %d %s, want 401", o.ID, kind, status, text)
 			case o.takes(kind) && len(o.Security) > 0 && status == http.StatusUnauthorized &&
-				!strings.Contains(string(text), "wrong_password"): // the body's, not the credential's
+				!strings.Contains(string(text), "wrong_password"): // because of the body, not the credential
 				t.Errorf("%s with %s: got 401 %s", o.ID, kind, text)
 			}
 		}

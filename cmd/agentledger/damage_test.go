@@ -12,10 +12,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// One flipped bit in what a stopped server left is never passed over by fsck:
-// it reports a fault (1) or refuses the store (2). What was written last is in
-// the engine's journal at first, and in its tables once a server has opened the
-// store again: fsck itself leaves it as it is.
+// fsck detects one flipped bit in the files of a stopped server: it reports a fault (1) or rejects the store (2). The
+// latest events are in the engine's journal at first, and in its tables once a server has opened the store again; fsck
+// itself does not change that.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 30)
@@ -29,7 +28,7 @@ func TestDamage(t *testing.T) {
 	checkDamage(t, dir, "anchors/anchors.journal")
 }
 
-// fill makes a data directory with two organizations and n events of each.
+// fill creates a data directory with two organizations and n events of each.
 func fill(t *testing.T, dir string, n int) {
 	t.Helper()
 	p := startProcess(t, dir)
@@ -51,26 +50,25 @@ func fill(t *testing.T, dir string, n int) {
 	p.terminate()
 }
 
-// flips is how many bits of a file are flipped, one at a time.
+// flips is the number of bits of a file that are flipped, one at a time.
 const flips = 8
 
-// checkDamage flips bits of the newest file of that name, each in a copy of the
-// data directory. The last eighth of a file is left out: tables have filters
-// there, without which they are only slower.
+// checkDamage flips bits of the latest file of that name, each in a copy of the data directory. It skips the last
+// eighth of a file, where tables have filters, without which they are only slower.
 func checkDamage(t *testing.T, dir, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
 	}
-	name, err := filepath.Rel(dir, slices.Max(files)) // they are numbered
+	name, err := filepath.Rel(dir, slices.Max(files)) // the names are numbered
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range flips {
 		other := t.TempDir()
 		err := os.CopyFS(other, os.DirFS(dir))
-		if err == nil { // a copy has ordinary permissions, which are refused
+		if err == nil { // a copy has ordinary permissions, which are rejected
 			err = os.Chmod(filepath.Join(other, "master.key"), 0o600)
 		}
 		if err != nil {
@@ -84,7 +82,7 @@ func checkDamage(t *testing.T, dir, pattern string) {
 	}
 }
 
-// flipBit flips a bit of the i-th of the places in a file.
+// flipBit flips a bit at position i of a file.
 func flipBit(t *testing.T, file string, i int) (at int) {
 	t.Helper()
 	b, err := os.ReadFile(file)

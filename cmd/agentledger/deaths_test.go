@@ -17,10 +17,9 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// Questions, votes, consumptions and callbacks are under way all the time while the
-// real server gets SIGKILL again and again, on both engines: what was answered stays
-// so, each step is in the ledger once, and each callback arrives. Where exactly a
-// process dies is package approval's TestDeathAtEachWrite.
+// Approvals are requested, voted on, consumed and called back while the real server gets SIGKILL repeatedly, on both
+// engines: what was acknowledged holds, each step is in the ledger once, and each callback arrives.
+// TestDeathAtEachWrite of package approval covers the exact places of a crash.
 func TestApprovalsUnderKills(t *testing.T) {
 	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { approvalsUnderKills(t) })
@@ -34,13 +33,13 @@ func TestApprovalsUnderKills(t *testing.T) {
 	})
 }
 
-// deathRounds is how often the server is killed, deathWorkers how many agents work.
+// deathRounds is the number of kills, deathWorkers the number of agents.
 const (
 	deathRounds  = 4
 	deathWorkers = 6
 )
 
-// errand is one approval from question to grant, over all lives of the server.
+// errand is one approval from request to grant, over all restarts of the server.
 type errand struct {
 	trace  string
 	asked  client.Approval
@@ -54,8 +53,8 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 	dir := t.TempDir()
 	p := startProcess(t, dir, flags...)
 	red := p.found(t.Context(), "red", nil)
-	newRefunder(t, p, red).obliged(t)
-	errands := make([][]*errand, deathWorkers) // the last one of each may be under way
+	newRefunder(t, p, red).requireApproval(t)
+	errands := make([][]*errand, deathWorkers) // the last one of each may be in progress
 	for round := range deathRounds {
 		r := newRefunder(t, p, red)
 		r.once(t)
@@ -87,7 +86,7 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 	awaitCallbacks(t, callbacks, errands)
 	p.terminate()
 	arguments := append([]string{"fsck", "--data", dir}, flags[:len(flags)-2]...)
-	// Activation, grant key, and of each: requested, approved, consumed.
+	// The events are: activation, grant key, and for each errand: requested, approved, consumed.
 	want := fmt.Sprintf("1 ledger, %d events, 0 faults", 2+3*total)
 	if out, exit := command(t, "agentledger", arguments...); exit != 0 || !strings.Contains(out, want) {
 		t.Errorf("fsck: status %d, %s, want %s", exit, out, want)
@@ -104,8 +103,7 @@ func (r *refunder) once(t *testing.T) {
 	}
 }
 
-// errands does one errand after the other until the server is gone, and begins with
-// the last one of before.
+// errands runs one errand after the other until the server is gone, beginning with the unfinished one.
 func (r *refunder) errands(t *testing.T, hook string, before []*errand, worker int, over <-chan struct{}) []*errand {
 	if len(before) > 0 && r.run(t, hook, before[len(before)-1]) != nil {
 		return before
@@ -124,7 +122,7 @@ func (r *refunder) errands(t *testing.T, hook string, before []*errand, worker i
 	}
 }
 
-// run goes on with an errand. An error is one of a server that is gone.
+// run continues an errand. Its error means that the server is gone.
 func (r *refunder) run(t *testing.T, hook string, e *errand) error {
 	if e.asked.ID == "" {
 		q := r.question()
@@ -149,7 +147,7 @@ func (r *refunder) run(t *testing.T, hook string, e *errand) error {
 	return nil
 }
 
-// awaitCallbacks waits until each errand's two changes were told, each as one message.
+// awaitCallbacks waits until each errand's two changes were delivered, each as one message.
 func awaitCallbacks(t *testing.T, c *servicetest.Callbacks, errands [][]*errand) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {

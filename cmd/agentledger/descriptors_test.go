@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// startWithFiles is startProcess for a server that may have so many files open.
+// startWithFiles is startProcess for a server with a limit of open files.
 func startWithFiles(t *testing.T, files int, dir string, more ...string) (*process, error) {
 	t.Helper()
 	args := append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files), filepath.Join(programs, "agentledger"),
@@ -31,11 +31,11 @@ func startWithFiles(t *testing.T, files int, dir string, more ...string) (*proce
 	return p, err
 }
 
-// A thousand strangers who connect and do nothing neither take the files that the store
-// needs nor shut agents out, and the log does not fill.
-func TestIdleStrangersTakeNoFiles(t *testing.T) {
+// A thousand idle connections of strangers neither take the files that the store needs nor shut agents out, and the log
+// does not fill.
+func TestIdleConnectionsTakeNoFiles(t *testing.T) {
 	dir := t.TempDir()
-	p, err := startWithFiles(t, 256, dir, "tuning.idle_timeout=1h") // so that strangers leave for a reason only
+	p, err := startWithFiles(t, 256, dir, "tuning.idle_timeout=1h") // so that connections end for one reason only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +102,12 @@ func TestIdleStrangersTakeNoFiles(t *testing.T) {
 	}
 }
 
-// A server that may have too few files open says so, before it makes anything.
+// A server whose limit of open files is too low reports it before it creates anything.
 func TestTooFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	_, err := startWithFiles(t, 100, dir)
 	if err == nil || !strings.Contains(err.Error(), "the process may open 100 files, but needs 256") {
-		t.Errorf("got %v, want a refusal that names the limit", err)
+		t.Errorf("got %v, want an error that names the limit", err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the data directory: got %v, want none", err)

@@ -11,12 +11,11 @@ import (
 	"github.com/agentledger/agentledger/did"
 )
 
-// exchange is a request to the server and the answer that it has to give. In
-// texts <name> stands for a value. In an answer a name that has no value yet
-// stands for whatever is there, which is its value from then on.
+// exchange is a request to the server and the expected response. In texts, <name> stands for a value. In a response, a
+// name without a value matches anything, which becomes its value.
 type exchange struct {
 	shows   string
-	token   string // ingest key, "" for none
+	token   string // ingest key, or ""
 	request string // method and path
 	header  string // one more header, "Name: value"
 	body    string
@@ -24,15 +23,14 @@ type exchange struct {
 	want    string // body
 }
 
-// dialogue holds exchanges with one server.
+// dialogue runs exchanges with one server.
 type dialogue struct {
 	t      testing.TB
 	server *process
 	values map[string]string
 }
 
-// introduce gives names to what is known of an organization: <slug.id>,
-// <slug.agent>, <slug.token>, ...
+// introduce names the values of an organization: <slug.id>, <slug.agent>, <slug.token>, ...
 func (d *dialogue) introduce(org foundedOrganization) {
 	d.t.Helper()
 	w, err := newWorker(d.server.main, org, client.Retry{})
@@ -48,7 +46,7 @@ func (d *dialogue) introduce(org foundedOrganization) {
 	}
 }
 
-// hold makes the request and compares the answer.
+// hold makes the request and compares the response.
 func (d *dialogue) hold(e exchange) {
 	d.t.Helper()
 	response := d.ask(e)
@@ -92,7 +90,7 @@ func (d *dialogue) ask(e exchange) *http.Response {
 
 var placeholder = regexp.MustCompile(`<[a-z0-9.]+>`)
 
-// fill replaces the names that have values.
+// fill replaces names that have values.
 func (d *dialogue) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(name string) string {
 		if value, ok := d.values[strings.Trim(name, "<>")]; ok {
@@ -102,7 +100,7 @@ func (d *dialogue) fill(text string) string {
 	})
 }
 
-// matches compares, and gives values to names that had none.
+// matches compares, and assigns values to names without one.
 func (d *dialogue) matches(got, want string) bool {
 	want = d.fill(want)
 	names := placeholder.FindAllString(want, -1)
@@ -110,7 +108,7 @@ func (d *dialogue) matches(got, want string) bool {
 	for i := range literals {
 		literals[i] = regexp.QuoteMeta(literals[i])
 	}
-	// what a JSON string holds
+	// the content of a JSON string
 	found := regexp.MustCompile(`^` + strings.Join(literals, `((?:[^"\\]|\\.)*)`) + `$`).FindStringSubmatch(got)
 	for i, name := range names {
 		if found != nil {

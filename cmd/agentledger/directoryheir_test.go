@@ -18,8 +18,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// listedService is a real service with a directory that a witness cosigns, and the
-// real monitor of all its logs.
+// listedService is a real service with a directory that a witness cosigns, and the real monitor of all its logs.
 type listedService struct {
 	*testing.T
 	dir    string
@@ -35,7 +34,7 @@ func (s *listedService) start() {
 	s.server = startProcess(s.T, s.dir, s.args...)
 }
 
-// directory is what /v1/public/directory says.
+// directory is the document of /v1/public/directory.
 type namedDirectory struct {
 	Origin id.Origin `json:"origin"`
 	LogKey string    `json:"log_key"`
@@ -59,13 +58,13 @@ func (s *listedService) send(org foundedOrganization) id.Event {
 	return sendOne(s.T, w)
 }
 
-// proof is the address of an event's bundle with the second proof.
+// proof returns the address of an event's bundle with the second proof.
 func (s *listedService) proof(org foundedOrganization, event id.Event) string {
 	return s.server.main + "/v1/public/orgs/" + string(org.Slug) + "/verify/" + string(event) + "?directory=1"
 }
 
-// proven waits until the second proof of an event is there, its directory cosigned,
-// and returns the file of the bundle and that of the directory's policy.
+// proven waits until an event has a second proof by a cosigned directory, and returns the file of the bundle and of the
+// directory's policy.
 func (s *listedService) proven(org foundedOrganization, event id.Event) (bundle, policy string) {
 	s.Helper()
 	dir := s.TempDir()
@@ -121,11 +120,10 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// The directory's own log is frozen and succeeded. Meanwhile and after it the others
-// take events; what was proved before stays proved under the old key, new second
-// proofs are under the new one and cosigned again, and who follows all logs goes on
-// from what was kept.
-func TestDirectoryIsSucceeded(t *testing.T) {
+// The directory's own log is frozen and succeeded. The other logs accept events throughout; earlier proofs remain valid
+// under the old key, new second proofs are under the new key and cosigned again, and a monitor of all logs continues
+// from its state.
+func TestDirectorySuccession(t *testing.T) {
 	t.Parallel()
 	x := witnesstest.New(t, "x.example")
 	s := &listedService{T: t, dir: t.TempDir(), x: x}
@@ -146,7 +144,7 @@ func TestDirectoryIsSucceeded(t *testing.T) {
 	s.has("before", s.monitors(0, folder, s.all.LogKey), "consistent: "+string(s.all.Origin), "consistent: "+string(s.red.Origin), "consistent: "+string(s.blue.Origin))
 
 	s.freezeDirectory(folder)
-	second := s.send(s.red) // nobody notices
+	second := s.send(s.red) // this affects nobody
 	var plain verify.Bundle
 	if err := json.Unmarshal([]byte(getText(t, s.proof(s.red, second))), &plain); err != nil || plain.Directory != nil {
 		t.Errorf("a second proof by a frozen directory: %v", err)
@@ -169,7 +167,7 @@ func TestDirectoryIsSucceeded(t *testing.T) {
 		t.Fatalf("got %+v, and %s", heir, out)
 	}
 	after, newPolicy := s.proven(s.red, second)
-	s.proven(s.red, first) // of before, under the new directory
+	s.proven(s.red, first) // an earlier event, under the new directory
 	third := s.send(s.blue)
 	s.proven(s.blue, third)
 	s.held(bundle, oldPolicy, s.all.LogKey, 0)
@@ -192,7 +190,7 @@ func TestDirectoryIsSucceeded(t *testing.T) {
 	}
 }
 
-// announce makes a key of the directory known to the witness.
+// announce configures a key of the directory at the witness.
 func (s *listedService) announce(vkey string) {
 	s.Helper()
 	key, err := tlog.ParseVerifierKey(vkey)
@@ -202,7 +200,7 @@ func (s *listedService) announce(vkey string) {
 	s.x.AddLog(key)
 }
 
-// held verifies a bundle with a second proof under what is pinned of the directory.
+// held verifies a bundle with a second proof under the pinned keys of the directory.
 func (s *listedService) held(bundle, policy, key string, want int) {
 	s.Helper()
 	for _, pinned := range [][]string{{"--directory-policy", policy}, {"--directory-key", key}} {
@@ -212,8 +210,8 @@ func (s *listedService) held(bundle, policy, key string, want int) {
 	}
 }
 
-// freezeDirectory restores the store to a moment before an event of the directory's
-// own, which it had shown, and a monitor has kept. No other log moved since.
+// freezeDirectory restores the store to before an event of the directory that it has shown and a monitor has seen. No
+// other log has changed since.
 func (s *listedService) freezeDirectory(folder string) {
 	s.Helper()
 	s.server.terminate()

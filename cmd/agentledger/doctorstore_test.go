@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// doctor finds each store that serve refuses, or whose logs would take no events, and has nothing to say about others.
+// doctor reports each store that serve rejects, or whose logs would accept no events, and reports nothing about others.
 func TestDoctorAgreesWithServe(t *testing.T) {
 	whole := t.TempDir()
 	fill(t, whole, 3)
@@ -82,7 +82,7 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			err := os.CopyFS(dir, os.DirFS(whole))
-			if err == nil { // a copy has ordinary permissions, which are refused
+			if err == nil { // a copy has ordinary permissions, which are rejected
 				err = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 					if err != nil || e.IsDir() {
 						return errors.Join(err, os.Chmod(path, 0o700))
@@ -123,10 +123,10 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 				t.Errorf("doctor found %q, and serve %s", found, tc.serve)
 			}
 			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " table") && (!strings.Contains(text, ".sst in "+dir) || !strings.Contains(text, "restore the file")) {
-				t.Errorf("doctor names neither the file nor the way out: %q", text)
+				t.Errorf("doctor names neither the file nor the remedy: %q", text)
 			}
 			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " store file") && (!strings.Contains(text, filepath.Join(dir, "db/agentledger.store")) || !strings.Contains(text, "restore the file")) {
-				t.Errorf("doctor names neither the file nor the way out: %q", text)
+				t.Errorf("doctor names neither the file nor the remedy: %q", text)
 			}
 			if after := listFolder(t, dir); !slices.Equal(before, after) {
 				t.Errorf("doctor changed the data directory from %q to %q", before, after)
@@ -151,8 +151,9 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 	}
 }
 
-// A first start makes the folder of an archive. Once it was in use, a start without it is refused, also if no text was
-// moved yet and if the folder is there and empty, as the folder of a volume is that is not mounted. Nothing is made there.
+// The first start creates the folder of an archive. Once the archive is in use, a start without it is rejected, even if
+// no text was moved yet, and even if the folder exists but is empty, like the mount point of a missing volume. Nothing
+// is created there.
 func TestMissingArchiveFolder(t *testing.T) {
 	data, volume := t.TempDir(), t.TempDir()
 	kept, away := filepath.Join(volume, "kept"), filepath.Join(volume, "away")
@@ -187,7 +188,7 @@ func TestMissingArchiveFolder(t *testing.T) {
 			p.kill()
 			t.Errorf("%s: serve starts", step)
 		} else if !strings.Contains(err.Error(), kept) || !strings.Contains(err.Error(), way) {
-			t.Errorf("%s: serve names neither the folder nor the way out: %v", step, err)
+			t.Errorf("%s: serve names neither the folder nor the remedy: %v", step, err)
 		}
 		if out := doctor(); !strings.Contains(out, fault+kept) || !strings.Contains(out, way) {
 			t.Errorf("%s: doctor does not agree: %s", step, out)
@@ -205,7 +206,7 @@ func TestMissingArchiveFolder(t *testing.T) {
 	}
 	refused("a missing folder")
 	if _, err := os.Stat(kept); err == nil {
-		t.Error("the folder was made again")
+		t.Error("the folder was created again")
 	}
 	if err := os.Mkdir(kept, 0o700); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// A server that is told to stop takes no new connection, finishes the request
-// that it is in the middle of, and keeps what it acknowledged.
+// A server that receives SIGTERM accepts no new connection, completes the request in progress, and keeps what it
+// acknowledged.
 func TestDrain(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
@@ -37,7 +37,7 @@ func TestDrain(t *testing.T) {
 		}
 		c.Close()
 		if time.Now().After(end) {
-			t.Fatal("the server goes on listening")
+			t.Fatal("the server continues to listen")
 		}
 	}
 	if status, body := finish(); status != http.StatusCreated || !strings.Contains(body, `"sequence_num":1,`) {
@@ -56,8 +56,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// beginRequest sends an event but for its last byte and waits until the server
-// is reading it. finish sends that byte and returns the answer.
+// beginRequest sends an event without its last byte and waits until the server is reading it. finish sends that byte
+// and returns the response.
 func beginRequest(t *testing.T, p *process, org foundedOrganization, envelope []byte) (finish func() (status int, body string)) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.host)

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// An owner erases with aps, tells how far it has come, and puts a hold on. What is asked of an approval is
-// shown without its payload afterwards.
+// An owner erases with aps, follows the progress, and sets a legal hold. The question of an approval is shown without
+// its payload afterwards.
 func TestErasuresInATerminal(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	r := newRefunder(t, p, red)
-	r.obliged(t)
+	r.requireApproval(t)
 	a, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil {
 		t.Fatal(err)

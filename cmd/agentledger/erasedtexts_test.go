@@ -32,9 +32,9 @@ import (
 	"github.com/agentledger/agentledger/storage/archive"
 )
 
-// erasedTexts lists the members in which calls of agents, and remarks on what agents ask, accept text. The key names the
-// remainder of an erasure (package erasure) that states where the text is afterwards; "" is for texts that are erased.
-// A new member fails the test until it is planted and listed.
+// erasedTexts lists the members in which calls of agents, and comments on requests of agents, accept text. The value
+// names the remainder of an erasure (package erasure) that states where the text remains, or is "" if the text is
+// erased. A new member fails the test until it is planted and listed.
 func erasedTexts() map[string][]string {
 	lists := map[string]string{
 		"": `postEvent.actor_principal postEvent.payload postEvent.actor_type postEvent.* postEvent#Idempotency-Key
@@ -58,15 +58,15 @@ func erasedTexts() map[string][]string {
 	return all
 }
 
-// writtenByMembers reports whether an operation accepts text from members of the organization, users and operators alone:
-// settings, policies, names and accounts. They can be changed or deleted there, and no erasure looks at them.
+// writtenByMembers reports whether an operation accepts text only from members of the organization, users and
+// operators: settings, policies, names and accounts. They can be changed or deleted there, and no erasure covers them.
 func writtenByMembers(o documented) bool {
 	remark := o.ID == "voteOnApproval" || o.ID == "revokeApproval"
 	return !remark && (strings.HasPrefix(o.path, "/v1/console/") || strings.HasPrefix(o.path, "/v1/id/"))
 }
 
-// Every text that an agent can send is erased by event, agent, trace and principal, or the erasure's own answer states
-// where it remains. The texts are looked for in all answers and pages, evidence packs, records, deliveries, the log of the
+// Every text that an agent can send is erased by event, agent, trace and principal, or the erasure's response states
+// where it remains. The test searches all responses and pages, evidence packs, records, deliveries, the log of the
 // service, an export, and the files of the store after a compaction or VACUUM (FULL).
 func TestErasedTexts(t *testing.T) {
 	t.Parallel()
@@ -115,8 +115,8 @@ func TestErasedTextsInDatabase(t *testing.T) {
 	w.compare(found)
 }
 
-// The same with the texts in an archive: they are moved before they are erased. Its objects are searched too, and so are
-// the answers and the export that are made from them.
+// The same with an archive: the texts are moved before they are erased. The test also searches its objects, and the
+// responses and the export that are made from them.
 func TestErasedTextsInArchive(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "archive")
@@ -153,10 +153,10 @@ func TestErasedTextsInArchive(t *testing.T) {
 // archiving is an engine with an archive.
 type archiving interface{ Pass(context.Context) error }
 
-// bundleEvents is how many events an object has.
+// bundleEvents is the number of events of an object.
 const bundleEvents = 256
 
-// moveTexts sends as many events as it takes to move those that were planted to the archive.
+// moveTexts sends enough events to move the planted ones to the archive.
 func (w *plantedWorld) moveTexts() {
 	w.Helper()
 	var batch bytes.Buffer
@@ -174,7 +174,7 @@ func (w *plantedWorld) moveTexts() {
 	}
 }
 
-// searchObjects looks for the texts in the objects of the archive, under their compression.
+// searchObjects searches the decompressed objects of the archive for the texts.
 func (w *plantedWorld) searchObjects(folder string, found *searcher) {
 	w.Helper()
 	codec, err := archive.NewCodec()
@@ -200,7 +200,7 @@ func (w *plantedWorld) searchObjects(folder string, found *searcher) {
 	}
 }
 
-// checkMembers compares the members in which the interface accepts text with those that are planted.
+// checkMembers compares the members in which the API accepts text with the planted members.
 func (w *plantedWorld) checkMembers() {
 	w.Helper()
 	operations := map[string]documented{}
@@ -215,17 +215,17 @@ func (w *plantedWorld) checkMembers() {
 			continue
 		}
 		if len(w.texts[member]) == 0 {
-			w.Errorf("%s accepts text and none is planted", member)
+			w.Errorf("%s accepts text, but no text is planted", member)
 		}
 	}
 	for member := range w.texts {
 		if !slices.Contains(members, member) {
-			w.Errorf("%s is planted, and the interface has no such text", member)
+			w.Errorf("%s is planted, but the API has no such text", member)
 		}
 	}
 }
 
-// erase erases everything by one kind of name, and returns when all erasures are done.
+// erase erases everything by one kind of name, and returns when all erasures are complete.
 func (w *plantedWorld) erase(by string) {
 	w.Helper()
 	owner := w.owner()
@@ -245,7 +245,7 @@ func (w *plantedWorld) erase(by string) {
 	}
 	for more := true; more; {
 		var err error
-		if archive, is := w.service.store.Engine.(archiving); is { // an erasure waits until its objects are written again
+		if archive, is := w.service.store.Engine.(archiving); is { // an erasure waits until its objects are rewritten
 			if err := archive.Pass(w.Context()); err != nil {
 				w.Fatal(err)
 			}
@@ -268,7 +268,7 @@ func (w *plantedWorld) begin(path string, body any, header http.Header) {
 	w.erasures = append(w.erasures, w.call("POST", path, body, header)["erasure_id"].(string))
 }
 
-// list returns the members of a list in an answer.
+// list returns the members of a list in a response.
 func (w *plantedWorld) list(path, name string, header http.Header) (all []map[string]any) {
 	w.Helper()
 	listed, _ := w.must("GET", path, "", header)[name].([]any)
@@ -278,7 +278,7 @@ func (w *plantedWorld) list(path, name string, header http.Header) (all []map[st
 	return all
 }
 
-// checkRemains checks that the answer of an erasure names each remainder of the table, and its page too.
+// checkRemains checks that the response of an erasure and its page name each remainder of the table.
 func (w *plantedWorld) checkRemains(erasure map[string]any) {
 	w.Helper()
 	named := map[string]bool{}
@@ -300,13 +300,13 @@ func (w *plantedWorld) checkRemains(erasure map[string]any) {
 	}
 }
 
-// needle is a planted text as it is looked for: as it is, or in base64.
+// needle is a form of a planted text to search for: as it is, or in base64.
 type needle struct {
 	form string
 	text canary
 }
 
-// prefixLen is the length of the prefix by which needles are found.
+// prefixLen is the length of the prefixes by which needles are found.
 const prefixLen = 8
 
 // needles returns all planted texts by the prefixes of their forms.
@@ -322,10 +322,10 @@ func (w *plantedWorld) needles() map[string][]needle {
 	return all
 }
 
-// searcher looks for texts.
+// searcher searches for texts.
 type searcher struct {
 	needles map[string][]needle
-	seen    map[[sha256.Size]byte]bool // contents in which nothing was found
+	seen    map[[sha256.Size]byte]bool // contents without a match
 	found   map[canary][]string        // places, by text
 }
 
@@ -350,7 +350,7 @@ func (s *searcher) search(place string, content []byte) {
 	}
 }
 
-// search looks for the texts in all answers and pages, in the records and events of the store, and in the log.
+// search searches all responses and pages, the records and events of the store, and the log.
 func (w *plantedWorld) search() *searcher {
 	w.Helper()
 	found := w.newSearcher()
@@ -391,7 +391,7 @@ func (w *plantedWorld) search() *searcher {
 // pathParameter matches a parameter of a pattern.
 var pathParameter = regexp.MustCompile(`\{([a-z]+)(:[^}]*)?\}`)
 
-// searchAnswers looks for the texts in the answers to an owner and to strangers.
+// searchAnswers searches the responses to an owner and to strangers.
 func (w *plantedWorld) searchAnswers(pattern string, found *searcher) {
 	w.Helper()
 	owner, paths := w.owner(), []string{pattern}
@@ -442,7 +442,7 @@ func (w *plantedWorld) values() map[string][]string {
 	}
 }
 
-// unpacked returns the contents of a pack, and other answers as they are.
+// unpacked returns the contents of a pack, and other responses as they are.
 func unpacked(t *testing.T, answer []byte) []byte {
 	t.Helper()
 	if !bytes.HasPrefix(answer, []byte("PK")) {
@@ -465,8 +465,8 @@ func unpacked(t *testing.T, answer []byte) []byte {
 	return all.Bytes()
 }
 
-// searchFiles looks for the texts in all files below a folder, in tables of the embedded store under their compression.
-// The logs of PostgreSQL are left out: they are kept by its own settings.
+// searchFiles searches all files below a folder, including the decompressed tables of the embedded store. It skips the
+// logs of PostgreSQL, whose settings decide how long they are kept.
 func (w *plantedWorld) searchFiles(dir string, found *searcher) {
 	w.Helper()
 	files := 0
@@ -496,7 +496,7 @@ func (w *plantedWorld) searchFiles(dir string, found *searcher) {
 	}
 }
 
-// tableValues returns all keys and values of a table of the embedded store, those that were overwritten or deleted too.
+// tableValues returns all keys and values of a table of the embedded store, including overwritten and deleted ones.
 func tableValues(ctx context.Context, path string) (all []byte, err error) {
 	file, err := vfs.Default.Open(path)
 	if err != nil {
@@ -526,7 +526,8 @@ func tableValues(ctx context.Context, path string) (all []byte, err error) {
 	return all, it.Error()
 }
 
-// compare compares what was found with the table: an erased text is nowhere, and a text that remains is somewhere.
+// compare compares the results with the table: an erased text is found nowhere, and a remaining text is found
+// somewhere.
 func (w *plantedWorld) compare(found *searcher) {
 	w.Helper()
 	remainder := map[string]string{}
@@ -542,7 +543,7 @@ func (w *plantedWorld) compare(found *searcher) {
 		}
 	}
 	if inFiles == 0 {
-		w.Error("no text that remains was found in a file: the search shows nothing")
+		w.Error("no remaining text was found in a file: the search proves nothing")
 	}
 	for _, member := range slices.Sorted(maps.Keys(w.texts)) {
 		code, listed := remainder[sameMember(member)]
@@ -561,12 +562,12 @@ func (w *plantedWorld) compare(found *searcher) {
 		case code == "" && len(where) > 0:
 			w.Errorf("%s was erased and is in %q", member, where)
 		case code != "" && len(where) == 0:
-			w.Errorf("%s is nowhere, and the answer of an erasure names it in %s", member, code)
+			w.Errorf("%s is nowhere, but the response of an erasure names it in %s", member, code)
 		}
 	}
 }
 
-// sameMember returns the member of the table for one of another operation with the same body.
+// sameMember returns the member of the table for a member of another operation with the same body.
 func sameMember(member string) string {
 	member = strings.NewReplacer("postBatch.", "postEvent.", "ByShortPath.", ".", "Steps.[].", "Steps.").Replace(member)
 	if text, ok := strings.CutPrefix(member, "evaluatePolicy."); ok && text != "actor_type" && text != "action_kind" {

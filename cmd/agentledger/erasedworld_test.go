@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// plantedWorld is an organization in which each member of each call of agents has a text of its own.
+// plantedWorld is an organization in which each member of each call of agents has its own text.
 type plantedWorld struct {
 	*canaryWorld
 	org  *canaryOrg
@@ -171,7 +171,8 @@ func (w *plantedWorld) plantQuestion(operation string) map[string]any {
 	}
 }
 
-// plantApprovals asks for approvals: one stays open, one is denied, one is given and revoked, one is cancelled.
+// plantApprovals requests approvals: one stays pending, one is denied, one is approved and revoked, and one is
+// cancelled.
 func (w *plantedWorld) plantApprovals() {
 	ask := func(operation string) (name, digest string) {
 		q, path := w.plantQuestion(operation), "/v1/ingest/approvals"
@@ -214,7 +215,7 @@ func (w *plantedWorld) plantApprovals() {
 	w.must("POST", "/v1/ingest/approvals/"+cancelled+"/cancel", "", w.org.ingest())
 }
 
-// plantRuns makes a run by each path. The second one has ended.
+// plantRuns creates a run through each path. The second one has ended.
 func (w *plantedWorld) plantRuns() {
 	for _, way := range []struct{ start, record, complete, path string }{
 		{"startRun", "recordSteps", "completeRun", "/v1/ingest/workflows/runs"},
@@ -249,7 +250,7 @@ func (w *plantedWorld) plantRuns() {
 	}
 }
 
-// plantDeliveries makes the notices of all events. Each delivery waits, and is a dead letter too.
+// plantDeliveries creates the notices of all events. Each delivery is both pending and a dead letter.
 func (w *plantedWorld) plantDeliveries() {
 	if err := w.service.webhooks.SweepEvents(w.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		w.Fatal(err)
@@ -267,9 +268,9 @@ func (w *plantedWorld) plantDeliveries() {
 	}
 }
 
-// textMembers returns the members and headers in which the interface accepts text, by operation, such as
-// "postEvent.actor_principal". Left out are members that can hold no text of a caller's choice: numbers, codes of a list,
-// digests, signatures, times, and IDs that the service generates.
+// textMembers returns the members and headers in which the API accepts text, by operation, such as
+// "postEvent.actor_principal". It omits members that cannot contain a text of the caller's choice: numbers, codes of a
+// list, digests, signatures, times, and IDs that the service generates.
 func textMembers(t *testing.T) (all []string) {
 	t.Helper()
 	var document map[string]any
@@ -365,7 +366,7 @@ func (m *memberFinder) add(value any, path string, above []string) {
 	}
 }
 
-// isText reports whether a value can have a text of the caller's choice.
+// isText reports whether a value can contain a text of the caller's choice.
 func isText(schema map[string]any) bool {
 	if schema["enum"] != nil || schema["const"] != nil {
 		return false

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// A person reads the log with aps in a terminal, and the operator has its index made anew.
+// A member reads the log with aps in a terminal, and the operator has its index rebuilt.
 func TestEventsInATerminal(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	r := newRefunder(t, p, red)
-	r.obliged(t)
+	r.requireApproval(t)
 	a, err := r.client.AskApproval(t.Context(), r.question())
 	if err != nil {
 		t.Fatal(err)

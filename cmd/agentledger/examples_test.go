@@ -13,14 +13,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// shopPolicy is the one of examples/README.md.
+// shopPolicy is the policy of examples/README.md.
 const shopPolicy = `{"policy_id":"shop","name":"Shop","rules":[
 	{"rule_id":"refunds","tool":"acme.payments.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
 	{"rule_id":"http-refunds","tool":"shop.refunds.post","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
 	{"rule_id":"customers","tool":"acme.customers.**","decision":"deny","reason":"Customers are not the agent's business"},
 	{"rule_id":"http-customers","tool":"shop.customers.**","decision":"deny","reason":"Customers are not the agent's business"}]}`
 
-// shop is a server on which the examples run, in a folder of their own.
+// shop is a server with which the examples run, in their own folder.
 type shop struct {
 	*refunder
 	dir string
@@ -68,7 +68,7 @@ func (s *shop) run(t *testing.T, name string, args ...string) *example {
 
 var asks = regexp.MustCompile(`waits for people: (apr_\w+)`)
 
-// asked waits until the program asks people, and returns what it asked.
+// asked waits until the program requests an approval, and returns its question.
 func (e *example) asked() string {
 	e.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -76,11 +76,11 @@ func (e *example) asked() string {
 			return found[1]
 		}
 	}
-	e.t.Fatalf("nobody was asked:\n%s", e.out)
+	e.t.Fatalf("no approval was requested:\n%s", e.out)
 	return ""
 }
 
-// ends waits for the program and checks its last line and what it said before.
+// ends waits for the program and checks its last line and its earlier output.
 func (e *example) ends(last string, before ...string) {
 	e.t.Helper()
 	select {
@@ -89,7 +89,7 @@ func (e *example) ends(last string, before ...string) {
 			e.t.Errorf("%v\n%s", err, e.out)
 		}
 	case <-time.After(2 * time.Minute):
-		e.t.Fatalf("still runs:\n%s", e.out)
+		e.t.Fatalf("the program is still running:\n%s", e.out)
 	}
 	said := e.out.String()
 	if !strings.HasSuffix(said, last+"\n") {
@@ -102,7 +102,7 @@ func (e *example) ends(last string, before ...string) {
 	}
 }
 
-// decide votes with aps, as the person in the other terminal.
+// decide votes with aps, as the approver in the other terminal.
 func (s *shop) decide(t *testing.T, vote, name string) {
 	t.Helper()
 	environment := []string{"APS_URL=" + s.main, "APS_ID_URL=" + s.identity, "APS_EMAIL=ops@red.example", "APS_PASSWORD=" + testPassword}
@@ -118,8 +118,8 @@ func (s *shop) decide(t *testing.T, vote, name string) {
 	}
 }
 
-// The agent with tools: what is denied is not done, what needs people waits for
-// them, also over a kill, and a second life does nothing again.
+// The agent with tools: a denied call is not made, a call that needs approval waits for it, even over a kill, and the
+// restarted agent repeats nothing.
 func TestExampleToolloop(t *testing.T) {
 	s := newShop(t)
 	first := s.run(t, "toolloop")
@@ -135,14 +135,14 @@ func TestExampleToolloop(t *testing.T) {
 	s.run(t, "toolloop").ends("answer: Your refund of 84.50 USD is on its way.")
 	other := s.run(t, "toolloop", "-ticket", "ticket-2", "-journal", "another")
 	if again := other.asked(); again == name {
-		t.Error("another conversation asked the same question")
+		t.Error("another conversation has the same question")
 	} else {
 		s.decide(t, "deny", again)
 	}
 	other.ends("answer: We can't refund you: denied: the approval is denied")
 }
 
-// The HTTP API takes money only with a grant, and each grant once.
+// The HTTP API accepts money only with a grant, and each grant once.
 func TestExampleHTTPTool(t *testing.T) {
 	s := newShop(t)
 	e := s.run(t, "httptool", "-slug", "red")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A disk of the journals that is really full: nothing runs, and the message says what to do. When there is room again,
-// the same programs go on. Where nothing can be mounted, guard's TestFullDisk stands for it.
+// A really full disk of the journals: nothing runs, and the message explains what to do. Once there is space again, the
+// same programs continue. If nothing can be mounted, guard's TestFullDisk replaces this test.
 func TestProgramsOnFullDisk(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	org := p.found(t.Context(), "red", nil)

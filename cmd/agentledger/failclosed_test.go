@@ -22,7 +22,7 @@ import (
 
 var shopFile = flag.String("shop", "", "be the MCP server of TestProgramsFailClosed, with a line in this file for each call")
 
-// beShop serves the tool buy by standard input and output.
+// beShop serves the tool buy over standard input and output.
 func beShop(file string) int {
 	s := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "buy"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
@@ -39,7 +39,7 @@ func beShop(file string) int {
 	return 0
 }
 
-// front stands before a service. It answers events in its place while it has a status.
+// front is a proxy of a service. While it has a status, it answers events itself.
 type front struct {
 	address string
 	status  atomic.Int64
@@ -68,7 +68,7 @@ func newFront(t *testing.T, service string) *front {
 	return f
 }
 
-// actor is the programs of an agent that act, each with its files in a folder.
+// actor is an agent's programs that act, each with its files in a folder.
 type actor struct {
 	t           *testing.T
 	dir         string // of the files that show what ran
@@ -149,7 +149,7 @@ func (a *actor) buy(s *mcp.ClientSession) (text string, failed bool) {
 	return r.Content[0].(*mcp.TextContent).Text, r.IsError
 }
 
-// wantRefused checks that nothing ran in any of the three ways, and that each says why and what to do.
+// wantRefused checks that nothing ran in any of the three ways, and that each explains why and what to do.
 func (a *actor) wantRefused(s *mcp.ClientSession, what string, n int, want ...string) {
 	a.t.Helper()
 	says := func(program, text, begin string) {
@@ -160,7 +160,7 @@ func (a *actor) wantRefused(s *mcp.ClientSession, what string, n int, want ...st
 		}
 		for _, secret := range a.environment {
 			if value := strings.TrimPrefix(secret, "APS_TOKEN="); value != secret && strings.Contains(text, value) {
-				a.t.Errorf("%s: %s: the token is in %q", what, program, text)
+				a.t.Errorf("%s: %s: the message contains the token: %q", what, program, text)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (a *actor) wantRefused(s *mcp.ClientSession, what string, n int, want ...st
 	}
 }
 
-// wantDone checks that each of the three ways is open.
+// wantDone checks that each of the three ways works.
 func (a *actor) wantDone(s *mcp.ClientSession, what string, n int) {
 	a.t.Helper()
 	if text, exit := a.hook(n); exit != 0 {
@@ -192,8 +192,8 @@ func (a *actor) wantDone(s *mcp.ClientSession, what string, n int) {
 	}
 }
 
-// The real programs, with whatever may come in the place of a permission: nothing runs, and the message says what to do.
-// Afterwards, with the real service's answers, everything runs.
+// The real programs, with anything except a permission: nothing runs, and the message explains what to do. Afterwards,
+// with the real service's responses, everything runs.
 func TestProgramsFailClosed(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	org := p.found(t.Context(), "red", nil)
@@ -229,10 +229,10 @@ func TestProgramsFailClosed(t *testing.T) {
 		a := newActor(t, "http://127.0.0.1:1", org, t.TempDir())
 		a.wantRefused(a.gateway(), "down", 1, "connection refused", "Make the same call again later.")
 	})
-	t.Run("time-out", func(t *testing.T) { // the bound of aps mcp is tested in its package
+	t.Run("time-out", func(t *testing.T) { // the limit of aps mcp is tested in its package
 		t.Parallel()
 		silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // without it, the server does not see that the client is gone
+			_, _ = io.Copy(io.Discard, r.Body) // without it, the server does not notice that the client is gone
 			<-r.Context().Done()
 		}))
 		t.Cleanup(silent.Close)

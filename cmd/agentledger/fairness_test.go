@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// pace is the time between two requests of the quiet organization, and windowRequests
-// how many it sends without a neighbour before as many with one.
+// pace is the time between two requests of the quiet organization; windowRequests is how many it sends with and without
+// a neighbor.
 const (
 	pace           = 4 * time.Millisecond
 	windowRequests = 64
 )
 
-// What a neighbour of each kind, which keeps 128 requests under way, costs one
-// quiet organization. One operation is a window without the neighbour and one
-// with it, so that whatever else the machine does weighs on both alike.
+// The cost to a quiet organization of a neighbor of each kind, which keeps 128 requests in flight. One operation is a
+// window without the neighbor and one with it, so that other load on the machine affects both equally.
 func BenchmarkFairness(b *testing.B) {
 	for _, kind := range neighbours() {
 		b.Run("events/"+kind.name, func(b *testing.B) {
@@ -36,9 +35,9 @@ func BenchmarkFairness(b *testing.B) {
 	}
 }
 
-// BenchmarkSignIns is the cost of 50 people who sign in at once, by a password each: hashing is the
-// dearest work that a stranger can ask for. The people are unknown and from different networks, so no
-// bound of attempts refuses one before the hash.
+// BenchmarkSignIns is the cost of 50 users who sign in at once, each by password: hashing is the most expensive work
+// that a stranger can request. The users are unknown and from different networks, so that no limit of attempts rejects
+// them before the hash.
 func BenchmarkSignIns(b *testing.B) {
 	kind := neighbourKind{name: "sign-ins", underway: 50, requests: func(*testing.B, *resident) [][]byte {
 		requests := make([][]byte, 20_000)
@@ -55,7 +54,7 @@ func BenchmarkSignIns(b *testing.B) {
 	s.measure(b, kind, http.StatusCreated, func() []byte { next++; return requests[next-1] })
 }
 
-// maxWindows bounds the operations, since events are signed beforehand.
+// maxWindows bounds the operations, because events are signed beforehand.
 const maxWindows = 100
 
 // street is a server with two organizations.
@@ -69,7 +68,7 @@ func newStreet(b *testing.B, more ...string) *street {
 	return &street{p, resident{p, p.found(b.Context(), "quiet", nil)}, resident{p, p.found(b.Context(), "loud", nil)}}
 }
 
-// measure sends requests in a steady pace, by turns without and with a neighbour.
+// measure sends requests at a steady pace, alternately without and with a neighbor.
 func (s *street) measure(b *testing.B, kind neighbourKind, status int, request func() []byte) {
 	n := moveIn(b, s.main, kind, kind.requests(b, &s.loud))
 	c := dial(b, s.main)
@@ -105,7 +104,7 @@ func report(b *testing.B, alone, beside []time.Duration) {
 	at := func(took []time.Duration, percent int) float64 {
 		return float64(took[len(took)*percent/100].Nanoseconds()) / 1e3
 	}
-	b.ReportMetric(0, "ns/op") // the pace, which says nothing
+	b.ReportMetric(0, "ns/op") // the pace, which means nothing
 	b.ReportMetric(at(alone, 50), "quiet-p50-µs")
 	b.ReportMetric(at(beside, 50), "p50-µs")
 	b.ReportMetric(at(alone, 99), "quiet-p99-µs")

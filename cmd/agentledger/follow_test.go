@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// heard is the events that a receiver took.
+// heard is the events that a receiver got.
 type heard struct {
 	mu     sync.Mutex
 	events map[string]int
@@ -41,8 +41,8 @@ func (h *heard) missing(all []string) (n int) {
 	return n
 }
 
-// A stream export and an endpoint are told of each acknowledged event at least once, through kills of
-// the server at any moment, and another organization's events reach neither.
+// A stream export and an endpoint get each acknowledged event at least once, although the server is killed at random
+// moments, and another organization's events reach neither.
 func TestFollowersThroughKills(t *testing.T) {
 	exported, noticed := &heard{events: map[string]int{}}, &heard{events: map[string]int{}}
 	named := regexp.MustCompile(`"stringValue":"((?:red|blue)-[0-9]+-[0-9]+)"`)

@@ -7,9 +7,8 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// Commands that read a whole store take at most 400 MiB. Of this, the program's own pages are about 40 MiB. The rest
-// must have room for the cache, or for the memtables of the log of a server that was killed, 64 MiB each, which
-// Pebble takes from the cache.
+// Commands that read a whole store use at most 400 MiB. About 40 MiB of this are the program's own pages. The rest must
+// fit the cache, or the memtables of the log of a killed server, 64 MiB each, which Pebble takes from the cache.
 func TestMemoryOfReadingCommands(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallVolume mounts a file system in memory that this thread and what it starts
-// alone see, and that goes with them. An error says that this process may not mount.
+// smallVolume mounts a file system in memory that only this thread and its children see, and that disappears with them.
+// An error means that this process may not mount.
 func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
-	runtime.LockOSThread() // for ever: the thread ends with the test
+	runtime.LockOSThread() // permanently: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return "", fmt.Errorf("unshare: %w", err)
 	}
@@ -26,11 +26,11 @@ func smallVolume(t *testing.T, bytes uint64) (dir string, err error) {
 	if err := unix.Mount("small", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", bytes)); err != nil {
 		return "", fmt.Errorf("mount: %w", err)
 	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // it goes with the thread at the latest
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // at the latest when the thread ends
 	return dir, nil
 }
 
-// occupy writes a file that leaves rest bytes of a volume.
+// occupy writes a file that leaves rest bytes of a volume free.
 func occupy(t *testing.T, dir, name string, rest uint64) {
 	t.Helper()
 	var s unix.Statfs_t
@@ -43,10 +43,9 @@ func occupy(t *testing.T, dir, name string, rest uint64) {
 	}
 }
 
-// A volume that fills up under load, and one that is made read-only, take nothing of
-// the public log away, whatever else ends: the next start shows what was acknowledged,
-// and writes again when it can. Where nothing can be mounted TestVolumeComesBack stands
-// for it.
+// A volume that becomes full under load, or is made read-only, loses nothing of the public log: the next start shows
+// what was acknowledged, and writes again as soon as possible. If nothing can be mounted, TestVolumeComesBack replaces
+// this test.
 func TestFullVolume(t *testing.T) {
 	t.Parallel()
 	dir, err := smallVolume(t, 64<<20)
@@ -62,10 +61,10 @@ func TestFullVolume(t *testing.T) {
 	occupy(t, dir, "filler", 256<<10)
 	for deadline := time.Now().Add(2 * time.Minute); h.send(h.red, 20<<10) == nil; {
 		if time.Now().After(deadline) {
-			t.Fatal("the volume does not fill up")
+			t.Fatal("the volume did not become full")
 		}
 	}
-	p.kill() // or it has ended by itself
+	p.kill() // or it has already ended
 	occupy(t, dir, "rest", 0)
 
 	p = h.start()

@@ -25,11 +25,11 @@ import (
 
 var guardedDir = flag.String("guarded", "", "be the agent of TestGuardThroughKills, with its files in this folder")
 
-// guardedActions is how many actions that agent has to do.
+// guardedActions is the number of the agent's actions.
 const guardedActions = 60
 
-// beGuarded is an agent that does its actions, one after the other, and says in a
-// file that it does one. Whoever starts it again goes on.
+// beGuarded is an agent that performs its actions one after the other, and records each in a file. A restarted agent
+// continues.
 func beGuarded(dir string) int {
 	if err := guardedAgent(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -80,8 +80,8 @@ func guardedAction(n int) guard.Action {
 	return guard.Action{Key: fmt.Sprint("action-", n), Tool: "acme.act", Trace: id.Trace(fmt.Sprint("trace-", n)), Payload: map[string]any{"n": n}}
 }
 
-// Agent and service are killed at any moment and started again: each action is
-// done at most once, and the ledger says which were, and of which nobody knows.
+// Agent and service are killed at random moments and restarted: each action is done at most once, and the ledger states
+// which were done, and which have an unknown outcome.
 func TestGuardThroughKills(t *testing.T) {
 	data, dir := t.TempDir(), t.TempDir()
 	p := startProcess(t, data)
@@ -126,7 +126,7 @@ func TestGuardThroughKills(t *testing.T) {
 	}
 }
 
-// checkGuarded compares what the agent did with what the ledger says.
+// checkGuarded compares what the agent did with the ledger.
 func checkGuarded(t *testing.T, p *process, org foundedOrganization, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "ran"))
@@ -145,7 +145,7 @@ func checkGuarded(t *testing.T, p *process, org foundedOrganization, dir string)
 		if times > 1 {
 			t.Errorf("%s was done %d times", trace, times)
 		}
-		if stated[trace] != 1 { // lost answers are asked for again with the same event
+		if stated[trace] != 1 { // a lost answer is requested again with the same event
 			t.Errorf("%s: the ledger has %d intents, want 1", trace, stated[trace])
 		}
 		switch {
@@ -154,14 +154,13 @@ func checkGuarded(t *testing.T, p *process, org foundedOrganization, dir string)
 		case result[0] == "unknown":
 			unknown++
 		case result[0] != "ok" || times != 1:
-			t.Errorf("%s was done %d times, and the ledger says %s", trace, times, result[0])
+			t.Errorf("%s was done %d times, but the ledger has %s", trace, times, result[0])
 		}
 	}
-	t.Logf("%d actions, of %d nobody knows", guardedActions, unknown)
+	t.Logf("%d actions, %d with an unknown outcome", guardedActions, unknown)
 }
 
-// ledgerOf reads what the public bundles disclose: what the ledger says of results,
-// and how many intents it has, by trace.
+// ledgerOf reads the public bundles: the results in the ledger, and the number of intents, by trace.
 func ledgerOf(t *testing.T, p *process, org foundedOrganization) (results map[string][]string, stated map[string]int) {
 	t.Helper()
 	results, stated = map[string][]string{}, map[string]int{}
@@ -193,7 +192,7 @@ func ledgerOf(t *testing.T, p *process, org foundedOrganization) (results map[st
 	return results, stated
 }
 
-// disclosed returns the envelope in an event's bundle, nil when there is no such event.
+// disclosed returns the envelope in an event's bundle, or nil if there is no such event.
 func disclosed(t *testing.T, p *process, name string) *event.Envelope {
 	t.Helper()
 	answer, err := http.Get(p.main + "/v1/public/orgs/red/verify/" + name)

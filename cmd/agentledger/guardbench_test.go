@@ -20,8 +20,8 @@ func (c *countedRequests) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// BenchmarkGuardedAct is an allowed act that takes no time, with a real server and a journal on disk, in turns
-// with two events that are sent one after the other: the times of both, and the act's requests.
+// BenchmarkGuardedAct is an allowed act that takes no time, with a real server and a journal on disk, alternating with
+// two events that are sent one after the other. It reports the times of both, and the act's requests.
 func BenchmarkGuardedAct(b *testing.B) {
 	p := startProcess(b, b.TempDir())
 	org := p.found(b.Context(), "red", nil)
@@ -75,7 +75,7 @@ func timeTwoEvents(b *testing.B, c *client.Client, s *client.Signer) time.Durati
 	return time.Since(began)
 }
 
-// median returns the middle of durations in milliseconds.
+// median returns the median of durations in milliseconds.
 func median(all []time.Duration) float64 {
 	slices.Sort(all)
 	return float64(all[len(all)/2].Microseconds()) / 1000

@@ -15,8 +15,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// What a guard does counts once: its results are told from its intents, and an auditor
-// can follow them with the bundles of both.
+// A limit counts a guarded action once: its results are distinguished from its intents, and an auditor can verify that
+// with the bundles of both.
 func TestGuardedActionsCountOnce(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	org := p.found(t.Context(), "red", map[string]any{"disclosure": "full"})

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 )
 
-// foundIn makes organizations in a store of which no server runs.
+// foundIn creates organizations in a store without a running server.
 func foundIn(t *testing.T, c config.Serve, slugs ...id.Slug) {
 	t.Helper()
 	s, err := openService(t.Context(), c, logOnlyObservation(slog.New(slog.DiscardHandler)), nil)
@@ -40,8 +40,8 @@ func opened(t *testing.T, c config.Serve) error {
 	return s.Close()
 }
 
-// Between the first start with a new master key and the end of resealing some keys are
-// under each of them: a start with one alone is refused, whichever it is.
+// Between the first start with a new master key and the end of resealing, some keys are sealed under each of the two: a
+// start with only one of them is rejected.
 func TestHalfChangedMasterKey(t *testing.T) {
 	c := testSettings(t.TempDir())
 	foundIn(t, c, "red", "blue")
@@ -56,7 +56,7 @@ func TestHalfChangedMasterKey(t *testing.T) {
 	onlyOld.MasterKeyFile = key + ".old"
 	for name, one := range map[string]config.Serve{"the new key alone": c, "the old key alone": onlyOld} {
 		if err := opened(t, one); err == nil || !strings.Contains(err.Error(), "--older-master-key-file") {
-			t.Errorf("%s: got %v, want a refusal that says what to give", name, err)
+			t.Errorf("%s: got %v, want an error that names the missing key", name, err)
 		}
 	}
 

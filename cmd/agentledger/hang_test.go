@@ -18,22 +18,21 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// Times of the server in these tests, and how long a test waits for what has to come.
+// Times of the server in these tests, and how long a test waits for an event.
 const (
 	hangTimeout = 3 * time.Second
 	hangDrain   = 2 * time.Second
 	hangPatient = 2 * time.Minute
 )
 
-// hangServer is a server on a store that can be made to hang, and two organizations
-// that send to it.
+// hangServer is a server on a store that can hang, and two organizations that send to it.
 type hangServer struct {
 	*process
 	t       *testing.T
 	senders []*hangSender
 }
 
-// hangSender is an organization with what it has sent and what it was told of it.
+// hangSender is an organization with what it has sent and the answers.
 type hangSender struct {
 	foundedOrganization
 	worker *worker
@@ -90,7 +89,7 @@ func (s *hangServer) ask(method, url, token string, body []byte) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// event sends a new event, or one that was answered with 503, and notes the answer.
+// event sends a new event, or one that was answered with 503, and records the answer.
 func (o *hangSender) event(name id.Event, envelope []byte) (status int) {
 	if envelope == nil {
 		var err error
@@ -118,7 +117,7 @@ func (o *hangSender) event(name id.Event, envelope []byte) (status int) {
 	return status
 }
 
-// inMemory asks for all that needs no store, and wants to be answered.
+// inMemory makes all requests that need no store, and wants answers.
 func (o *hangSender) inMemory() {
 	s := o.server
 	s.t.Helper()
@@ -136,7 +135,7 @@ func (o *hangSender) inMemory() {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func (s *hangServer) eventually(what string, is func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(hangPatient); !is(); time.Sleep(50 * time.Millisecond) {
@@ -174,8 +173,7 @@ func (s *hangServer) files() int {
 	return len(all)
 }
 
-// load sends events of both organizations until stop is closed, and returns what
-// waits for the senders.
+// load sends events of both organizations until stop is closed, and returns a function that waits for the senders.
 func (s *hangServer) load(senders int, stop <-chan struct{}) (wait func()) {
 	var group sync.WaitGroup
 	for _, o := range s.senders {
@@ -201,10 +199,10 @@ func (o *hangSender) refused() int {
 	return len(o.again)
 }
 
-// PostgreSQL stands still while two organizations send. Events are refused in time;
-// what is in memory is answered; nothing piles up; /readyz says so. When it goes on, all
-// is well by itself: each acknowledged event is there, and those that were refused are
-// taken once when they come again. A stop while it stands still ends in time.
+// PostgreSQL hangs while two organizations send. Events are rejected in time, requests for data in memory are answered,
+// nothing piles up, and /readyz reports it. When PostgreSQL continues, the service recovers automatically: each
+// acknowledged event is stored, and the rejected ones are stored once when they are sent again. A stop during the hang
+// ends in time.
 func TestDatabaseHangs(t *testing.T) {
 	database, err := pgtest.Start()
 	if err != nil {
@@ -250,10 +248,10 @@ func TestDatabaseHangs(t *testing.T) {
 		t.Errorf("files pile up: %d, and then %d", files, now)
 	}
 	if s.ready() {
-		t.Error("/readyz says that the service is ready")
+		t.Error("/readyz reports that the service is ready")
 	}
 	if s.metric("agentledger_stale_answers_total") == 0 {
-		t.Error("answers from what was known before are not counted")
+		t.Error("answers from stale values are not counted")
 	}
 	close(stop)
 	wait()
@@ -263,7 +261,7 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 	s.eventually("ready again", s.ready)
 	for _, o := range s.senders {
-		s.wellAgain(o)
+		s.wantRecovered(o)
 	}
 
 	if err := database.Hang(); err != nil {
@@ -280,9 +278,9 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 }
 
-// wellAgain wants events to be taken, those that were refused when they come again, and
-// all that were acknowledged to be known.
-func (s *hangServer) wellAgain(o *hangSender) {
+// wantRecovered checks that events are accepted, including the rejected ones when they are sent again, and that all
+// acknowledged ones are stored.
+func (s *hangServer) wantRecovered(o *hangSender) {
 	s.t.Helper()
 	for code := range o.codes {
 		if code != `"code":"unavailable"` && code != `"code":"outcome_unknown"` && code != `"code":"overloaded"` {
@@ -295,14 +293,13 @@ func (s *hangServer) wellAgain(o *hangSender) {
 	}
 	for name, envelope := range o.acked {
 		if status := o.event(name, envelope); status != http.StatusOK {
-			s.t.Errorf("%s: an acknowledged event is not known any more: %d", name, status)
+			s.t.Errorf("%s: an acknowledged event is missing: %d", name, status)
 		}
 	}
 	s.t.Logf("%s: %d events, codes %v", o.Slug, o.sent, o.codes)
 }
 
-// ends wants the process to end by itself after a signal, with status 2 and a word on
-// what did not end.
+// ends checks that the process exits after a signal, with status 2 and a message about what did not end.
 func (s *hangServer) ends(signal syscall.Signal, bound time.Duration) {
 	s.t.Helper()
 	began := time.Now()

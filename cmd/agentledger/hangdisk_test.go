@@ -18,8 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
-// hangingDisk is a file system of which no sync ends while it hangs. What is written is
-// read back all the same.
+// hangingDisk is a file system whose syncs do not end while it hangs. Written data can be read back nevertheless.
 type hangingDisk struct {
 	vfs.FS
 	syncs sync.RWMutex // held by Hang
@@ -115,9 +114,9 @@ func listen(t *testing.T, h http.Handler) string {
 	return l.URL
 }
 
-// The disk's syncs hang while two organizations send. Events are refused in time, what
-// is in memory is answered, /readyz says so, and when the disk goes on, what was out is
-// there, and no acknowledged event is lost.
+// The disk's syncs hang while two organizations send. Events are rejected in time, requests for data in memory are
+// answered, and /readyz reports it. When the disk continues, the appends in flight are stored, and no acknowledged
+// event is lost.
 func TestDiskHangs(t *testing.T) {
 	disk := &hangingDisk{FS: vfs.Default}
 	s := newDiskServer(t, disk)
@@ -153,7 +152,7 @@ func TestDiskHangs(t *testing.T) {
 	disk.syncs.Unlock()
 	s.eventually("ready again", s.ready)
 	for _, o := range s.senders {
-		s.wellAgain(o)
+		s.wantRecovered(o)
 		first := id.Event("evt-1")
 		if status := o.event(first, o.acked[first]); status != http.StatusOK {
 			t.Errorf("%s: got %d", first, status)

@@ -20,7 +20,7 @@ func TestHeapGrowth(t *testing.T) {
 	}
 }
 
-// percent returns the growth that the process has.
+// percent returns the GC percentage of the process.
 func percent() int {
 	now := debug.SetGCPercent(100)
 	debug.SetGCPercent(now)
@@ -35,7 +35,7 @@ func TestHeapFloor(t *testing.T) {
 	go func() { holdHeapFloor(ctx, 64<<20); close(done) }()
 	for deadline := time.Now().Add(time.Minute); percent() == 100; {
 		if time.Now().After(deadline) {
-			t.Fatal("the floor is not held")
+			t.Fatal("the floor was not kept")
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -46,7 +46,7 @@ func TestHeapFloor(t *testing.T) {
 	}
 }
 
-// The operator's own settings stay.
+// The operator's own settings are not changed.
 func TestHeapFloorLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		gogc  string

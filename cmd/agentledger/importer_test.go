@@ -18,24 +18,24 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 )
 
-// importPolicy lets small files in.
+// importPolicy allows small files.
 const importPolicy = `{"policy_id":"import","name":"Import","rules":[
 	{"rule_id":"large","tool":"acme.files.import","when":"payload.bytes > 1000.0","decision":"deny","reason":"Large files are for people"}]}`
 
 const (
 	importFiles = 40
-	largeFile   = 17 // the one that is refused
+	largeFile   = 17 // the rejected file
 )
 
-// importer is the example, at work for an organization.
+// importer is the example, working for an organization.
 type importer struct {
 	*testing.T
 	url, dir string
 	org      foundedOrganization
-	out      bytes.Buffer // of all its lives
+	out      bytes.Buffer // of all its starts
 }
 
-// start starts the example and returns it with where its end is told.
+// start starts the example and returns it with a channel that reports its end.
 func (i *importer) start() (*exec.Cmd, chan error) {
 	i.Helper()
 	cmd := exec.Command(filepath.Join(programs, "importer"), "-run", "night", "-from", "in", "-to", "out")
@@ -50,7 +50,7 @@ func (i *importer) start() (*exec.Cmd, chan error) {
 	return cmd, ended
 }
 
-// fill makes the files to import.
+// fill creates the files to import.
 func (i *importer) fill() {
 	for _, folder := range []string{"in", "out"} {
 		if err := os.Mkdir(filepath.Join(i.dir, folder), 0o700); err != nil {
@@ -68,9 +68,8 @@ func (i *importer) fill() {
 	}
 }
 
-// A job and the service are killed at any moment, the service under a job that lives on
-// too: at the end there is one run, in which each file has one success, and what was
-// told to have arrived was not copied again.
+// The job and the service are killed at random moments, and the service also under a running job. In the end there is
+// one run with one success for each file, and a file whose arrival was reported was not copied again.
 func TestImporterThroughKills(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +78,7 @@ func TestImporterThroughKills(t *testing.T) {
 	address := listener.Addr().String()
 	listener.Close()
 	data := t.TempDir()
-	p := startProcess(t, data, "--listen", address) // the same one in each life
+	p := startProcess(t, data, "--listen", address) // the same in each start
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)
 	person := newRefunder(t, p, red).person
 	if err := person.callConsole(t.Context(), "POST", "/policies", rawJSON(importPolicy), nil); err != nil {
@@ -117,7 +116,7 @@ func TestImporterThroughKills(t *testing.T) {
 		t.Fatalf("the importer: %v\n%s", err, &job.out)
 	}
 	if !strings.Contains(job.out.String(), "file-17: Large files are for people") {
-		t.Errorf("said\n%s", &job.out)
+		t.Errorf("printed\n%s", &job.out)
 	}
 	job.check()
 
@@ -126,7 +125,7 @@ func TestImporterThroughKills(t *testing.T) {
 	if _, ended := job.start(); <-ended != nil {
 		t.Errorf("again: %s", job.out.String()[before:])
 	} else if got := job.out.String()[before:]; got != "failed: the run night has ended before\n" {
-		t.Errorf("again, it said\n%s", got)
+		t.Errorf("again, it printed\n%s", got)
 	}
 	other := &importer{T: t, url: job.url, dir: t.TempDir(), org: blue}
 	other.fill()
@@ -139,7 +138,7 @@ func TestImporterThroughKills(t *testing.T) {
 	}
 }
 
-// check compares what arrived, and the run that the ledger has of it.
+// check compares the arrived files with the run in the ledger.
 func (i *importer) check() {
 	i.Helper()
 	for n := range importFiles {
@@ -173,7 +172,7 @@ func (i *importer) check() {
 		if file, ok := strings.CutSuffix(e.Key, ".result"); ok && e.Status == "succeeded" {
 			success[file]++
 		} else if success[e.Key] > 0 {
-			i.Errorf("%s was begun again after it had succeeded", e.Key)
+			i.Errorf("%s was started again after its success", e.Key)
 		}
 	}
 	for n := range importFiles {

@@ -8,13 +8,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// otherLimits are those that an organization has none of its own of.
+// otherLimits are the limits that an organization takes from its plan.
 const otherLimits = `"agents":null,"ingest_keys":null,"policies":null,"policy_versions":null,"statements_per_minute":null`
 
-// What the service answers over HTTP, word for word: every endpoint and every
-// status of the agents' and the public interface, in one conversation with two
-// organizations. red has a policy that denies acme.customers.delete; blue has
-// none. The order matters.
+// The exact HTTP responses of the service: every endpoint and every status of the agents' and the public interface, in
+// one conversation with two organizations. red has a policy that denies acme.customers.delete; blue has none. The order
+// matters.
 func TestInterface(t *testing.T) {
 	p := startProcess(t, t.TempDir(), "tuning.reverify_pause=1h")
 	d := &dialogue{t: t, server: p, values: map[string]string{}}
@@ -64,7 +63,7 @@ func TestInterface(t *testing.T) {
 		{shows: "no tool, for another organization", token: "<red.token>", request: evaluate, status: 422, want: missing,
 			body: `{"organization_id":"<blue.id>","agent_id":"<red.agent>"}`},
 
-		// Ingest. The activation of the policy is red's number 1.
+		// Ingest. The activation of the policy is number 1 of red.
 		{shows: "created", token: "<red.token>", request: events, header: "Idempotency-Key: order-7", body: one, status: 201,
 			want: `{"event_id":"e-1","sequence_num":2,"event_hash":"<hash2>","chain_valid":true,"status":"created"}`},
 		{shows: "sent again", token: "<red.token>", request: events, header: "Idempotency-Key: order-7", body: one, status: 200,
@@ -92,7 +91,7 @@ func TestInterface(t *testing.T) {
 		{shows: "an unknown version", token: "<red.token>", request: events, header: "Service-Version: 2020-01-01", body: three, status: 422,
 			want: `{"error":"Service-Version is not known; known versions: 2026-05-18"}`},
 
-		// Monthly cap. Changes of settings are events of red's log, which don't count.
+		// Monthly cap. Changes of settings are events of red's log, which do not count.
 		{shows: "a cap is set", request: platform, header: secret, body: `{"limits":{"events_per_month":3}}`, status: 200,
 			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":true,"limits":{"events_per_month":3,` + otherLimits + `},"disclosure":"record"}`},
 		{shows: "the last one under the cap", token: "<red.token>", request: events, body: three, status: 201,
@@ -149,7 +148,7 @@ func TestInterface(t *testing.T) {
 		{shows: "a key that is nobody's", request: "GET /v1/public/did/did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp", status: 404, want: notFound},
 		{shows: "an agent of another host", request: "GET /v1/public/did/did:web:other.test:v1:public:agents:<red.agent>", status: 404, want: notFound},
 
-		// An inactive organization takes nothing and shows everything.
+		// An inactive organization accepts nothing and shows everything.
 		{shows: "red is made inactive", request: platform, header: secret, body: `{"active":false}`, status: 200,
 			want: `{"organization_id":"<red.id>","slug":"red","name":"red","plan":"enterprise","active":false,"limits":{"events_per_month":null,` + otherLimits + `},"disclosure":"record"}`},
 		{shows: "inactive, event", token: "<red.token>", request: events, body: event(red, "e-5", ""), status: 403, want: inactive},

@@ -28,12 +28,12 @@ var keepStore = flag.String("keep-store", "", "NAME=PROGRAM: TestKeptStores firs
 
 const keptStores = "testdata/stores"
 
-// kept is what was told about a store when it was written. Keys and secrets in it are of this store alone.
+// kept describes a stored store as it was when it was written. Its keys and secrets are only for this store.
 type kept struct {
 	Organizations []foundedOrganization
 	Events        []keptEvent
 	Heads         map[id.Slug]tlog.Checkpoint
-	Erased        string // the trace whose payloads were erased, "" where the program erases none
+	Erased        string // the trace whose payloads were erased, or "" if the program erases none
 }
 
 type keptEvent struct {
@@ -44,8 +44,8 @@ type keptEvent struct {
 
 const dumpName = "dump.sql" // of PostgreSQL, in the folder of a kept store
 
-// Stores that earlier versions wrote, of both engines: today's program finds no fault in them, has every event with the
-// number and the hash that were told, extends the heads that were shown, answers retries as replays, and goes on.
+// Stores of both engines that earlier versions wrote: the current program finds no fault in them, has every event with
+// the recorded number and hash, extends the recorded heads, answers retries as replays, and continues.
 func TestKeptStores(t *testing.T) {
 	t.Parallel()
 	if name, program, asked := strings.Cut(*keepStore, "="); asked {
@@ -117,7 +117,7 @@ func startDatabase(t *testing.T) *pgtest.Server {
 	return s
 }
 
-// activate makes a policy the active one of an organization.
+// activate activates a policy of an organization.
 func activate(t *testing.T, p *process, email string, document jsontext.Value, policy string) {
 	t.Helper()
 	o, err := newOperator(p.main, p.identity)
@@ -135,7 +135,7 @@ func activate(t *testing.T, p *process, email string, document jsontext.Value, p
 	}
 }
 
-// fill sends single events and a batch, and notes what was told.
+// fill sends single events and a batch, and records the answers.
 func (k *kept) fill(t *testing.T, p *process, org foundedOrganization, batch int) {
 	t.Helper()
 	w, err := newWorker(p.main, org, once)
@@ -167,7 +167,7 @@ func (k *kept) fill(t *testing.T, p *process, org foundedOrganization, batch int
 	}
 }
 
-// erase erases the payloads of one trace, where the program knows how to, and notes the head behind that.
+// erase erases the payloads of one trace if the program can, and records the head after that.
 func (k *kept) erase(t *testing.T, p *process, org foundedOrganization) {
 	t.Helper()
 	d := &drill{t: t, orgs: []foundedOrganization{org}, erasures: map[string]begun{}}
@@ -184,7 +184,7 @@ func (k *kept) erase(t *testing.T, p *process, org foundedOrganization) {
 	trace := string(org.Slug) + ".4"
 	err = o.callConsole(t.Context(), "POST", "/erasures", map[string]any{"trace_id": trace, "reason": "test_data"}, &answer)
 	if err != nil {
-		t.Logf("nothing is erased: %v", err)
+		t.Logf("nothing was erased: %v", err)
 		return
 	}
 	k.Erased, d.erasures[trace] = trace, begun{org.Slug, answer.ID}
@@ -219,14 +219,14 @@ func openKept(t *testing.T, file string) {
 			t.Fatal(err)
 		}
 		store = []string{"--storage", database.URL()}
-		// An older schema is read once it was brought up, which needs a start.
+		// An older schema is readable only after an upgrade, which needs a start.
 		startProcess(t, dir, store...).terminate()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	fsck := append([]string{"fsck", "--data", dir}, store...)
 	if out, exit := command(t, "agentledger", fsck...); exit != 0 {
-		t.Errorf("fsck of the store as it was kept: exit %d\n%s", exit, out)
+		t.Errorf("fsck of the stored store: exit %d\n%s", exit, out)
 	}
 	p := startProcess(t, dir, store...)
 	k.wantAll(t, p, dir)
@@ -236,7 +236,7 @@ func openKept(t *testing.T, file string) {
 	}
 }
 
-// wantAll looks for all that was told, and goes on.
+// wantAll checks everything that was recorded, and continues.
 func (k *kept) wantAll(t *testing.T, p *process, dir string) {
 	t.Helper()
 	d := &drill{t: t, dir: dir, orgs: k.Organizations, acknowledged: map[id.Slug]map[id.Event]client.Result{}, late: map[id.Event]bool{},

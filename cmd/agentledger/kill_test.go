@@ -15,11 +15,10 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// SIGKILL under load, again and again on the same data: every acknowledged event
-// is there with the number and hash it was told, the heads extend each other,
-// no number is given twice, and fsck finds no fault. The round that restarts
-// also sends again what was under way, which must be safe. Erasures of what earlier rounds sent are
-// asked for meanwhile: each acknowledged one is done in the end, and no other event is erased.
+// SIGKILL under load, repeatedly on the same data: every acknowledged event is stored with its acknowledged number and
+// hash, the heads extend each other, no number is assigned twice, and fsck finds no fault. Each round also resends what
+// was in flight in the previous one, which must be safe. Erasures of events of earlier rounds are requested in the
+// meantime: each acknowledged erasure completes, and no other event is erased.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -42,7 +41,7 @@ func TestKill(t *testing.T) {
 	if exit != 0 {
 		t.Errorf("fsck: exit %d\n%s", exit, out)
 	}
-	t.Logf("%d rounds, %d events acknowledged, %d under way when killed, %d erasures; %s",
+	t.Logf("%d rounds, %d events acknowledged, %d in flight when killed, %d erasures; %s",
 		*killRounds, d.count(), d.lost, len(d.erasures), out)
 }
 
@@ -56,14 +55,14 @@ type drill struct {
 	mu           sync.Mutex
 	acknowledged map[id.Slug]map[id.Event]client.Result
 	heads        []shown
-	pending      []sent // under way when a server was killed
+	pending      []sent // in flight when a server was killed
 	lost         int
-	asked        map[string]bool   // traces whose erasure was asked for
-	erasures     map[string]begun  // by trace: those that were acknowledged
-	late         map[id.Event]bool // sent again, perhaps behind an erasure
+	asked        map[string]bool   // traces whose erasure was requested
+	erasures     map[string]begun  // acknowledged erasures, by trace
+	late         map[id.Event]bool // sent again, perhaps after an erasure
 }
 
-// shown is a checkpoint that an outsider saw before the server was killed.
+// shown is a checkpoint that a reader saw before the server was killed.
 type shown struct {
 	org        foundedOrganization
 	checkpoint tlog.Checkpoint
@@ -77,7 +76,7 @@ type sent struct {
 
 const drillSenders = 12
 
-// once: what is under way when the server is killed is to be seen, not retried.
+// once makes requests in flight at the kill visible instead of retrying them.
 var once = client.Retry{Attempts: 1}
 
 // round sends until the server is killed.
@@ -123,8 +122,7 @@ func (d *drill) send(ctx context.Context, p *process, org foundedOrganization, p
 	}
 }
 
-// one sends an event and keeps the result. It reports whether the server still
-// answers.
+// one sends an event and records the result. It reports whether the server still answers.
 func (d *drill) one(ctx context.Context, w *worker, s sent) bool {
 	r, err := w.client.Send(ctx, s.envelope)
 	d.mu.Lock()
@@ -146,7 +144,7 @@ func (d *drill) one(ctx context.Context, w *worker, s sent) bool {
 	return true
 }
 
-// resend sends again what was under way when the last server was killed.
+// resend resends what was in flight when the last server was killed.
 func (d *drill) resend(ctx context.Context, p *process, again []sent) {
 	for _, s := range again {
 		w, err := newWorker(p.main, s.org, once)
@@ -160,7 +158,7 @@ func (d *drill) resend(ctx context.Context, p *process, again []sent) {
 	}
 }
 
-// watch keeps the heads that were shown.
+// watch records the heads that were shown.
 func (d *drill) watch(ctx context.Context, p *process) {
 	for ctx.Err() == nil {
 		for _, org := range d.orgs {
@@ -181,8 +179,8 @@ func (d *drill) watch(ctx context.Context, p *process) {
 	}
 }
 
-// verifySample checks up to n acknowledged events of each organization and all
-// heads that were ever shown against the server as it is now.
+// verifySample checks up to n acknowledged events of each organization and all heads that were ever shown against the
+// current server.
 func (d *drill) verifySample(p *process, n int) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -201,7 +199,7 @@ func (d *drill) verifySample(p *process, n int) {
 	}
 	for _, s := range d.heads {
 		if _, err := logs[s.org.Slug].log.Consistency(ctx, s.checkpoint, now[s.org.Slug]); err != nil {
-			d.t.Errorf("%s: the head at %d, shown before the kill, is not extended: %v", s.org.Slug, s.checkpoint.Size, err)
+			d.t.Errorf("%s: the head of size %d, shown before the kill, is not extended: %v", s.org.Slug, s.checkpoint.Size, err)
 		}
 	}
 	d.heads = nil
@@ -216,7 +214,7 @@ func (d *drill) verifyEvents(ctx context.Context, l publicLog, org foundedOrgani
 		}
 		raw, err := l.client.FetchBundle(ctx, org.Slug, name)
 		if err != nil {
-			d.t.Errorf("%s: acknowledged event %s is gone: %v", org.Slug, name, err)
+			d.t.Errorf("%s: acknowledged event %s is missing: %v", org.Slug, name, err)
 			continue
 		}
 		bundle, err := verify.ParseBundle(raw)
@@ -233,7 +231,7 @@ func (d *drill) verifyEvents(ctx context.Context, l publicLog, org foundedOrgani
 		}
 		d.checkErased(name, bundle, n > 1<<20)
 		if r.Status == client.Created && (bundle.SequenceNum != r.Sequence || bundle.EventHash != r.EventHash) {
-			d.t.Errorf("%s: told #%d %v, is #%d %v", name, r.Sequence, r.EventHash, bundle.SequenceNum, bundle.EventHash)
+			d.t.Errorf("%s: acknowledged as #%d %v, is #%d %v", name, r.Sequence, r.EventHash, bundle.SequenceNum, bundle.EventHash)
 		}
 		if other, twice := numbers[bundle.SequenceNum]; twice {
 			d.t.Errorf("%s and %s have number %d", name, other, bundle.SequenceNum)

@@ -16,7 +16,7 @@ type begun struct {
 	name string
 }
 
-// erase asks for the erasure of what the senders of the last round sent, until the server is gone.
+// erase requests the erasure of what the senders of the last round sent, until the server is gone.
 func (d *drill) erase(ctx context.Context, p *process, round int) {
 	for n := range drillSenders / 2 {
 		org := d.orgs[n%len(d.orgs)]
@@ -45,7 +45,7 @@ func (d *drill) erase(ctx context.Context, p *process, round int) {
 	}
 }
 
-// awaitErasures returns when each erasure that was acknowledged is done.
+// awaitErasures returns when each acknowledged erasure is complete.
 func (d *drill) awaitErasures(p *process) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -74,18 +74,18 @@ func (d *drill) awaitErasures(p *process) {
 	}
 }
 
-// checkErased checks that an event has its envelope, or lost it to an erasure that was asked for. done says
-// that all acknowledged erasures are over; they take the events that were there when they were asked for.
+// checkErased checks that an event has its envelope, or lost it to a requested erasure. done means that all
+// acknowledged erasures are complete; they cover the events that were stored when they were requested.
 func (d *drill) checkErased(name id.Event, b *verify.Bundle, done bool) {
 	d.t.Helper()
 	trace := string(name)[:strings.LastIndexByte(string(name), '-')]
 	_, acknowledged := d.erasures[trace]
 	switch erased := b.ErasedAt != nil; {
 	case erased && b.Envelope != nil:
-		d.t.Errorf("%s is half erased", name)
+		d.t.Errorf("%s is partially erased", name)
 	case erased && !d.asked[trace]:
-		d.t.Errorf("%s is erased, and nobody asked for it", name)
+		d.t.Errorf("%s is erased, but its erasure was not requested", name)
 	case done && acknowledged && !erased && !d.late[name]:
-		d.t.Errorf("%s is there, and its erasure was acknowledged", name)
+		d.t.Errorf("%s has its envelope, but its erasure was acknowledged", name)
 	}
 }

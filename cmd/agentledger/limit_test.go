@@ -15,8 +15,8 @@ import (
 const limitPolicy = `{"policy_id":"caps","name":"Caps","rules":[{"rule_id":"cap","tool":"acme.pay","decision":"deny",
 	"limit":{"limit_id":"pays","count":true,"by":"organization","window_seconds":86400,"max":50}}]}`
 
-// 100 senders at once against a limit of 50, on the real server and both engines:
-// never one too many, also after it was killed, and each organization by itself.
+// 100 concurrent senders against a limit of 50, on the real server and both engines: never one too many, even after it
+// was killed, and separately for each organization.
 func TestWindowLimit(t *testing.T) {
 	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { windowLimit(t) })
@@ -61,7 +61,7 @@ func windowLimit(t *testing.T, flags ...string) {
 	}
 }
 
-// pay sends n payments at once and returns how many were not tightened.
+// pay sends n payments concurrently and returns how many were not tightened.
 func pay(t *testing.T, r *refunder, name string, n int) int {
 	t.Helper()
 	var allowed atomic.Int64

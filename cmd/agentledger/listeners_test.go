@@ -31,7 +31,7 @@ func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuff
 	return s, out
 }
 
-func TestListenersAreOnLoopbackUnlessSaidOtherwise(t *testing.T) {
+func TestListenersAreOnLoopbackByDefault(t *testing.T) {
 	var c config.Serve
 	parser, err := kong.New(&c, append(config.ParserOptions(), kong.Exit(func(int) { t.Fatal("exit") }))...)
 	if err != nil {
@@ -45,8 +45,8 @@ func TestListenersAreOnLoopbackUnlessSaidOtherwise(t *testing.T) {
 	}
 }
 
-// What is printed names the ports that the system gave, and tells who reaches them.
-func TestStartTellsWhereItListens(t *testing.T) {
+// The output names the ports that the system assigned, and who can reach them.
+func TestStartPrintsItsAddresses(t *testing.T) {
 	port := func(url string) string { return url[strings.LastIndexByte(url, ':')+1:] }
 	for name, tc := range map[string]struct {
 		main, identity, metrics string
@@ -79,8 +79,8 @@ func TestStartTellsWhereItListens(t *testing.T) {
 	}
 }
 
-// A proxy that no setting knows of is told once, whatever it sends.
-func TestProxyWithoutItsHeaderIsTold(t *testing.T) {
+// A proxy that no setting mentions is reported once, whatever it sends.
+func TestProxyWithoutHeaderIsReported(t *testing.T) {
 	const line = "--client-address-header does not name its header"
 	ask := func(url, name string) {
 		t.Helper()
@@ -102,7 +102,7 @@ func TestProxyWithoutItsHeaderIsTold(t *testing.T) {
 		ask(s.mainURL(), "")
 		ask(s.identityURL(), "")
 		if strings.Contains(out.String(), line) {
-			t.Errorf("told without a sign: %s", out)
+			t.Errorf("reported without evidence: %s", out)
 		}
 		for range 2 {
 			ask(s.identityURL(), header)
@@ -121,11 +121,11 @@ func TestProxyWithoutItsHeaderIsTold(t *testing.T) {
 	chain, key, _ := writeCertificate(t, t.TempDir(), 1)
 	_, own := startLogged(t, func(c *config.Serve) { c.PublicURL, c.TLSCert, c.TLSKey = "https://log.test", chain, key })
 	if strings.Contains(own.String(), line) {
-		t.Errorf("with TLS of its own: %s", own)
+		t.Errorf("with its own TLS: %s", own)
 	}
 }
 
-// The settings that are shipped are for a service behind a proxy and name its header.
+// The shipped settings are for a service behind a proxy and name its header.
 func TestShippedSettingsNameTheClientAddressHeader(t *testing.T) {
 	for _, file := range []string{"../../deploy/agentledger.json", "../../docs/reference.md"} {
 		text, err := os.ReadFile(file)

@@ -21,7 +21,7 @@ var (
 	documentedMetric  = regexp.MustCompile("`(agentledger_[a-z_]+)")
 )
 
-// Commands, their flags and metrics that a document names exist.
+// Commands, flags and metrics that a document mentions exist.
 func TestDocumentedNames(t *testing.T) {
 	var c commands
 	parser, err := kong.New(&c, config.ParserOptions()...)
@@ -76,7 +76,7 @@ var (
 	span       = regexp.MustCompile("`([^`…]+)")
 )
 
-// Lines of the log that the manual explains are in the sources of the service.
+// Log lines that the manual explains are in the sources of the service.
 func TestDocumentedLogLines(t *testing.T) {
 	table := logTable.FindStringSubmatch(readFile(t, "../../docs/operations.md"))
 	if table == nil {
@@ -85,7 +85,7 @@ func TestDocumentedLogLines(t *testing.T) {
 	missing := make(map[string]bool)
 	for _, row := range firstSpans.FindAllStringSubmatch(table[1], -1) {
 		for i, cell := range span.FindAllString(row[1], -1) {
-			if i%2 == 0 { // what lies between two spans is no name
+			if i%2 == 0 { // text between two spans is not a name
 				missing[strings.TrimRight(cell[1:], ": ")] = true
 			}
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// desk is aps mcp approvals, as an MCP client has started it.
+// desk is aps mcp approvals, as started by an MCP client.
 type desk struct {
 	t       *testing.T
 	session *mcp.ClientSession
 }
 
-// openDesk starts the real program. home is the person's folder of settings.
+// openDesk starts the real program. home is the approver's folder of settings.
 func openDesk(t *testing.T, s *timed, home string, environment ...string) *desk {
 	t.Helper()
 	command := exec.Command(filepath.Join(programs, "aps"), "mcp", "approvals")
@@ -44,7 +44,7 @@ func (d *desk) call(tool string, arguments map[string]any) (text string, failed 
 	return r.Content[0].(*mcp.TextContent).Text, r.IsError
 }
 
-// vote shows an approval and votes on what was shown, as a client has to.
+// vote shows an approval and votes on what was shown, as a client must.
 func (d *desk) vote(approval, vote, comment, code string) (text string, failed bool) {
 	d.t.Helper()
 	shown, failed := d.call("show_approval", map[string]any{"approval_id": approval})
@@ -64,7 +64,7 @@ func (d *desk) vote(approval, vote, comment, code string) (text string, failed b
 	return d.call("vote_on_approval", arguments)
 }
 
-// login signs a person in as in a terminal.
+// login signs an approver in as in a terminal.
 func login(t *testing.T, s *timed, home, email, password string) {
 	t.Helper()
 	if out, exit := commandWith(t, []string{"APS_URL=" + s.server.mainURL(), "APS_EMAIL=" + email, "APS_PASSWORD=" + password, "XDG_CONFIG_HOME=" + home},
@@ -73,8 +73,8 @@ func login(t *testing.T, s *timed, home, email, password string) {
 	}
 }
 
-// People of two organizations decide through aps mcp approvals, by sessions of aps login and by tokens. The service
-// refuses what it refuses anywhere, and the program says what to do.
+// Approvers of two organizations decide through aps mcp approvals, with sessions of aps login and with tokens. The
+// service rejects what it rejects elsewhere, and the program explains what to do.
 func TestApprovalsByMCP(t *testing.T) {
 	s := newTimed(t)
 	red, blue := s.found("red", 0), s.found("blue", 0)
@@ -145,7 +145,7 @@ func TestApprovalsByMCP(t *testing.T) {
 		}
 	}
 	if a := became(own); a.Status != client.ApprovalPending {
-		t.Errorf("the own request: got %+v", a)
+		t.Errorf("the approver's own request: got %+v", a)
 	}
 	if text, failed := desks["bob"].vote(customers, "approve", "fine", "checked"); failed || !strings.Contains(text, `"status":"approved"`) {
 		t.Errorf("approve: got %q", text)
@@ -163,7 +163,7 @@ func TestApprovalsByMCP(t *testing.T) {
 		t.Errorf("the agent reads %+v", a)
 	}
 
-	// The sign-in becomes old. After another one in a terminal the program that runs goes on with it.
+	// The sign-in becomes old. After another sign-in in a terminal, the running program continues with it.
 	s.machine.Pass(16 * time.Minute)
 	late := ask(red, "customer")
 	if text, failed := desks["bob"].vote(late, "approve", "", ""); !failed || !strings.Contains(text, "401 Confirm your identity again: step up") || !strings.Contains(text, "aps login") {
@@ -180,6 +180,6 @@ func TestApprovalsByMCP(t *testing.T) {
 		t.Errorf("signed out: got %q", text)
 	}
 	if out, exit := commandWith(t, []string{"APS_URL=" + s.server.mainURL(), "XDG_CONFIG_HOME=" + t.TempDir()}, "aps", "mcp", "approvals"); exit != 2 || !strings.Contains(out, "not signed in: run aps login") {
-		t.Errorf("nobody: status %d, %s", exit, out)
+		t.Errorf("not signed in: status %d, %s", exit, out)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// openUmask lets this process and what it starts make files of any mode.
+// openUmask lets this process and its children create files of any mode.
 func openUmask(t *testing.T) {
 	t.Helper()
 	before := syscall.Umask(0)
 	t.Cleanup(func() { syscall.Umask(before) })
 }
 
-// wantPrivate checks that others may do nothing with a folder and what is in it.
+// wantPrivate checks that other users have no access to a folder and its content.
 func wantPrivate(t *testing.T, when, dir string) {
 	t.Helper()
 	files := 0
@@ -38,7 +38,7 @@ func wantPrivate(t *testing.T, when, dir string) {
 	}
 }
 
-// loosen gives everybody all rights to what lies in a folder.
+// loosen gives all users all rights to the content of a folder.
 func loosen(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -52,9 +52,9 @@ func loosen(t *testing.T, dir string) {
 	}
 }
 
-// What the program writes is its user's alone, whatever the umask is. What was opened
-// to others before is closed to them by a start that writes, and by no other.
-func TestFilesAreTheOwnersAlone(t *testing.T) {
+// The program's files belong only to its user, whatever the umask is. A start that writes restricts files that were
+// open to other users; other starts do not.
+func TestFilesArePrivate(t *testing.T) {
 	openUmask(t)
 	data := filepath.Join(t.TempDir(), "data")
 	db, anchors := filepath.Join(data, "db"), filepath.Join(data, "anchors")

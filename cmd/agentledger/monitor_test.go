@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// A monitor that stays: it says what is new, tells its figures, and ends in order
-// when it is told to.
-func TestMonitorStays(t *testing.T) {
+// A continuous monitor reports news, exposes its metrics, and ends without an error on SIGTERM.
+func TestContinuousMonitor(t *testing.T) {
 	server := startProcess(t, t.TempDir())
 	red, blue := server.found(t.Context(), "red", nil), server.found(t.Context(), "blue", nil)
 	for _, o := range []foundedOrganization{red, blue} {

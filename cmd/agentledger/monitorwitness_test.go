@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// watchedLog is one log of a real server with a witness, and the real monitor of it.
+// watchedLog is one log of a real server with a witness, and its real monitor.
 type watchedLog struct {
 	*testing.T
 	server *process
@@ -35,7 +35,7 @@ func watchLog(t *testing.T, server *process, slug string, x *witnesstest.Witness
 	return watchedLog{T: t, server: server, worker: w, x: x, state: filepath.Join(t.TempDir(), "state")}
 }
 
-// lookedAt is what a monitor says with --json.
+// lookedAt is the output of a monitor with --json.
 type lookedAt struct {
 	Consistent   bool                 `json:"consistent"`
 	TreeSize     id.Index             `json:"tree_size"`
@@ -49,7 +49,7 @@ func (l watchedLog) look(want int, more ...string) (at lookedAt) {
 	args := append([]string{"--json", "monitor", "--once", "--tries", "1", "--url", l.server.main + "/o/" + l.worker.org.OrganizationID.String(),
 		"--key", l.worker.org.LogKey, "--witness", l.x.Signer.Key().String(), "--state", l.state}, more...)
 	out, exit := command(l.T, "aps", args...)
-	said, _, _ := strings.Cut(out, "\n") // then what went wrong, on standard error
+	said, _, _ := strings.Cut(out, "\n") // then the failure, on standard error
 	if err := json.Unmarshal([]byte(said), &at); err != nil || exit != want || at.Consistent != (want == 0) {
 		l.Fatalf("got status %d, %v, want %d\n%s", exit, err, want, out)
 	}
@@ -75,8 +75,8 @@ func (l watchedLog) cosigned(size id.Index) {
 	}
 }
 
-// Witnesses of both algorithms make a quorum together, for the service, the offline
-// verifier and the monitor; a log that one of them does not know has none.
+// Witnesses of both algorithms form a quorum together, for the service, the offline verifier and the monitor; a log
+// that one of them does not know has none.
 func TestWitnessesOfBothAlgorithms(t *testing.T) {
 	x, y := witnesstest.New(t, "x.example"), witnesstest.NewMLDSA(t, "y.example")
 	file := filepath.Join(t.TempDir(), "witnesses.policy")
@@ -118,10 +118,9 @@ func TestWitnessesOfBothAlgorithms(t *testing.T) {
 	}
 }
 
-// The monitor reads what the service shows as cosigned: nothing while there was
-// never a quorum, then the newest, and while the witness is away an older one or,
-// where the service fails closed, none. A log that the witness does not know gets
-// nothing of it.
+// The monitor reads the cosigned checkpoint that the service shows: none before the first quorum, then the latest, and
+// while the witness is unavailable an older one or, if the service fails closed, none. A log that the witness does not
+// know has none.
 func TestMonitorReadsCosigned(t *testing.T) {
 	t.Parallel()
 	for _, fail := range []string{"open", "closed"} {
@@ -148,8 +147,8 @@ func TestMonitorReadsCosigned(t *testing.T) {
 	}
 }
 
-// With a policy the monitor says how far the quorum has followed, and can't tell once
-// it has not for too long; the neighbour, which the witness does not know, never has one.
+// With a policy, the monitor reports how far the quorum has followed, and can't tell if it has not followed for too
+// long; the neighbor, which the witness does not know, never has a quorum.
 func TestMonitorByPolicy(t *testing.T) {
 	t.Parallel()
 	x := witnesstest.New(t, "x.example")
@@ -189,7 +188,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	x.AnswerWith(unwell)
 	sendOne(t, red.worker)
 	if said := look(red, 0); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":1,"waiting_since":"`) {
-		t.Errorf("the witness is away: got %s", said)
+		t.Errorf("the witness is unavailable: got %s", said)
 	}
 	if said := look(red, 2, "--max-lag", "1ns"); !strings.Contains(said, "no quorum of the policy's witnesses: 1 of 2 entries have it") {
 		t.Errorf("for too long: got %s", said)
@@ -208,7 +207,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	}
 }
 
-// followed goes through the life of a log that the witness knows.
+// followed runs through the life of a log that the witness knows.
 func (l watchedLog) followed(fail string) {
 	size := id.Index(0)
 	l.x.AnswerWith(unwell)
@@ -231,7 +230,7 @@ func (l watchedLog) followed(fail string) {
 	if fail == "closed" {
 		l.look(2)
 	} else if at := l.look(0); len(at.Cosignatures) != 1 || at.Cosignatures[0] != first.Cosignatures[0] || at.TreeSize != size {
-		l.Errorf("the witness is away: got %+v, want the cosignature of before", at)
+		l.Errorf("the witness is unavailable: got %+v, want the earlier cosignature", at)
 	}
 	if at := l.look(2, "--max-lag", "1ns"); at.Error == "" {
 		l.Errorf("too old: got %+v", at)

@@ -19,10 +19,9 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// Two organizations move from the embedded store to PostgreSQL and on to another
-// embedded store, while export and import are killed by SIGKILL again and again.
-// What arrives is what was there: the stores' own exports are the same to the byte, except that
-// an imported account is unproved, and so are the bundles that their servers give.
+// Two organizations move from the embedded store to PostgreSQL and then to another embedded store, while export and
+// import are repeatedly killed by SIGKILL. Nothing changes on the way: the stores' own exports are identical, except
+// that an imported account is unproved, and so are the bundles that their servers return.
 func TestMoveKilled(t *testing.T) {
 	t.Parallel()
 	server, err := pgtest.Start()
@@ -115,8 +114,8 @@ func (m *mover) name(org foundedOrganization, i int) id.Event {
 	return id.Event(fmt.Sprintf("%s-%d", org.Slug, i))
 }
 
-// bundles fetches what the public gets of some events, but for what the operator
-// says of its own re-verification, which goes on.
+// bundles fetches the public bundles of some events, without the operator's statement about its re-verification, which
+// continues.
 func (m *mover) bundles(p *process) map[id.Event][]byte {
 	m.t.Helper()
 	all := make(map[id.Event][]byte)
@@ -140,7 +139,7 @@ func (m *mover) bundles(p *process) map[id.Event][]byte {
 	return all
 }
 
-// once runs a command that must go well.
+// once runs a command that must succeed.
 func (m *mover) once(args ...string) {
 	m.t.Helper()
 	if out, exit := command(m.t, "agentledger", args...); exit != 0 {
@@ -148,10 +147,10 @@ func (m *mover) once(args ...string) {
 	}
 }
 
-// moveKills is how often each command is killed before it is left alone.
+// moveKills is how often each command is killed before it runs to its end.
 var moveKills = flag.Int("move-kills", 2, "how often TestMoveKilled kills each export and import")
 
-// killed runs a command that is killed at moments drawn by lot, then to its end.
+// killed runs a command that is killed at random moments, then to its end.
 func (m *mover) killed(args ...string) {
 	m.t.Helper()
 	kills := 0
@@ -168,7 +167,7 @@ func (m *mover) killed(args ...string) {
 		if err == nil {
 			break
 		}
-		if cmd.ProcessState.Exited() { // by itself
+		if cmd.ProcessState.Exited() { // it ended
 			m.t.Fatalf("%s: %v\n%s", args[0], err, &out)
 		}
 		kills++
@@ -189,14 +188,14 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// wantSamePieces compares every byte of two exports but their manifests, which tell when they were made.
+// wantSamePieces compares every byte of two exports except their manifests, which contain their times.
 func wantSamePieces(t *testing.T, got, want string) {
 	t.Helper()
 	comparePieces(t, got, want, func(_ string, g, w []byte) ([]byte, []byte) { return g, w })
 }
 
-// wantMovedPieces compares an export of what was imported with the export that it was imported from. They differ in
-// one thing: an import makes every account unproved.
+// wantMovedPieces compares an export of an imported organization with the export that it was imported from. They differ
+// only in that an import makes every account unproved.
 func wantMovedPieces(t *testing.T, got, want string) {
 	t.Helper()
 	comparePieces(t, got, want, func(path string, g, w []byte) ([]byte, []byte) {
@@ -208,7 +207,7 @@ func wantMovedPieces(t *testing.T, got, want string) {
 	})
 }
 
-// comparePieces compares what compared returns for each file of the two exports but their manifests.
+// comparePieces compares what compared returns for each file of the two exports except their manifests.
 func comparePieces(t *testing.T, got, want string, compared func(path string, g, w []byte) ([]byte, []byte)) {
 	t.Helper()
 	files := 0
@@ -236,13 +235,14 @@ func comparePieces(t *testing.T, got, want string, compared func(path string, g,
 	}
 }
 
-// proofMember is the member of an account's record that says how its address was proved.
+// proofMember is the member of an account's record that states how its address was proved.
 var proofMember = regexp.MustCompile(`,"proof":(\{[^{}]*\})`)
 
-// endDigest is the SHA-256 and the authenticator in the last line of a piece. They cover the lines before, proofs included.
+// endDigest is the SHA-256 and the authenticator in the last line of a piece. They cover the lines before, including
+// the proofs.
 var endDigest = regexp.MustCompile(`"sha256":"[0-9a-f]{64}",|,"authenticator":"[0-9a-f]{64}"`)
 
-// withoutProofs cuts the proof out of each account's line and the digest out of the last line, and leaves every other
+// withoutProofs removes the proof from each account's line and the digest from the last line, and keeps every other
 // byte.
 func withoutProofs(t *testing.T, lines []byte) []byte {
 	t.Helper()

@@ -20,18 +20,18 @@ import (
 
 var neighbourFile = flag.String("neighbour", "", "be the load beside a benchmark: send the requests of this file as told on standard input")
 
-// neighbourConnections is how many requests a neighbour has under way.
+// neighbourConnections is the number of a neighbor's requests in flight.
 const neighbourConnections = 128
 
 var neighbourUnderway = flag.Int("neighbour-underway", neighbourConnections, "with -neighbour: requests under way")
 
-// What a neighbour is told, a line each.
+// Commands to a neighbor, one per line.
 const (
 	sayBegin = "begin"
 	sayRest  = "rest"
 )
 
-// neighbour is a load in a process of its own.
+// neighbour is a load in a separate process.
 type neighbour struct {
 	b     *testing.B
 	cmd   *exec.Cmd
@@ -41,8 +41,8 @@ type neighbour struct {
 	since time.Time
 }
 
-// moveIn starts a neighbour, which rests at first. Of what the processors have it
-// gets what server and quiet organization leave: it would be on another machine.
+// moveIn starts a neighbor, which is idle at first. It has a low priority and gets only the processor time that the
+// server and the quiet organization leave: it would be on another machine.
 func moveIn(b *testing.B, url string, kind neighbourKind, requests [][]byte) *neighbour {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "requests")
@@ -73,14 +73,14 @@ func moveIn(b *testing.B, url string, kind neighbourKind, requests [][]byte) *ne
 	return n
 }
 
-// begin returns when the load is in full swing.
+// begin returns once the load runs at full speed.
 func (n *neighbour) begin() {
 	n.say(sayBegin)
 	n.since = time.Now()
 	time.Sleep(300 * time.Millisecond)
 }
 
-// rest returns when none of its requests is under way, and the server is at rest.
+// rest returns once none of its requests is in flight and the server is idle.
 func (n *neighbour) rest() {
 	if !n.since.IsZero() {
 		n.loud += time.Since(n.since)
@@ -97,7 +97,7 @@ func (n *neighbour) say(what string) {
 	}
 }
 
-// leave ends the load and tells how many requests were answered, by status.
+// leave ends the load and returns how many requests were answered, by status.
 func (n *neighbour) leave() string {
 	n.in.Close()
 	told, _ := io.ReadAll(n.out)
@@ -134,17 +134,17 @@ func beNeighbour(file, address string) int {
 	return 0
 }
 
-// load is what the other process does.
+// load is the work of the other process.
 type load struct {
 	address  string
 	requests [][]byte
 	next     atomic.Int64
 	statuses [600]atomic.Int64
 	over     atomic.Bool
-	resting  sync.RWMutex // held by each request under way; by who lets it rest
+	resting  sync.RWMutex // held by each request in flight; locked by pauses
 }
 
-// obey does what it is told until there is nothing more. It begins and ends at rest.
+// obey executes the commands until there are no more. The load is idle at the beginning and at the end.
 func (l *load) obey(in io.Reader) {
 	rests := true
 	for lines := bufio.NewScanner(in); lines.Scan(); {

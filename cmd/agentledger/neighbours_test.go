@@ -18,7 +18,7 @@ type resident struct {
 	org foundedOrganization
 }
 
-// neighbourKind is a way to be loud.
+// neighbourKind is a kind of load.
 type neighbourKind struct {
 	name     string
 	requests func(b *testing.B, loud *resident) [][]byte
@@ -48,13 +48,13 @@ func neighbours() []neighbourKind {
 		{name: "reconfiguring", requests: func(b *testing.B, loud *resident) [][]byte { return loud.reconfiguring(b) }},
 		{name: "drafting", requests: func(b *testing.B, loud *resident) [][]byte { return [][]byte{loud.drafting(b)} }},
 		{name: "dear-patterns", requests: func(b *testing.B, loud *resident) [][]byte {
-			return [][]byte{loud.dear(b, "payload.s.matches('a{0,9}z%d')", strings.Repeat("a", 16_000))}
+			return [][]byte{loud.expensive(b, "payload.s.matches('a{0,9}z%d')", strings.Repeat("a", 16_000))}
 		}},
 		{name: "dear-conversions", requests: func(b *testing.B, loud *resident) [][]byte {
-			return [][]byte{loud.dear(b, "double(payload.s) == %d.0", "0."+strings.Repeat("1", 240_000))}
+			return [][]byte{loud.expensive(b, "double(payload.s) == %d.0", "0."+strings.Repeat("1", 240_000))}
 		}},
 		{name: "listing", requests: func(b *testing.B, loud *resident) [][]byte {
-			return [][]byte{loud.people(b).call("GET", "/approvals?limit=1000", "")}
+			return [][]byte{loud.signedIn(b).call("GET", "/approvals?limit=1000", "")}
 		}},
 		{name: "heads", requests: once(func(loud *resident) []byte { return loud.get("/v1/public/orgs/loud/transparency/head") })},
 		{name: "proofs-and-tiles", requests: func(b *testing.B, loud *resident) [][]byte { return loud.reads(b) }},
@@ -89,7 +89,7 @@ func (r *resident) events(b *testing.B, n, payload int) [][]byte {
 	return events
 }
 
-// requests returns n events as they go over the wire.
+// requests returns the bytes of n requests with one event each.
 func (r *resident) requests(b *testing.B, n, payload int) [][]byte {
 	b.Helper()
 	requests := r.events(b, n, payload)
@@ -109,7 +109,7 @@ func (r *resident) batches(b *testing.B, n, lines int) [][]byte {
 	return requests
 }
 
-// reads asks for inclusion proofs and tiles of a log of 1,000 events, by turns.
+// reads requests inclusion proofs and tiles of a log of 1,000 events, alternately.
 func (r *resident) reads(b *testing.B) [][]byte {
 	b.Helper()
 	c := dial(b, r.p.main)
@@ -138,7 +138,7 @@ func (r *resident) post(path, token string, body []byte) []byte {
 		path, token, media, len(body), body)
 }
 
-// forged returns an event that is another one than was signed.
+// forged returns an event that differs from the signed one.
 func (r *resident) forged(b *testing.B, payload int) [][]byte {
 	b.Helper()
 	good := r.requests(b, 1, payload)[0]
@@ -148,11 +148,11 @@ func (r *resident) forged(b *testing.B, payload int) [][]byte {
 // reconfiguring changes the organization all the time, between valid events.
 func (r *resident) reconfiguring(b *testing.B) [][]byte {
 	b.Helper()
-	people := r.people(b)
+	signedIn := r.signedIn(b)
 	var mixed [][]byte
 	for i, event := range r.requests(b, 10_000, 450) {
 		body := fmt.Sprintf(`{"disclosure":%q}`, []string{"record", "commitment"}[i%2])
-		mixed = append(mixed, event, people.call("PATCH", "/organization", body))
+		mixed = append(mixed, event, signedIn.call("PATCH", "/organization", body))
 	}
 	return mixed
 }
@@ -165,24 +165,24 @@ func (r *resident) drafting(b *testing.B) []byte {
 		rules = append(rules, fmt.Sprintf(`{"rule_id":"r%d","tool":"acme.t%d","decision":"deny","when":"payload.amount > %d && payload.text.startsWith(\"x\")"}`, i, i, i))
 	}
 	body := `{"policy_id":"long","name":"Long","rules":[` + strings.Join(rules, ",") + `]}`
-	people := r.people(b)
-	if status := dial(b, r.p.main).roundTrip(b, people.call("POST", "/policies", body)); status != http.StatusCreated {
+	signedIn := r.signedIn(b)
+	if status := dial(b, r.p.main).roundTrip(b, signedIn.call("POST", "/policies", body)); status != http.StatusCreated {
 		b.Fatalf("policy: status %d", status)
 	}
-	return people.call("PATCH", "/policies/long", strings.Replace(body, `"policy_id":"long",`, "", 1))
+	return signedIn.call("PATCH", "/policies/long", strings.Replace(body, `"policy_id":"long",`, "", 1))
 }
 
-// dear asks a policy of two hundred conditions about a long text.
-func (r *resident) dear(b *testing.B, when, text string) []byte {
+// expensive evaluates a policy of two hundred conditions on a long text.
+func (r *resident) expensive(b *testing.B, when, text string) []byte {
 	b.Helper()
 	var rules []string
 	for i := range 200 {
 		rules = append(rules, fmt.Sprintf(`{"rule_id":"r%d","tool":"**","decision":"allow","when":"%s"}`, i, fmt.Sprintf(when, i)))
 	}
-	people := r.people(b)
+	signedIn := r.signedIn(b)
 	for _, call := range [][]byte{
-		people.call("POST", "/policies", `{"policy_id":"dear","name":"Dear","default":"deny","rules":[`+strings.Join(rules, ",")+`]}`),
-		people.call("POST", "/policies/dear/activate", ""),
+		signedIn.call("POST", "/policies", `{"policy_id":"dear","name":"Dear","default":"deny","rules":[`+strings.Join(rules, ",")+`]}`),
+		signedIn.call("POST", "/policies/dear/activate", ""),
 	} {
 		if status := dial(b, r.p.main).roundTrip(b, call); status != http.StatusCreated && status != http.StatusOK {
 			b.Fatalf("policy: status %d", status)
@@ -191,11 +191,11 @@ func (r *resident) dear(b *testing.B, when, text string) []byte {
 	return r.post(evaluatePath, r.org.IngestKey.Secret, fmt.Appendf(nil, `{"organization_id":"%s","agent_id":"a","tool_name":"t","payload":{"s":"%s"}}`, r.org.OrganizationID, text))
 }
 
-// seated is somebody at the console.
+// seated is a member at the console.
 type seated struct{ cookie string }
 
-// people signs the organization's owner in.
-func (r *resident) people(b *testing.B) seated {
+// signedIn signs the organization's owner in.
+func (r *resident) signedIn(b *testing.B) seated {
 	b.Helper()
 	o, err := newOperator(r.p.main, r.p.identity)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 const nightlyPolicy = `{"policy_id":"nightly","name":"Nightly","rules":[
 	{"rule_id":"customers","tool":"acme.customers.**","decision":"deny","reason":"Customers are for people"}]}`
 
-// nightly runs the example for an organization and returns what it printed.
+// nightly runs the example for an organization and returns its output.
 func nightly(t *testing.T, p *process, org foundedOrganization) string {
 	t.Helper()
 	cmd := exec.Command("sh", "../../examples/workflow/nightly.sh", "night-1")
@@ -22,8 +22,8 @@ func nightly(t *testing.T, p *process, org foundedOrganization) string {
 	return string(out)
 }
 
-// The run from plain curl: a night, the same night again after the server was killed,
-// and another organization's night of the same name.
+// The run from plain curl: a night, the same night again after the server was killed, and another organization's night
+// of the same name.
 func TestNightlyExample(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
@@ -45,7 +45,7 @@ func TestNightlyExample(t *testing.T) {
 		}
 	}
 	if strings.Contains(first, "removes customers") {
-		t.Errorf("what was denied was done:\n%s", first)
+		t.Errorf("a denied step was done:\n%s", first)
 	}
 	p.kill()
 	p = startProcess(t, dir)

@@ -23,7 +23,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// startHere starts a server in this process. It is stopped with the test.
+// startHere starts a server in this process, which ends with the test.
 func startHere(t *testing.T, change func(*config.Serve)) *server {
 	t.Helper()
 	c := testSettings(t.TempDir())
@@ -43,7 +43,7 @@ func startHere(t *testing.T, change func(*config.Serve)) *server {
 	return s
 }
 
-// foundHere makes an organization.
+// foundHere creates an organization.
 func foundHere(t *testing.T, s *server, slug string) *worker {
 	t.Helper()
 	o, err := newOperator(s.mainURL(), s.identityURL())
@@ -61,9 +61,9 @@ func foundHere(t *testing.T, s *server, slug string) *worker {
 	return w
 }
 
-// Dashboard and alerts ask for metrics that a service has, the dashboard for all of them, and the manual names each.
-// The services have every option: certificates, a directory, witnesses, a new master key, both engines.
-func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
+// Dashboard and alerts use only metrics that a service has, the dashboard uses all of them, and the manual describes
+// each. The services have every option: certificates, a directory, witnesses, a new master key, both engines.
+func TestMetricsMatchDashboardAndAlerts(t *testing.T) {
 	database, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -82,16 +82,16 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, s.listeners.URL(metricsListener)+"/metrics"), -1) {
 		name := partOfHistogram.ReplaceAllString(m[1], "")
 		if there[name] = true; strings.HasPrefix(name, "agentledger_") && !registered(s)[name] {
-			t.Errorf("%s is scraped and not registered", name)
+			t.Errorf("%s is scraped but not registered", name)
 		}
 	}
-	dashboard := askedIn(t, "../../deploy/dashboard.json")
+	dashboard := queried(t, "../../deploy/dashboard.json")
 	for name := range dashboard {
 		if !there[name] {
 			t.Errorf("dashboard: there is no metric %s", name)
 		}
 	}
-	for name := range askedIn(t, "../../deploy/alerts.yaml") {
+	for name := range queried(t, "../../deploy/alerts.yaml") {
 		if !there[name] {
 			t.Errorf("alerts: there is no metric %s", name)
 		}
@@ -102,7 +102,7 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(manual, "`"+name) {
-			t.Errorf("docs/reference.md does not tell of %s", name)
+			t.Errorf("docs/reference.md lacks %s", name)
 		}
 		if !dashboard[name] {
 			t.Errorf("the dashboard does not show %s", name)
@@ -110,7 +110,7 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 	}
 }
 
-// startWithOptions starts a server with the parts that an operator has to ask for.
+// startWithOptions starts a server with all optional parts.
 func startWithOptions(t *testing.T) *server {
 	t.Helper()
 	first, err := startServer(t.Context(), testSettings(t.TempDir()), slog.New(slog.DiscardHandler))
@@ -141,20 +141,20 @@ func startWithOptions(t *testing.T) *server {
 
 var partOfHistogram = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// askedIn returns the metrics that a file asks for.
-func askedIn(t *testing.T, file string) map[string]bool {
+// queried returns the metrics that a file uses.
+func queried(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	asked := make(map[string]bool)
 	for _, name := range regexp.MustCompile(`\b(?:agentledger|go|process)_[a-z0-9_]+`).FindAllString(readFile(t, file), -1) {
 		asked[partOfHistogram.ReplaceAllString(name, "")] = true
 	}
 	if len(asked) == 0 {
-		t.Errorf("%s asks for nothing", file)
+		t.Errorf("%s uses no metric", file)
 	}
 	return asked
 }
 
-// registered returns the metrics of a service, also those without a value yet.
+// registered returns the metrics of a service, including those without a value.
 func registered(s *server) map[string]bool {
 	there := make(map[string]bool)
 	addRegistered(there, s)
@@ -197,8 +197,8 @@ func getText(t *testing.T, url string) string {
 	return b.String()
 }
 
-// Who sends too slowly is cut off, and the place is free for others.
-func TestSlowSendersAreCutOff(t *testing.T) {
+// Slow senders are disconnected, which frees their connections for others.
+func TestSlowSendersAreDisconnected(t *testing.T) {
 	s := startHere(t, func(c *config.Serve) {
 		c.HeaderTimeout, c.BodyTimeout = 300*time.Millisecond, 600*time.Millisecond
 		c.MaxInFlight, c.MaxInFlightOrganization = 1, 1
@@ -234,8 +234,8 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	}
 }
 
-// Connections that do nothing make room for others.
-func TestIdleConnectionsShutNobodyOut(t *testing.T) {
+// Idle connections are closed in favor of others.
+func TestIdleConnectionsAreClosed(t *testing.T) {
 	s := startHere(t, func(c *config.Serve) { c.MaxConnections = 2 })
 	for range 5 {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.mainURL(), "http://"))
@@ -249,7 +249,7 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 	}
 }
 
-// Traces go where they are told to, with the request's id and not its content.
+// Traces go to the configured receiver, with the request's id and without its content.
 func TestTracesOfAnEvent(t *testing.T) {
 	spans := make(chan string, 100)
 	receiver := http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
 
-// ask makes a request without a body; etag is If-None-Match, "" for none.
+// ask makes a request without a body; etag is If-None-Match, or "".
 func ask(t *testing.T, method, url, etag string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -37,8 +37,8 @@ func ask(t *testing.T, method, url, etag string) (*http.Response, string) {
 	return answer, string(body)
 }
 
-// The document is served as it is, to pages of every origin, and once to a client
-// that keeps it. Who orchestrates is told that both listeners are well.
+// The document is served unchanged, to pages of every origin, and only once to a client that caches it. The health
+// checks of both listeners report a healthy service.
 func TestDocumentAndHealth(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	answer, body := ask(t, "GET", p.main+edge.OpenAPIPath, "")
@@ -95,8 +95,8 @@ func openSmallWith(t *testing.T, change func(*config.Serve)) (*service, config.S
 	return s, c
 }
 
-// The tables of all surfaces and the document say the same.
-func TestRoutesAreThoseOfTheDocument(t *testing.T) {
+// The tables of all surfaces and the document agree.
+func TestRoutesMatchTheDocument(t *testing.T) {
 	s, c := openSmall(t)
 	defer s.Close()
 	shared := &edge.Edge{Logger: slog.New(slog.DiscardHandler)}
@@ -113,12 +113,12 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	document.CheckRoutes(t, append(public.(*edge.Router).List(), onlyPlatform(private.(*edge.Router).List())...))
 }
 
-// onlyPlatform leaves out the routes that both listeners have.
+// onlyPlatform omits the routes that both listeners have.
 func onlyPlatform(routes []edge.Listed) []edge.Listed {
 	return slices.DeleteFunc(routes, func(r edge.Listed) bool { return !strings.HasPrefix(r.Pattern, "/v1/id/platform/") })
 }
 
-// A process whose store can't be read lives and is not ready.
+// A process whose store can't be read is live but not ready.
 func TestUnready(t *testing.T) {
 	s, _ := openSmall(t)
 	e := new(edge.Edge)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/openidtest"
 )
 
-// A person signs in at the provider of the configuration file, in the real program.
+// A user signs in at the provider of the configuration file, in the real program.
 func TestOpenIDSignIn(t *testing.T) {
 	provider := openidtest.New(t)
 	provider.Claims = func(c map[string]any) { c["email"] = "ops@red.example" }
@@ -66,5 +66,5 @@ func TestOpenIDSignIn(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	get("/v1/id/auth/me", 200)
-	get("/v1/id/auth/oidc/company/callback?"+answer.Encode(), 401) // the flow is over
+	get("/v1/id/auth/oidc/company/callback?"+answer.Encode(), 401) // the flow has ended
 }

@@ -38,7 +38,7 @@ func unzipped(t *testing.T, file string) (names []string, contents map[string][]
 	return names, contents
 }
 
-// A pack that its carrier has repacked is told by the log's event of its export, which aps verify fetches and proves.
+// A repacked pack is detected by the log's event of its export, which aps verify fetches and verifies.
 func TestRepackedPacks(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	red, blue := p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A person signs in once with aps and brings policies from a folder into the organization.
+// A member signs in once with aps and uploads policies from a folder to the organization.
 func TestPoliciesFromAFolder(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	p.found(t.Context(), "red", nil)
@@ -67,10 +67,10 @@ func TestPoliciesFromAFolder(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %s", step.args, exit, step.exit, out)
 		}
 		if found, err := os.Stat(kept); err == nil && found.Mode().Perm() != 0o600 {
-			t.Errorf("mode of the kept session: %v", found.Mode())
+			t.Errorf("mode of the stored session: %v", found.Mode())
 		}
 	}
-	// A session is sent to no other service, and a file that others may read is refused.
+	// A session is not sent to another service, and a file that other users can read is rejected.
 	if out, exit := aps("ops@red.example", "login"); exit != 0 {
 		t.Fatal(out)
 	}

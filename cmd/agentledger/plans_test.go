@@ -30,19 +30,19 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// Every limit that an organization can have is one that the settings can name, and is shipped
-// with a bound in every plan: nothing is without one by default.
+// The settings can set every limit that an organization can have, and every shipped plan has a value for it: nothing is
+// unlimited by default.
 func TestShippedPlansBoundEverything(t *testing.T) {
 	for _, plan := range org.DefaultPlans() {
 		for _, name := range org.LimitNames() {
 			var one quota.Limits
 			place := name.Of(&one)
 			if place == nil {
-				t.Fatalf("%s has no place", name)
+				t.Fatalf("%s is not in the settings", name)
 			}
 			limits := plan.Limits
 			if *name.Of(&limits) == 0 {
-				t.Errorf("plan %s has no bound of %s", plan.Name, name)
+				t.Errorf("plan %s has no limit of %s", plan.Name, name)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// foundedOrganization is the answer of the platform call.
+// foundedOrganization is the response of the platform call.
 type foundedOrganization struct {
 	OrganizationID id.Organization `json:"organization_id"`
 	Slug           id.Slug         `json:"slug"`
@@ -34,7 +34,7 @@ type credentials struct {
 	PublicB64  string   `json:"public_key_b64"`
 }
 
-// foundOrganization makes an organization.
+// foundOrganization creates an organization.
 func (o *operator) foundOrganization(ctx context.Context, secret string,
 	request map[string]any) (foundedOrganization, error) {
 	var f foundedOrganization
@@ -62,7 +62,7 @@ type worker struct {
 	log    publicLog
 }
 
-// publicLog is an organization's log as a stranger sees it.
+// publicLog is an organization's log as an anonymous reader sees it.
 type publicLog struct {
 	client *client.Client
 	log    *client.Log

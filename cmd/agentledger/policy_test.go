@@ -24,8 +24,7 @@ const spendingPolicy = `{"policy_id":"spending","name":"Spending","rules":[
 	{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 100","reason":"Too much"}],
 	"tests":[{"name":"much","input":{"tool_name":"acme.pay.refund","payload":{"amount":101}},"expect":{"decision":"deny"}}]}`
 
-// The whole way of a decision, in both engines: activation under load, then an
-// auditor who replays what was decided.
+// The whole way of a decision, on both engines: activation under load, then an auditor who replays the decisions.
 func TestPolicyThroughTheService(t *testing.T) {
 	t.Run("pebble", func(t *testing.T) { policyThroughTheService(t) })
 	t.Run("postgres", func(t *testing.T) {
@@ -55,7 +54,7 @@ func policyThroughTheService(t *testing.T, flags ...string) {
 	t.Logf("%d events", len(sent))
 	versions := r.judged(t, sent)
 	if len(versions) < 2 {
-		t.Errorf("all events were judged by versions %v: the load saw no change", versions)
+		t.Errorf("all events were judged by versions %v: no event was judged by another version", versions)
 	}
 	r.replays(t, sent[len(sent)-1])
 	if d := blue.refund(t, 500); d.Decision != 0 || d.Sequence != 1 {
@@ -92,8 +91,7 @@ func (r *refunder) refund(t *testing.T, amount float64) client.Result {
 	return result
 }
 
-// underLoad sends refunds of 500 until change has returned, and returns what was
-// created, in the order of the ledger.
+// underLoad sends refunds of 500 until change has returned, and returns the created events in the order of the ledger.
 func (r *refunder) underLoad(t *testing.T, change func()) []client.Result {
 	t.Helper()
 	var over atomic.Bool
@@ -120,20 +118,20 @@ func (r *refunder) underLoad(t *testing.T, change func()) []client.Result {
 	return sent
 }
 
-// judged checks that each event was judged by the version that was active at its
-// place, and returns the versions that judged.
+// judged checks that each event was judged by the version that was active at its position, and returns the versions
+// that judged.
 func (r *refunder) judged(t *testing.T, sent []client.Result) []uint64 {
 	t.Helper()
 	leaves := activations(sent)
 	var versions []uint64
 	for _, s := range sent {
-		active, _ := slices.BinarySearch(leaves, s.Sequence) // leaves before it
+		active, _ := slices.BinarySearch(leaves, s.Sequence) // earlier leaves
 		said := r.record(t, s).Policy
 		if said.PolicyVersion != uint64(active) {
 			t.Fatalf("#%d was judged by version %d, while %d was active; activations: %v", s.Sequence, said.PolicyVersion, active, leaves)
 		}
 		want := id.Deny
-		if active > 1 && active%2 == 1 { // whose bound is 1000
+		if active > 1 && active%2 == 1 { // whose limit is 1000
 			want = id.Allow
 		}
 		if said.Effective != want {
@@ -146,9 +144,8 @@ func (r *refunder) judged(t *testing.T, sent []client.Result) []uint64 {
 	return versions
 }
 
-// activations returns the places of ledger_policy_activated: of the entries that are
-// not in sent the first one, and then each second one, after that of the archived
-// version.
+// activations returns the positions of ledger_policy_activated: of the entries that are not in sent, the first, and
+// then every second one, after the entry of the archived version.
 func activations(sent []client.Result) (leaves []uint64) {
 	others := 0
 	next := uint64(1)
@@ -186,8 +183,7 @@ func (r *refunder) bundle(t *testing.T, event id.Event) []byte {
 	return b
 }
 
-// replays runs policy replay on the bundle of an event: with the policy, with
-// another one, and with none.
+// replays runs policy replay on the bundle of an event: with the policy, with another one, and with none.
 func (r *refunder) replays(t *testing.T, s client.Result) {
 	t.Helper()
 	dir := t.TempDir()

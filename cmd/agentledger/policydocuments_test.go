@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A document without policy_id has the name of its file as its id, as in aps policy.
+// A document without policy_id gets the name of its file as its id, as in aps policy.
 func TestPolicyIDOfFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {

@@ -16,13 +16,12 @@ import (
 
 // Open approvals and long polls of BenchmarkLongPolls.
 const (
-	pollOrganizations = 20 // an ingest key has 500 open at most
+	pollOrganizations = 20 // an ingest key has at most 500 open
 	pollApprovals     = 10_000
 	pollWaiters       = 5_000
 )
 
-// 10,000 approvals are open and 5,000 agents wait for theirs: what that takes of
-// the server's memory, and what an event beside it takes.
+// 10,000 approvals are open and 5,000 agents wait for them: the server's memory, and the cost of an event.
 func BenchmarkLongPolls(b *testing.B) {
 	p := startProcess(b, b.TempDir(), "tuning.max_connections=0", "--log-level", "error")
 	quiet := resident{p, p.found(b.Context(), "quiet", nil)}

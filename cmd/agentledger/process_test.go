@@ -67,10 +67,10 @@ type process struct {
 	cmd    *exec.Cmd
 	exited chan error
 	logs   *lockedBuffer
-	setup  string // the line of the setup URL, if there was one before it served
+	setup  string // the line of the setup URL, if the server printed one before it served
 
 	main, identity, metrics string // base URLs
-	host, identityHost      string // host:port of both listeners, without what may be before main and identity
+	host, identityHost      string // host:port of both listeners, without a proxy in front of main and identity
 }
 
 type lockedBuffer struct {
@@ -90,8 +90,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// startProcess starts the server on a data directory and waits until it serves.
-// It is ended with the test at the latest.
+// startProcess starts the server on a data directory and waits until it serves. It ends with the test.
 func startProcess(t testing.TB, dir string, more ...string) *process {
 	t.Helper()
 	args := append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0",
@@ -113,8 +112,7 @@ func startProcess(t testing.TB, dir string, more ...string) *process {
 	return p
 }
 
-// withTuning returns arguments of the program in which those of the form tuning.KEY=VALUE
-// are a configuration file in a folder.
+// withTuning replaces arguments of the form tuning.KEY=VALUE by a configuration file in a folder.
 func withTuning(dir string, fail func(...any), args []string) []string {
 	section := map[string]any{}
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
@@ -143,7 +141,7 @@ func withTuning(dir string, fail func(...any), args []string) []string {
 	return append(args, "--config", file)
 }
 
-// launch starts a server and waits until it serves. The caller ends it.
+// launch starts a server and waits until it serves. The caller must stop it.
 func launch(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, exited: make(chan error, 1), logs: new(lockedBuffer)}
 	cmd.Stderr = p.logs
@@ -181,13 +179,13 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	}
 }
 
-// kill is SIGKILL: nothing is flushed, no handler runs.
+// kill sends SIGKILL: nothing is flushed, no handler runs.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	p.wait()
 }
 
-// terminate is SIGTERM, and wants an orderly end.
+// terminate sends SIGTERM, and wants an exit without an error.
 func (p *process) terminate() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -198,14 +196,14 @@ func (p *process) terminate() {
 
 func (p *process) signal(s os.Signal) { p.cmd.Process.Signal(s) }
 
-// wait returns how the process ended, once it has.
+// wait waits for the end of the process and returns how it ended.
 func (p *process) wait() error {
 	err := <-p.exited
 	p.exited <- err
 	return err
 }
 
-// found makes an organization through the platform call.
+// found creates an organization through the platform call.
 func (p *process) found(ctx context.Context, slug string, more map[string]any) foundedOrganization {
 	p.t.Helper()
 	o, err := newOperator(p.main, p.identity)
@@ -229,7 +227,7 @@ func command(t testing.TB, name string, args ...string) (output string, exit int
 	return commandWith(t, nil, name, args...)
 }
 
-// commandWith is command with more variables ("NAME=value") in the environment.
+// commandWith is command with additional variables ("NAME=value") in the environment.
 func commandWith(t testing.TB, environment []string, name string, args ...string) (output string, exit int) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(programs, name), args...)

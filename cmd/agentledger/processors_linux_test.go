@@ -14,9 +14,9 @@ import (
 
 // The service has two threads for Go code on a machine with one processor.
 func TestServesOnOneProcessor(t *testing.T) {
-	servicetest.Program(t) // is built with all processors
+	servicetest.Program(t) // built with all processors
 	address := servicetest.FreeAddress(t)
-	runtime.LockOSThread() // a child has the processors of the thread that starts it
+	runtime.LockOSThread() // a child inherits the processors of the thread that starts it
 	defer runtime.UnlockOSThread()
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Parts of the list of keys are those that a walk through all of it gives.
+// A page of the list of keys equals the corresponding part of the whole list.
 func TestPartsOfLogList(t *testing.T) {
 	var keys []string
 	for i := range 25 {
@@ -34,7 +34,7 @@ func TestPartsOfLogList(t *testing.T) {
 	}
 	for _, after := range []string{"zzz", "\xff", keys[24]} {
 		if logs, next := listKeys(keys, after, 10); len(logs) != 0 || next != "" {
-			t.Errorf("behind %q: got %v, %q", after, logs, next)
+			t.Errorf("after %q: got %v, %q", after, logs, next)
 		}
 	}
 	if logs, next := listKeys(nil, "", 10); len(logs) != 0 || next != "" {

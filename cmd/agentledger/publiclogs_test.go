@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The pages list the logs where the operator lists them, and find events by their hashes.
+// The pages list the logs if the operator lists them, and find events by their hashes.
 func TestPublicLogs(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
@@ -63,7 +63,7 @@ func (p *process) wantStatus(path string, want int) {
 	}
 }
 
-// wantListed waits until the list names logs, and checks that it has a text.
+// wantListed waits until the list contains logs, and checks that it contains a text.
 func (p *process) wantListed(t *testing.T, orgs []foundedOrganization, text string) {
 	p.t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {

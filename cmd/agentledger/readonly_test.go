@@ -36,12 +36,12 @@ func wantSameFiles(t *testing.T, what string, before, after map[string][32]byte)
 	t.Helper()
 	for name := range maps.Keys(after) {
 		if before[name] != after[name] {
-			t.Errorf("%s: %s is new or other than before", what, name)
+			t.Errorf("%s: %s is new or changed", what, name)
 		}
 	}
 	for name := range maps.Keys(before) {
 		if _, ok := after[name]; !ok {
-			t.Errorf("%s: %s is gone", what, name)
+			t.Errorf("%s: %s is missing", what, name)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func copyData(t *testing.T, dir string) string {
 	t.Helper()
 	other := t.TempDir()
 	err := os.CopyFS(other, os.DirFS(dir))
-	if err == nil { // a copy has ordinary permissions, which are refused
+	if err == nil { // a copy has ordinary permissions, which are rejected
 		err = os.Chmod(filepath.Join(other, "master.key"), 0o600)
 	}
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *process) checkpointFile(org foundedOrganization) string {
 	return file
 }
 
-// fsck, export and adopt write nothing to the store, whether its server was stopped or
-// killed, and work beside each other's traces.
+// fsck, export and adopt write nothing to the store, whether its server was stopped or killed, and can run one after
+// the other.
 func TestCommandsThatOnlyRead(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 5)
@@ -95,14 +95,14 @@ func TestCommandsThatOnlyRead(t *testing.T) {
 		t.Errorf("without the key: exit %d\n%s", exit, out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "master.key")); err == nil {
-		t.Error("fsck made a master key")
+		t.Error("fsck created a master key")
 	}
 	if out, exit := command(t, "agentledger", "fsck", "--data", dir, "--older-master-key-file", filepath.Join(dir, "kept.key")); exit != 0 {
 		t.Errorf("with the key as an older one: exit %d\n%s", exit, out)
 	}
 }
 
-// offlineCommands are all commands that open a store, as they are given.
+// offlineCommands are all commands that open a store, with arguments.
 func offlineCommands(dir, checkpoint, export string) [][]string {
 	return [][]string{
 		{"serve", "--data", dir, "--public-url", "http://log.example", "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", ""},
@@ -114,9 +114,9 @@ func offlineCommands(dir, checkpoint, export string) [][]string {
 	}
 }
 
-// A store from which a file was taken, or of a newer program, is refused by every
-// command, in words, and all of its files stay as they are.
-func TestRefusedStores(t *testing.T) {
+// Every command rejects a store with a missing file or of a newer program with an explanation, and changes none of its
+// files.
+func TestRejectedStores(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 30)
 	startProcess(t, dir).terminate() // its events are in tables now

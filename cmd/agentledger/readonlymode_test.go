@@ -22,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/internal/clock"
 )
 
-// fixedPorts are flags by which a service keeps its addresses from start to start.
+// fixedPorts returns flags with which a service keeps its addresses over restarts.
 func fixedPorts(t *testing.T) (main, identity, metrics string) {
 	t.Helper()
 	var addresses [3]string
@@ -37,8 +37,7 @@ func fixedPorts(t *testing.T) (main, identity, metrics string) {
 	return addresses[0], addresses[1], addresses[2]
 }
 
-// house is a service whose address stays the same from start to start, and two
-// organizations in it.
+// house is a service with a fixed address and two organizations.
 type house struct {
 	t              *testing.T
 	main, identity string // base URLs
@@ -89,7 +88,7 @@ func (h *house) send(org foundedOrganization, weight int) error {
 	return nil
 }
 
-// noise is text of n bytes that can't be compressed.
+// noise is a text of n bytes that can't be compressed.
 func noise(n, seed int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -124,7 +123,7 @@ func (h *house) reads() map[string]string {
 			if answer.StatusCode != http.StatusOK {
 				h.t.Errorf("GET %s: got %d %s", path, answer.StatusCode, body)
 			}
-			body, _, _ = strings.Cut(body, `"operator_statement"`) // says when the log was re-verified last
+			body, _, _ = strings.Cut(body, `"operator_statement"`) // the time of the log's last re-verification
 			shown[path] = body
 		}
 	}
@@ -141,7 +140,7 @@ func (h *house) shows(what string, before map[string]string) {
 	}
 }
 
-// call makes a request with a credential of red's and returns status and body.
+// call makes a request with red's credential and returns status and body.
 func (h *house) call(method, url, body string, header http.Header) (int, string) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, url, strings.NewReader(body))
@@ -162,8 +161,7 @@ func (h *house) call(method, url, body string, header http.Header) (int, string)
 	return answer.StatusCode, string(text)
 }
 
-// refusesWrites checks that what changes something is 503, and that what does not is
-// answered.
+// refusesWrites checks that changes are answered with 503, and everything else works.
 func (h *house) refusesWrites() {
 	h.t.Helper()
 	const refusal = `{"error":"The service is read-only at the moment","code":"read_only_mode"`
@@ -199,7 +197,7 @@ func (h *house) refusesWrites() {
 	}
 }
 
-// writesAgain waits until events are taken.
+// writesAgain waits until events are accepted.
 func (h *house) writesAgain() {
 	h.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -208,13 +206,13 @@ func (h *house) writesAgain() {
 			break
 		}
 		if time.Now().After(deadline) {
-			h.t.Fatalf("no event is taken: %v", err)
+			h.t.Fatalf("no event is accepted: %v", err)
 		}
 	}
 	h.must(1)
 }
 
-// keeps checks that all that was acknowledged is there, and that the store is whole.
+// keeps checks that everything acknowledged is stored, and that the store is intact.
 func (h *house) keeps() {
 	h.t.Helper()
 	for _, org := range []foundedOrganization{h.red, h.blue} {
@@ -227,8 +225,8 @@ func (h *house) keeps() {
 	}
 }
 
-// A service that is started read-only on what a killed one left shows everything as that
-// did, takes no change and leaves each file as it is.
+// A service that is started read-only on the store of a killed one shows everything, accepts no change and leaves each
+// file unchanged.
 func TestReadOnlyOnPurpose(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	p := h.start()
@@ -249,7 +247,7 @@ func TestReadOnlyOnPurpose(t *testing.T) {
 		}
 	}
 	if len(after) != len(files) {
-		t.Errorf("got %d files, want the %d of before", len(after), len(files))
+		t.Errorf("got %d files, want the same %d", len(after), len(files))
 	}
 	p = h.start()
 	h.shows("writing again", before)
@@ -261,7 +259,7 @@ func TestReadOnlyOnPurpose(t *testing.T) {
 	}
 }
 
-// A rolled-back store is frozen in the read-only mode too.
+// A rolled-back store is also frozen in the read-only mode.
 func TestReadOnlyRolledBack(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	p := h.start()
@@ -288,8 +286,8 @@ func TestReadOnlyRolledBack(t *testing.T) {
 	p.terminate()
 }
 
-// A volume that takes no writes makes the service read-only, and one that takes them
-// again makes it write again, without anybody's help and at the same address.
+// If a volume becomes unwritable, the service becomes read-only; if it becomes writable again, the service writes
+// again, automatically and at the same address.
 func TestVolumeComesBack(t *testing.T) {
 	for _, cause := range volumeErrors {
 		t.Run(cause.Error(), func(t *testing.T) {
@@ -327,13 +325,13 @@ func TestVolumeComesBack(t *testing.T) {
 				t.Error(err)
 			}
 			if !strings.Contains(logs.String(), "serving read-only") || !strings.Contains(logs.String(), cause.Error()) {
-				t.Errorf("the log does not say why: %s", logs.String())
+				t.Errorf("the log does not state the reason: %s", logs.String())
 			}
 		})
 	}
 }
 
-// A volume that is full has lost nothing that it took; one that failed may have.
+// A full volume has lost nothing that it accepted; a failed one may have.
 func TestMayBeUnwritten(t *testing.T) {
 	want := map[error]bool{syscall.ENOSPC: false, syscall.EDQUOT: false, syscall.EROFS: true, syscall.EIO: true}
 	for _, cause := range volumeErrors {
@@ -343,7 +341,7 @@ func TestMayBeUnwritten(t *testing.T) {
 	}
 }
 
-// waitFor waits until the service says that it is ready in these words.
+// waitFor waits until readiness has this text.
 func (h *house) waitFor(want string) {
 	h.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -355,13 +353,12 @@ func (h *house) waitFor(want string) {
 			}
 		}
 		if time.Now().After(deadline) {
-			h.t.Fatalf("the service does not say %q", want)
+			h.t.Fatalf("the service does not report %q", want)
 		}
 	}
 }
 
-// Permissions are a mistake of whoever sets the service up, and a first start has
-// nothing to show: both end with the cause.
+// Wrong permissions are a mistake in the setup, and a first start has nothing to show: both end with the cause.
 func TestNoReadOnlyStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause error
@@ -378,12 +375,12 @@ func TestNoReadOnlyStart(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, c.cause)
 		}
 		if left := hashes(t, dir); !c.there && len(left) != 0 {
-			t.Errorf("%s: it left %d files", name, len(left))
+			t.Errorf("%s: it created %d files", name, len(left))
 		}
 	}
 }
 
-// What is tried leaves nothing behind, also what a killed process left.
+// The attempt to write leaves nothing behind, and removes the leftovers of a killed process.
 func TestTryVolume(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, probeName+"1"), nil, 0o600); err != nil {
@@ -391,15 +388,15 @@ func TestTryVolume(t *testing.T) {
 	}
 	file := filepath.Join(dir, "file")
 	if err := probeVolumes([]string{dir, filepath.Join(dir, "absent")}); err != nil {
-		t.Errorf("a folder that takes writes, and none: %v", err)
+		t.Errorf("a writable folder: %v", err)
 	}
 	if left := hashes(t, dir); len(left) != 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := probeVolumes([]string{file}); err == nil || !strings.Contains(err.Error(), file+" is not writable") {
-		t.Errorf("a file in place of a folder: got %v", err)
+		t.Errorf("a file instead of a folder: got %v", err)
 	}
 }

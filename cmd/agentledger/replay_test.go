@@ -14,10 +14,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// A recorded day (flag -traces) goes through the real programs, for two
-// organizations at the same time: one has a policy that denies one of the tools,
-// the other has none. Every line is stored once, whatever is sent again, what is
-// stored proves itself offline, and all of it is there after a restart.
+// A recorded day (flag -traces) goes through the real programs, for two organizations at once: one has a policy that
+// denies one of the tools, the other has none. Every line is stored once, whatever is sent again, the stored events
+// verify offline, and all of them are there after a restart.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
@@ -53,10 +52,10 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// recording is what the test has to know of a file of traces.
+// recording is what the test needs to know of a file of traces.
 type recording struct {
 	lines int
-	tool  id.Tool // of the first line that has one
+	tool  id.Tool // of the first line with a tool
 	uses  int     // lines with that tool
 }
 
@@ -122,7 +121,7 @@ func (p *process) checkpoint(org foundedOrganization) string {
 	return string(note)
 }
 
-// replayed is what aps says of a replay.
+// replayed is the output of aps for a replay.
 type replayed struct {
 	Lines, Created, Replayed, Tightened, Denied, Refused int
 
@@ -132,7 +131,7 @@ type replayed struct {
 	Retries []retried
 }
 
-// retried is why requests were sent again.
+// retried counts the reasons for retries.
 type retried struct {
 	Reason   string
 	Requests int
@@ -143,7 +142,7 @@ type treeHead struct {
 	Root id.Hash `json:"root_hash"`
 }
 
-// replayAll replays for all at the same time.
+// replayAll replays for all organizations at once.
 func replayAll(p *process, all ...*replayer) []replayed {
 	p.t.Helper()
 	results := make([]replayed, len(all))
@@ -160,9 +159,8 @@ func replayAll(p *process, all ...*replayer) []replayed {
 	return results
 }
 
-// checkFirst checks a replay into a log with so many entries before it. An answer
-// that was lost on its way, or took longer than aps waits, shows as lines that are
-// replayed: that is told, and makes no difference to the log.
+// checkFirst checks a replay into a log with a number of existing entries. An answer that was lost, or took longer than
+// aps waits, shows as a replayed line: that is reported, and makes no difference to the log.
 func checkFirst(t *testing.T, got replayed, r recording, denied, before int) {
 	t.Helper()
 	for _, again := range got.Retries {
@@ -178,7 +176,7 @@ func checkFirst(t *testing.T, got replayed, r recording, denied, before int) {
 	})
 }
 
-// checkAgain checks that a replay after another one changed nothing.
+// checkAgain checks that a second replay changed nothing.
 func checkAgain(t *testing.T, got, first replayed, r recording) {
 	t.Helper()
 	checkReplayed(t, "second", got, replayed{Lines: r.lines, Replayed: r.lines, HeadBefore: first.HeadAfter, HeadAfter: first.HeadAfter})
@@ -186,7 +184,7 @@ func checkAgain(t *testing.T, got, first replayed, r recording) {
 
 func checkReplayed(t *testing.T, which string, got, want replayed) {
 	t.Helper()
-	got.Retries = nil // told, or counted as nothing
+	got.Retries = nil // reported, or counted as nothing
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s replay: got %+v, want %+v", which, got, want)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// replayer is an organization whose agent replays the recording by aps.
+// replayer is an organization whose agent replays the recording with aps.
 type replayer struct {
 	t      testing.TB
 	org    foundedOrganization
@@ -45,11 +45,10 @@ func (r *replayer) aps(p *process, args ...string) (output string, exit int) {
 	}, "aps", args...)
 }
 
-// sampleSize is how many bundles of each organization are verified, or one more.
+// sampleSize is the number of bundles of each organization that are verified, or one more.
 const sampleSize = 20
 
-// fetchSample fetches bundles of events from all over the recording. What the
-// replay sent is told by a dry run.
+// fetchSample fetches bundles of events from the whole recording. A dry run returns what the replay sent.
 func (r *replayer) fetchSample(p *process) {
 	r.t.Helper()
 	out, exit := r.aps(p, "replay", "--dry-run", *traces)
@@ -84,8 +83,8 @@ func (r *replayer) public(p *process) *client.Client {
 	return c
 }
 
-// checkSample verifies the bundles with the pinned key and without a network.
-// Events of the denied tool say so, and the events of a trace are in its order.
+// checkSample verifies the bundles with the pinned key, offline. Events of the denied tool state the denial, and the
+// events of a trace are in order.
 func (r *replayer) checkSample(denied id.Tool) {
 	r.t.Helper()
 	last := map[id.Trace]uint64{}
@@ -107,14 +106,14 @@ func (r *replayer) checkSample(denied id.Tool) {
 			want = `"effective":"deny"`
 		}
 		if b.Record == nil || !strings.Contains(*b.Record, want) {
-			r.t.Errorf("%s: its record does not say %s", file, want)
+			r.t.Errorf("%s: its record lacks %s", file, want)
 		}
 		if b.SequenceNum <= last[e.TraceID] {
 			r.t.Errorf("%s: #%d after #%d of the same trace", file, b.SequenceNum, last[e.TraceID])
 		}
 		last[e.TraceID] = b.SequenceNum
 	}
-	r.checkBent(r.sample[len(r.sample)/2].EventID)
+	r.checkForged(r.sample[len(r.sample)/2].EventID)
 }
 
 func (r *replayer) verify(file, key string) (output string, exit int) {
@@ -122,8 +121,8 @@ func (r *replayer) verify(file, key string) (output string, exit int) {
 	return command(r.t, "aps", "verify", file, "--key", key)
 }
 
-// checkBent checks that a bundle is found out after any of some changes.
-func (r *replayer) checkBent(name id.Event) {
+// checkForged checks that changes of a bundle are detected.
+func (r *replayer) checkForged(name id.Event) {
 	r.t.Helper()
 	raw, err := os.ReadFile(r.bundleFile(name))
 	if err != nil {
@@ -146,8 +145,8 @@ func (r *replayer) checkBent(name id.Event) {
 	}
 }
 
-// checkApart checks that an organization's events are another one's neither by
-// key nor by name, though both replayed the same lines.
+// checkApart checks that an organization's events belong to no other organization, neither by key nor by name, although
+// both replayed the same lines.
 func (r *replayer) checkApart(p *process, other *replayer) {
 	r.t.Helper()
 	public := r.public(p)

@@ -12,9 +12,9 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// The procedure of docs/storage.md with a base backup and an archive: restored to the end, nothing is lost and the service
-// goes on. Restored to a point in time, the log that took events since is frozen and gets a successor, and the log of the
-// other organization goes on.
+// The procedure of docs/storage.md with a base backup and an archive: restored to the end, nothing is lost and the
+// service continues. Restored to a point in time, the log with later events is frozen and gets a successor, and the log
+// of the other organization continues.
 func TestRestoreDatabase(t *testing.T) {
 	t.Parallel()
 	primary, err := pgtest.Start(pgtest.Archiving()...)
@@ -107,7 +107,7 @@ type resender struct {
 	envelopes map[string][]byte
 }
 
-// send sends the event of a number, which is signed once.
+// send sends the event with a number, which is signed once.
 func (r *resender) send(main string, org foundedOrganization, i int) (client.Result, error) {
 	r.t.Helper()
 	w, err := newWorker(main, org, once)
@@ -126,7 +126,7 @@ func (r *resender) send(main string, org foundedOrganization, i int) (client.Res
 	return w.client.Send(r.t.Context(), r.envelopes[name])
 }
 
-// want sends the events [begin, end) and wants one status of all.
+// want sends the events [begin, end) and wants the same status for all.
 func (r *resender) want(status, main string, org foundedOrganization, begin, end int) {
 	r.t.Helper()
 	for i := begin; i < end; i++ {

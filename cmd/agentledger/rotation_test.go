@@ -22,7 +22,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// rotate runs the operator's command against a server that runs.
+// rotate runs the operator's command against a running server.
 func (p *process) rotate(slug id.Slug, more ...string) (output string, exit int) {
 	p.t.Helper()
 	args := append([]string{"rotate-log-key", "--server", p.identity, "--slug", string(slug), "--data", "nowhere"}, more...)
@@ -39,8 +39,7 @@ func keysOf(t *testing.T, p *process, slug id.Slug) []verify.LogKey {
 	return keys
 }
 
-// keepSending sends events of an organization from several agents until it is stopped. No
-// event may fail.
+// keepSending sends events of an organization from several agents until it is stopped. No event may fail.
 func keepSending(t *testing.T, p *process, org foundedOrganization, prefix string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,7 +69,7 @@ func keepSending(t *testing.T, p *process, org foundedOrganization, prefix strin
 	return func() int64 { cancel(); senders.Wait(); return sent.Load() }
 }
 
-// follower is a monitor that stays.
+// follower is a continuous monitor.
 type follower struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -93,7 +92,7 @@ func (l watchedLog) follow(keys ...string) *follower {
 	return f
 }
 
-// end ends the monitor, which must not have complained.
+// end stops the monitor, which must not have reported anything.
 func (f *follower) end() {
 	f.t.Helper()
 	_ = f.cmd.Process.Signal(syscall.SIGTERM)
@@ -102,10 +101,9 @@ func (f *follower) end() {
 	}
 }
 
-// A log gets another key while it is served, under load, with a witness and a monitor
-// that stays: no event fails, the monitor finds nothing, each checkpoint on the way is
-// good under the keys that the auditors have then, and is cosigned. The other
-// organization notices nothing.
+// A log's key is rotated while it is served, under load, with a witness and a continuous monitor: no event fails, the
+// monitor finds nothing, each checkpoint is valid under the keys that the auditors have at that time, and is cosigned.
+// The other organization is not affected.
 func TestRotateWhileServing(t *testing.T) {
 	x := witnesstest.New(t, "x.example")
 	file := filepath.Join(t.TempDir(), "witnesses.policy")
@@ -175,7 +173,7 @@ func TestRotateWhileServing(t *testing.T) {
 	}
 }
 
-// bundle fetches the bundle of an event that is sent for it.
+// bundle fetches the bundle of an event that it sends.
 func (l watchedLog) bundle() *verify.Bundle {
 	l.Helper()
 	raw, err := l.worker.log.client.FetchBundle(l.Context(), l.worker.org.Slug, sendOne(l.T, l.worker))
@@ -189,8 +187,7 @@ func (l watchedLog) bundle() *verify.Bundle {
 	return b
 }
 
-// shows checks that the newest checkpoints, of which there come more all the time, are
-// signed by all of keys.
+// shows checks that the latest checkpoints, which keep coming, are signed by all keys.
 func (l watchedLog) shows(keys ...tlog.VerifierKey) {
 	l.Helper()
 	for range 20 {
@@ -203,7 +200,7 @@ func (l watchedLog) shows(keys ...tlog.VerifierKey) {
 	}
 }
 
-// cosignedBy waits until the newest cosigned checkpoint is signed by the key.
+// cosignedBy waits until the latest cosigned checkpoint is signed by the key.
 func (l watchedLog) cosignedBy(key tlog.VerifierKey) {
 	l.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -218,8 +215,8 @@ func (l watchedLog) cosignedBy(key tlog.VerifierKey) {
 	}
 }
 
-// SIGKILL while a step of a rotation is under way, under load: what the operator was
-// told holds, the keys fit what was shown, and the next step goes on from there.
+// SIGKILL during a step of a rotation, under load: what the operator was told holds, the keys fit the shown
+// checkpoints, and the next step continues from there.
 func TestKillInRotation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -252,7 +249,7 @@ func TestKillInRotation(t *testing.T) {
 		after := keysOf(t, p, "red")
 		done := len(after) != len(before) || overlapping(after) != overlapping(before)
 		if exit == 0 && !done {
-			t.Errorf("round %d: the step was told of and is not there: %+v", round, after)
+			t.Errorf("round %d: the acknowledged step is missing: %+v", round, after)
 		}
 		if done {
 			steps++
@@ -281,7 +278,7 @@ func overlapping(keys []verify.LogKey) int {
 	return signing - 1
 }
 
-// signedAll checks that a checkpoint that was shown is signed by each key of its size.
+// signedAll checks that a shown checkpoint is signed by each key of its size.
 func (d *drill) signedAll(round int, note string, keys []verify.LogKey) {
 	d.t.Helper()
 	c, err := tlog.ReadCheckpoint([]byte(note))
@@ -295,7 +292,7 @@ func (d *drill) signedAll(round int, note string, keys []verify.LogKey) {
 	}
 }
 
-// log is red's, under the key that bundles name now.
+// log is red's log, under the key that bundles name now.
 func (d *drill) log(p *process, keys []verify.LogKey) publicLog {
 	d.t.Helper()
 	d.orgs[0].LogKey = keys[len(keys)-1-overlapping(keys)].Key.String()

@@ -46,9 +46,9 @@ import (
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:      "testdata",
-		Deadline: time.Now().Add(10 * time.Minute), // ends a program that should have refused to serve
+		Deadline: time.Now().Add(10 * time.Minute), // ends a program that should not serve
 		Condition: func(name string) (bool, error) {
-			if name != "crowded" { // status has a finding then
+			if name != "crowded" { // in which case status reports a finding
 				return false, fmt.Errorf("there is no condition %q", name)
 			}
 			var volume unix.Statfs_t
@@ -82,7 +82,7 @@ func listeners() []string {
 	return []string{"AGENTLEDGER_LISTEN", "AGENTLEDGER_ID_LISTEN", "AGENTLEDGER_METRICS_LISTEN"}
 }
 
-// running is a script's server; process is nil while there is none.
+// running is a script's server; process is nil if none runs.
 type running struct{ process *process }
 
 type runningKey struct{}
@@ -108,7 +108,7 @@ func scriptStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("METRICS", p.metrics)
 }
 
-// end ends the server and shows its log as standard error.
+// end stops the server and shows its log as standard error.
 func end(ts *testscript.TestScript, s os.Signal) error {
 	r := runningOf(ts)
 	if r.process == nil {
@@ -136,7 +136,7 @@ type askFlags struct {
 	token  string // -as TOKEN: an ingest key
 	header string // -h "Name: value": one more header
 	file   string // -d FILE: the body
-	save   string // -o FILE: where the answer's body goes too
+	save   string // -o FILE: a file for the response's body
 }
 
 func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
@@ -177,7 +177,7 @@ func (f askFlags) do(ts *testscript.TestScript, method, url string) (*http.Respo
 	defer body.Close()
 	r, err := http.NewRequest(method, url, body)
 	ts.Check(err)
-	r.Close = true // a server that ends has nobody to wait for
+	r.Close = true // a server that ends waits for no client
 	if f.token != "" {
 		r.Header.Set("Authorization", "Bearer "+f.token)
 	}
@@ -187,7 +187,7 @@ func (f askFlags) do(ts *testscript.TestScript, method, url string) (*http.Respo
 	return http.DefaultClient.Do(r)
 }
 
-// serverLog is what the server of a script has said.
+// serverLog is the output of a script's server.
 func serverLog(ts *testscript.TestScript) string {
 	p := runningOf(ts).process
 	if p == nil {
@@ -226,7 +226,7 @@ func scriptEventually(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("%s never matches %s; last it was\n%s", args[0], args[1], got)
+	ts.Fatalf("%s never matches %s; last response:\n%s", args[0], args[1], got)
 }
 
 func scriptMember(ts *testscript.TestScript, _ bool, args []string) {
@@ -278,9 +278,9 @@ func scriptDamage(ts *testscript.TestScript, _ bool, args []string) {
 	files, err := filepath.Glob(ts.MkAbs(args[0]))
 	ts.Check(err)
 	if len(files) == 0 {
-		ts.Fatalf("no file is named %s", args[0])
+		ts.Fatalf("no file matches %s", args[0])
 	}
-	file := slices.Max(files) // the newest, as they are numbered
+	file := slices.Max(files) // the latest, by number
 	b, err := os.ReadFile(file)
 	ts.Check(err)
 	b[len(b)/2] ^= 1

@@ -10,7 +10,7 @@ import (
 )
 
 // maxServeFlags bounds the flags of serve.
-const maxServeFlags = 30 // with the two files of TLS
+const maxServeFlags = 30 // including the two files of TLS
 
 // The table of settings names each flag of serve with its variable, and no other.
 func TestSettingsAreDocumented(t *testing.T) {

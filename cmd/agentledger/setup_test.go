@@ -58,7 +58,7 @@ func TestSetupURL(t *testing.T) {
 	}
 }
 
-// setUpWith sets up with a token; status is that of a refusal, "" for none.
+// setUpWith sets up with a token; status is the expected error status, or "".
 func setUpWith(t *testing.T, base, token, status string) {
 	t.Helper()
 	o, err := newOperator(base, base)

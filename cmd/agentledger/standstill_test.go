@@ -14,20 +14,20 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// A server of these tests stands still for longer than each of its time-outs. That for
-// bodies is long enough for a test that is slow itself.
+// A server of these tests is suspended for longer than each of its time-outs. The time-out for bodies is long enough
+// for a slow test.
 const (
 	shortTime  = 100 * time.Millisecond
 	bodyTime   = 2 * time.Second
 	standstill = bodyTime + 200*time.Millisecond
 )
 
-// shortTimes are time-outs that pass while it stands still.
+// shortTimes are time-outs that pass during the suspension.
 func shortTimes() []string {
 	return []string{"tuning.header_timeout=" + shortTime.String(), "tuning.body_timeout=" + bodyTime.String(), "tuning.answer_timeout=" + shortTime.String()}
 }
 
-// stand stops the server for a while after f, during which it is stopped already.
+// stand suspends the server for a while. It is already suspended when f runs.
 func (p *process) stand(while time.Duration, f func()) {
 	p.signal(syscall.SIGSTOP)
 	defer p.signal(syscall.SIGCONT)
@@ -59,7 +59,7 @@ func (c *caller) send(text string) {
 	}
 }
 
-// want reads an answer, which has a status.
+// want reads a response with a status.
 func (c *caller) want(what string, status int) (answered bool) {
 	c.t.Helper()
 	r, err := http.ReadResponse(c.r, nil)
@@ -76,9 +76,8 @@ func (c *caller) want(what string, status int) (answered bool) {
 
 const livez = "GET /livez HTTP/1.1\r\nHost: log.test\r\n\r\n"
 
-// A server that did not run for longer than its time-outs still answers what was sent
-// to it meanwhile: neither on new connections nor on kept ones, neither in the middle
-// of a body nor before its answer is a request cut off.
+// A server that was suspended for longer than its time-outs still answers what was sent to it in the meantime: no
+// request is cut off, on new or existing connections, in the middle of a body or before its response.
 func TestStandstill(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), shortTimes()...)
@@ -116,8 +115,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// Each request of many senders has its answer, although the server stands still again
-// and again.
+// Each request of many senders is answered, although the server is suspended repeatedly.
 func TestStandstillUnderLoad(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), shortTimes()...)
@@ -157,9 +155,8 @@ func TestStandstillUnderLoad(t *testing.T) {
 	group.Wait()
 }
 
-// Requests that lie in a server's connections, new ones and kept ones, when it is told
-// to stop are answered.
-func TestDrainAnswersWhatHasCome(t *testing.T) {
+// Requests that have arrived on a server's connections, new or existing, when it receives SIGTERM are answered.
+func TestDrainAnswersArrivedRequests(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	var kept []*caller
 	for range 8 {

@@ -72,7 +72,8 @@ func getOver(c *http.Client, url string) (string, error) {
 	return answer.Proto + " " + string(text), err
 }
 
-// The main listener speaks TLS with files, which are read again when they change. The identity listener speaks plain HTTP.
+// The main listener speaks TLS with files, which are read again after a change. The identity listener speaks plain
+// HTTP.
 func TestMainListenerSpeaksTLS(t *testing.T) {
 	dir := t.TempDir()
 	chain, key, roots := writeCertificate(t, dir, 1)
@@ -108,7 +109,7 @@ func TestMainListenerSpeaksTLS(t *testing.T) {
 		t.Errorf("a connection that was open: got %q, %v", got, err)
 	}
 	if text := getText(t, s.listeners.URL(metricsListener)+"/metrics"); !strings.Contains(text, "\nagentledger_certificate_expires_seconds 1.") {
-		t.Error("the metrics don't tell when the certificate is over")
+		t.Error("the metrics lack the expiry of the certificate")
 	}
 }
 
@@ -133,9 +134,9 @@ func TestSettingsOfTLS(t *testing.T) {
 	}
 }
 
-// The identity listener can be a socket, which only the owner and the group reach. A socket of a process that was killed
-// is replaced, one that is in use is not.
-func TestIdentityListenerOnASocket(t *testing.T) {
+// The identity listener can be a socket, which only the owner and the group can reach. A socket of a killed process is
+// replaced, a socket in use is not.
+func TestIdentityListenerOnSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "identity.sock")
 	old, err := net.Listen("unix", path)
 	if err != nil {
@@ -184,7 +185,7 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 }
 
 // A browser is not told to use TLS for all services of this machine, nor by a listener that speaks plain HTTP.
-func TestStrictTransportIsForPublicHosts(t *testing.T) {
+func TestStrictTransportOnlyForPublicHosts(t *testing.T) {
 	chain, key, _ := writeCertificate(t, t.TempDir(), 1)
 	files, err := serving.OpenCertificateFiles(chain, key, slog.New(slog.DiscardHandler), time.Now)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // none is an environment without variables.
 func none(string) string { return "" }
 
-// namesOf returns path, headers and names of the spans of a request, which are decoded by OTLP's own package.
+// namesOf returns path, headers and names of the spans of a request, decoded with OTLP's own package.
 func namesOf(t *testing.T, r *http.Request) []string {
 	t.Helper()
 	var body io.Reader = r.Body
@@ -39,7 +39,7 @@ func namesOf(t *testing.T, r *http.Request) []string {
 		body = unpacked
 	}
 	text, err := io.ReadAll(body)
-	var sent spans.TracesData // with the bytes of ExportTraceServiceRequest
+	var sent spans.TracesData // the bytes of ExportTraceServiceRequest
 	if err == nil {
 		err = proto.Unmarshal(text, &sent)
 	}
@@ -99,7 +99,7 @@ func TestTracesArrive(t *testing.T) {
 	}
 }
 
-func TestTracesOffWithoutAnEndpoint(t *testing.T) {
+func TestTracesOffWithoutEndpoint(t *testing.T) {
 	tracer, stop, err := newTracer(t.Context(), tracerOptions{})
 	if err != nil || tracer.Enabled() {
 		t.Errorf("got on %v, %v", tracer.Enabled(), err)
@@ -122,7 +122,7 @@ func answerOf(status int, body string, told string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// The answers of a receiver, how often it is asked, for how long, and the lines of the log.
+// The responses of a receiver, the number and duration of attempts, and the log lines.
 func TestTracesReceiverAnswers(t *testing.T) {
 	for name, row := range map[string]struct {
 		answers  []*http.Response
@@ -179,7 +179,7 @@ func TestTracesReceiverAnswers(t *testing.T) {
 	}
 }
 
-// A receiver that never answers holds a request for as long as the environment says.
+// A receiver that never answers holds a request for as long as the environment allows.
 func TestTracesSilentReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -232,7 +232,8 @@ func TestTracesWrongSettings(t *testing.T) {
 	}
 }
 
-// A receiver with a private authority is trusted by the environment alone. Without a certificate in the environment none is shown.
+// Only the environment makes a receiver with a private authority trusted. Without a certificate in the environment, the
+// service presents none.
 func TestTracesPrivateAuthority(t *testing.T) {
 	asked := make(chan int, 1)
 	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -12,12 +12,11 @@ import (
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
 
-// traffic is what goes to and from the real servers under test.
+// traffic is the traffic of the real servers under test.
 var traffic = openapitest.Of("service")
 
-// watched returns an address that passes requests on to another one, and holds
-// them against openapi.json. A connection that breaks behind it breaks before it.
-// Benchmarks get the address itself.
+// watched returns the address of a proxy that checks requests and responses against openapi.json. A connection that
+// breaks behind it also breaks in front of it. Benchmarks get the address itself.
 func watched(t testing.TB, to string) string {
 	t.Helper()
 	if _, timed := t.(*testing.B); timed {

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/client"
 )
 
-// The real server calls back, and goes on calling when it was killed in between;
-// addresses of its own network are called only where the operator allows it.
+// The real server calls back, and continues after it was killed; addresses of its own network are called only if the
+// operator allows it.
 func TestCallbacksThroughKills(t *testing.T) {
 	type told struct {
 		header http.Header
@@ -29,7 +29,7 @@ func TestCallbacksThroughKills(t *testing.T) {
 	p := startProcess(t, dir)
 	red := p.found(t.Context(), "red", nil)
 	r := newRefunder(t, p, red)
-	r.obliged(t)
+	r.requireApproval(t)
 	question := r.question()
 	question.Callback = receiver.URL
 	if _, err := r.client.AskApproval(t.Context(), question); err == nil || !strings.Contains(err.Error(), "callback_url must be a public https address") {
@@ -60,7 +60,7 @@ func TestCallbacksThroughKills(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		// Somebody repeats it: at once it has the same id, later it is too old.
+		// A repeated delivery has the same id at first, and is too old later.
 		if again, err := client.CheckWebhook(hooks.PublicKey, c.header, []byte(c.body), time.Now()); err != nil || again != name {
 			t.Errorf("repeated: got %s, %v; want %s", again, err, name)
 		}
@@ -79,8 +79,8 @@ func TestCallbacksThroughKills(t *testing.T) {
 	}
 }
 
-// An endpoint of the organization is told of a question by the key that only it has, also when the
-// server is killed after the question has landed and before the receiver has answered.
+// An endpoint of the organization is notified of a question, signed with its own key, even if the server is killed
+// after the question was stored and before the receiver has answered.
 func TestEndpointsThroughKills(t *testing.T) {
 	type told struct {
 		header http.Header
@@ -100,7 +100,7 @@ func TestEndpointsThroughKills(t *testing.T) {
 	p := startProcess(t, dir, "--callout-allow", "127.0.0.0/8")
 	red := p.found(t.Context(), "red", nil)
 	r := newRefunder(t, p, red)
-	r.obliged(t)
+	r.requireApproval(t)
 	var endpoint struct {
 		ID        string `json:"endpoint_id"`
 		PublicKey string `json:"public_key"`
@@ -157,6 +157,6 @@ func TestEndpointsThroughKills(t *testing.T) {
 		t.Errorf("log: got %+v", list)
 	}
 	if strings.Contains(p.logs.String(), "/secret") {
-		t.Error("the address is in the log")
+		t.Error("the log contains the address")
 	}
 }

@@ -25,7 +25,7 @@ func copied(t *testing.T, data string) string {
 	return to
 }
 
-// try sends an event and returns why it was not taken.
+// try sends an event and returns why it was rejected.
 func try(t *testing.T, s *server, org foundedOrganization) error {
 	t.Helper()
 	w, err := newWorker(s.mainURL(), org, client.Retry{Attempts: 1})
@@ -40,9 +40,9 @@ func try(t *testing.T, s *server, org foundedOrganization) error {
 	return err
 }
 
-// Data directories without anchors. As it was at the stop, both organizations go on when
-// the witness has said that it knows nothing newer, and not before. From an older copy,
-// the organization of which the witness knows more is frozen, and the other goes on.
+// Data directories without anchors. If nothing was lost, both organizations continue once the witness has confirmed
+// that it knows nothing newer, and not before. On an older copy, the organization of which the witness knows more is
+// frozen, and the other continues.
 func TestWitnessAsAnchor(t *testing.T) {
 	x := witnesstest.New(t, "x.example")
 	witnessed, data := witnessedBy(t, x.PolicyLine("x")+"quorum x\n"), t.TempDir()
@@ -68,7 +68,7 @@ func TestWitnessAsAnchor(t *testing.T) {
 	t.Run("nothing is lost but the anchors", func(t *testing.T) {
 		held := make(chan struct{})
 		x.AnswerWith(func(http.ResponseWriter, *http.Request) { <-held; panic(http.ErrAbortHandler) })
-		s, stop := runOn(t, copied(t, data), set) // it starts while the witness answers nobody
+		s, stop := runOn(t, copied(t, data), set) // it starts while the witness does not answer
 		defer stop()
 		for _, w := range []*worker{red, blue} {
 			if err := try(t, s, w.org); err == nil || !strings.Contains(err.Error(), "read_only") {

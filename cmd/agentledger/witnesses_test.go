@@ -32,7 +32,7 @@ func witnessedBy(t *testing.T, policy string) func(*config.Serve) {
 	}
 }
 
-// sendOne sends an event, wants it taken, and returns its name.
+// sendOne sends an event, which must be accepted, and returns its name.
 func sendOne(t *testing.T, w *worker) id.Event {
 	t.Helper()
 	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
@@ -46,9 +46,8 @@ func sendOne(t *testing.T, w *worker) id.Event {
 	return receipt.EventID
 }
 
-// While its witness hangs, a service takes events. When
-// the witness is well, what it cosigns is shown, and is still shown after a restart
-// without it.
+// A service accepts events while its witness hangs. Once the witness recovers, its cosignatures are shown, also after a
+// restart without it.
 func TestWitnessHangs(t *testing.T) {
 	t.Parallel()
 	x := witnesstest.New(t, "x.example")
@@ -60,7 +59,7 @@ func TestWitnessHangs(t *testing.T) {
 		}
 		select {
 		case <-release:
-		case <-r.Context().Done(): // given up by the service, which may ask again
+		case <-r.Context().Done(): // given up by the service, which may retry
 		}
 		panic(http.ErrAbortHandler)
 	})
@@ -115,7 +114,7 @@ func TestWitnessHangs(t *testing.T) {
 	}
 }
 
-func TestWitnessPolicyFileIsRefused(t *testing.T) {
+func TestWitnessPolicyFileIsRejected(t *testing.T) {
 	x := witnesstest.New(t, "x.example")
 	key := x.Signer.Key().String()
 	for name, row := range map[string]struct{ policy, says string }{

@@ -15,17 +15,17 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// until waits for something that a service does by itself.
+// until waits for something that a service does automatically.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never came: %s", what)
+			t.Fatalf("it never happened: %s", what)
 		}
 	}
 }
 
-// runOn starts a service on a data directory and returns what ends it.
+// runOn starts a service on a data directory and returns a function that stops it.
 func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func()) {
 	t.Helper()
 	c := testSettings(data)
@@ -43,7 +43,7 @@ func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func())
 	return s, stop
 }
 
-// mustRun runs a command of the program that has to end well.
+// mustRun runs a command of the program that must succeed.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -53,9 +53,8 @@ func mustRun(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// The witness contradicts red's log, which goes on as a successor. When the witness is
-// told of the new key before the server starts, it is never asked about a log that it
-// does not know; when it is told later, the operator has it asked at once.
+// The witness contradicts red's log, which continues as a successor. If the witness learns of the new key before the
+// server starts, it is never asked about a log that it does not know; if later, the operator has it asked at once.
 func TestSuccessorIsCosigned(t *testing.T) {
 	t.Parallel()
 	for name, told := range map[string]bool{"told before the start": true, "told after it": false} {
@@ -74,7 +73,7 @@ func TestSuccessorIsCosigned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = red.client.Send(t.Context(), body) // it may be taken still
+			_, _ = red.client.Send(t.Context(), body) // it may still be accepted
 			until(t, "frozen", func() bool {
 				return strings.Contains(getText(t, s.mainURL()+"/v1/public/orgs/red/transparency/head"), `"fault":"frozen"`)
 			})
@@ -112,7 +111,7 @@ func TestSuccessorIsCosigned(t *testing.T) {
 	}
 }
 
-// know makes a log known to a witness by its key.
+// know configures the key of a log at a witness.
 func know(t *testing.T, x *witnesstest.Witness, vkey string) {
 	t.Helper()
 	key, err := tlog.ParseVerifierKey(vkey)

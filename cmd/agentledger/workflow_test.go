@@ -23,9 +23,8 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Runs by the real server and both engines, which is killed under steps again and
-// again: each acknowledged step is in the ledger once, as it was told, and the run
-// comes to the root that anybody computes from the public entries.
+// Runs by the real server and both engines, killed during steps repeatedly: each acknowledged step is in the ledger
+// once, as acknowledged, and the run has the root that anyone can compute from the public entries.
 func TestWorkflowsThroughKills(t *testing.T) {
 	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { workflowsThroughKills(t) })
@@ -50,14 +49,14 @@ func workflowsThroughKills(t *testing.T, flags ...string) {
 	var runs []*toolRun
 	for _, org := range []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)} {
 		for n := range runsOfEach {
-			runs = append(runs, &toolRun{t: t, org: org, external: fmt.Sprint("exec-", n), told: map[string]stepTold{}})
+			runs = append(runs, &toolRun{t: t, org: org, external: fmt.Sprint("exec-", n), told: map[string]stepAnswer{}})
 		}
 	}
 	for range workflowKills {
 		var group sync.WaitGroup
 		var answered atomic.Int64
 		for _, r := range runs {
-			group.Go(func() { r.goOn(p.main, &answered) })
+			group.Go(func() { r.keepReporting(p.main, &answered) })
 		}
 		awaitAnswers(&answered, 2*len(runs)) // of starts and steps: a busy machine takes longer
 		time.Sleep(time.Duration(rand.IntN(350)) * time.Millisecond)
@@ -82,30 +81,29 @@ func workflowsThroughKills(t *testing.T, flags ...string) {
 	if acknowledged < len(runs)*workflowKills {
 		t.Errorf("only %d steps were acknowledged", acknowledged)
 	}
-	t.Logf("%d runs, %d kills, %d steps acknowledged, %d requests under way at the last one", len(runs), workflowKills, acknowledged, pending)
+	t.Logf("%d runs, %d kills, %d steps acknowledged, %d requests in flight at the last one", len(runs), workflowKills, acknowledged, pending)
 }
 
-// toolRun is an automation tool that reports one run, one request at a time, and
-// sends again what was not answered.
+// toolRun is an automation tool that reports one run, one request at a time, and resends what was not answered.
 type toolRun struct {
 	t        *testing.T
 	org      foundedOrganization
 	external string
-	path     string // "" until the run is started
+	path     string // "" until the run has started
 	sent     int    // steps that were answered
 	pending  string // body of the request for steps that was not answered
-	told     map[string]stepTold
+	told     map[string]stepAnswer
 }
 
-// stepTold is what a tool was told of a step.
-type stepTold struct {
+// stepAnswer is the answer to a step.
+type stepAnswer struct {
 	EventID  id.Event `json:"event_id"`
 	Number   uint64   `json:"sequence_num"`
 	Hash     id.Hash  `json:"event_hash"`
 	Replayed string   `json:"status"`
 }
 
-// ask makes one request of the tool. Only an answer of the server is one.
+// ask makes one request of the tool. Only a response of the server counts.
 func (r *toolRun) ask(base, method, path, body string) (status int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -125,8 +123,8 @@ func (r *toolRun) ask(base, method, path, body string) (status int, answer []byt
 	return response.StatusCode, b.Bytes(), err
 }
 
-// goOn reports steps until the server is gone, and counts the answers.
-func (r *toolRun) goOn(base string, answered *atomic.Int64) {
+// keepReporting reports steps until the server is gone, and counts the answers.
+func (r *toolRun) keepReporting(base string, answered *atomic.Int64) {
 	for r.one(base) {
 		answered.Add(1)
 	}
@@ -190,10 +188,10 @@ func (r *toolRun) next() string {
 	return "[" + step() + "," + step() + "," + step() + "]"
 }
 
-// keep notes what was told of the steps of the pending request.
+// keep records the answer to the steps of the pending request.
 func (r *toolRun) keep(answer []byte) {
 	type recorded struct {
-		Event stepTold `json:"event"`
+		Event stepAnswer `json:"event"`
 	}
 	var all []recorded
 	var keys []struct {
@@ -215,17 +213,17 @@ func (r *toolRun) keep(answer []byte) {
 	}
 	for i, k := range keys {
 		if before, known := r.told[k.Key]; known {
-			r.t.Errorf("%s was told twice: %+v, %+v", k.Key, before, all[i].Event)
+			r.t.Errorf("%s was answered differently: %+v, %+v", k.Key, before, all[i].Event)
 		}
 		r.told[k.Key] = all[i].Event
 	}
 }
 
-// finish sends again what was not answered, ends the run and checks it.
+// finish resends what was not answered, ends the run and checks it.
 func (r *toolRun) finish(p *process) {
 	r.t.Helper()
 	if !r.one(p.main) || r.path == "" || r.pending != "" {
-		r.t.Errorf("%s of %s could not go on", r.external, r.org.Slug)
+		r.t.Errorf("%s of %s could not continue", r.external, r.org.Slug)
 		return
 	}
 	var ended struct {
@@ -252,7 +250,7 @@ func (r *toolRun) finish(p *process) {
 			continue
 		}
 		if told := r.told[e.Key]; told.Hash != e.Hash || told.Number != e.Number || told.EventID != e.EventID {
-			r.t.Errorf("%s: told %+v, is %+v", e.Key, told, e)
+			r.t.Errorf("%s: acknowledged as %+v, is %+v", e.Key, told, e)
 		}
 		delete(r.told, e.Key)
 	}
@@ -260,7 +258,7 @@ func (r *toolRun) finish(p *process) {
 		r.t.Errorf("run_root from the public entries: got %s, want %s", got, ended.Root)
 	}
 	if len(r.told) != 0 {
-		r.t.Errorf("acknowledged steps are gone: %v", r.told)
+		r.t.Errorf("acknowledged steps are missing: %v", r.told)
 	}
 }
 
@@ -296,7 +294,7 @@ func (r *toolRun) events(p *process) (all []runEvent) {
 	}
 }
 
-// public returns the event hash that anybody finds proven under the log's key.
+// public returns the event hash that is proven under the log's public key.
 func (r *toolRun) public(p *process, name id.Event) id.Hash {
 	r.t.Helper()
 	l, err := newPublicLog(p.main, r.org)
@@ -321,14 +319,14 @@ func (r *toolRun) public(p *process, name id.Event) id.Hash {
 	return bundle.EventHash
 }
 
-// abandonedThroughKill starts a run that nobody goes on with, kills the server and
-// waits for the end that it gets, once. It returns the server that runs then.
+// abandonedThroughKill starts a run that is not continued, kills the server and waits for the end of the run, which
+// comes once. It returns the restarted server.
 func abandonedThroughKill(t *testing.T, p *process, dir string, org foundedOrganization, flags ...string) *process {
 	t.Helper()
 	brief := append([]string{"tuning.workflow_silence=300ms"}, flags...)
 	p.kill()
 	p = startProcess(t, dir, brief...)
-	r := &toolRun{t: t, org: org, external: "silent", told: map[string]stepTold{}}
+	r := &toolRun{t: t, org: org, external: "silent", told: map[string]stepAnswer{}}
 	if !r.one(p.main) {
 		t.Fatal("the run could not start")
 	}

@@ -31,10 +31,10 @@ type grantVerifyCommand struct {
 }
 
 func (*grantVerifyCommand) Help() string {
-	return `Status 0: good. 1: not good; the first thing that fails is named. 2: can't tell.
+	return `Status 0: valid. 1: invalid; the report names the first failed check. 2: can't tell.
 
-Offline nobody can tell that a grant is used a second time: ` +
-		`whoever takes grants keeps their nonces until they are over.`
+Offline verification can't detect a grant that is used twice: ` +
+		`a tool that accepts grants must remember their nonces until they expire.`
 }
 
 // grantReport is the JSON output of grant verify.
@@ -123,7 +123,7 @@ func (c *grantVerifyCommand) printOutcome(s *streams, g grant.Grant, bad error) 
 			g.NotAfter, r.Nonce)
 	}
 	if err == nil && bad != nil {
-		err = &negative{fmt.Errorf("not valid: %w", bad)}
+		err = &negative{fmt.Errorf("verify grant: %w", bad)}
 	}
 	return err
 }
