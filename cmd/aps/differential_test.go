@@ -96,7 +96,7 @@ func (j *judge) answer(t *testing.T) (a judgement) {
 	return a
 }
 
-// judgeHere returns what aps verify says.
+// judgeHere returns the judgement of aps verify.
 func judgeHere(t *testing.T, d document) (a judgement, unreadable bool) {
 	t.Helper()
 	args := []string{"verify", d.Path, "--key", d.Key}
@@ -122,7 +122,7 @@ func judgeHere(t *testing.T, d document) (a judgement, unreadable bool) {
 	return a, false
 }
 
-// All verifiers say the same of the same documents, which are honest ones with random changes.
+// All verifiers agree on the same documents, which are honest ones with random changes.
 func TestVerifiersAgree(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestVerifiersAgree(t *testing.T) {
 				continue
 			}
 			agree = false
-			t.Errorf("document %d of seed %d, %s:\naps verify says %d: %s%s\n%s says %d: %s %s", i, *differentialSeed, d.what, want.Status,
+			t.Errorf("document %d of seed %d, %s:\naps verify: %d: %s%s\n%s: %d: %s %s", i, *differentialSeed, d.what, want.Status,
 				want.Reason, want.Text, j.name, got.Status, got.Reason, got.Text)
 		}
 		if !agree {
@@ -175,19 +175,19 @@ func TestVerifiersAgree(t *testing.T) {
 	}
 }
 
-// agrees compares two judgements. A verifier that is not full has no status 2 but for containers that can't be read.
+// agrees compares two judgements. A verifier that is not full has status 2 only for unreadable containers.
 func (j *judge) agrees(want, got judgement, unreadable bool) bool {
 	if j.full {
 		return want.Status == got.Status && withoutCauses(want.Text) == withoutCauses(got.Text)
 	}
 	if (want.Status == 0) != (got.Status == 0) || unreadable && got.Status != 2 || got.Status > 2 {
-		return false // a pack may have several faults, and this one reads all its files first
+		return false // a pack may have several faults, and this verifier reads all its files first
 	}
 	return slices.EqualFunc(want.Verdicts, got.Verdicts, func(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }) ||
 		got.Verdicts == nil && want.Verdicts == nil
 }
 
-// withoutCauses returns a report in which only the step of a failure is named: causes are in each language's own words.
+// withoutCauses returns a report that names only the step of a failure, because causes differ by language.
 func withoutCauses(report string) string {
 	lines := strings.Split(report, "\n")
 	for i, line := range lines {
@@ -200,7 +200,7 @@ func withoutCauses(report string) string {
 	return strings.Join(lines, "\n")
 }
 
-// mutator makes documents from honest ones.
+// mutator creates documents from honest ones.
 type mutator struct {
 	*rand.Rand
 	dir     string
@@ -283,7 +283,7 @@ func (m *mutator) nextBundle(t *testing.T) document {
 		keys := []byte(member(t, v, "keys"))
 		if m.IntN(8) == 0 {
 			keys = m.changeText(keys)
-			// A list that is none is an input that is not judged, which not every verifier distinguishes.
+			// A malformed list is an invalid input, which not every verifier distinguishes.
 			if aps(t, "", "verify", d.Path, "--key", d.Key, "--keys", m.write(t, "keys.json", keys)).status == 2 {
 				keys = []byte(member(t, v, "keys"))
 			}
@@ -402,7 +402,7 @@ func canonical(v any) ([]byte, error) {
 	return text, nil
 }
 
-// walk visits all values below v, with the object or the list that they are in.
+// walk visits all values below v, each with the object or list that contains it.
 func walk(v any, visit func(object map[string]any, list []any, name string, at int, value any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -577,7 +577,7 @@ func (m *mutator) changeText(b []byte) []byte {
 	return m.changeBytes(b)
 }
 
-// changeBytes flips, removes, doubles or adds bytes.
+// changeBytes flips, removes, duplicates or adds bytes.
 func (m *mutator) changeBytes(b []byte) []byte {
 	b = bytes.Clone(b)
 	if len(b) == 0 {

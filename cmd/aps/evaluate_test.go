@@ -39,7 +39,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// An agent without an active key is named in the report. The decision and the exit code stay.
+// The report names an agent without an active key. The decision and the exit code do not change.
 func TestEvaluateUnknownAgent(t *testing.T) {
 	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What agents and auditors run is small and holds nothing of the service: it can
-// be read in an afternoon, and an engine's flaw is none of theirs.
+// The program of agents and auditors is small and contains nothing of the service, so that it can be reviewed quickly
+// and has no flaws of a storage engine.
 func TestImports(t *testing.T) {
 	const module = "github.com/agentledger/agentledger/"
 	own := map[string]bool{}
@@ -21,11 +21,11 @@ func TestImports(t *testing.T) {
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSpace(name)
 		if strings.HasPrefix(name, module) && !own[name] {
-			t.Errorf("reaches %s", name)
+			t.Errorf("imports %s", name)
 		}
 		for _, engine := range []string{"cockroachdb/", "jackc/pgx", "prometheus/", "cel-go", "go-chi/"} {
 			if strings.Contains(name, engine) {
-				t.Errorf("reaches %s", name)
+				t.Errorf("imports %s", name)
 			}
 		}
 	}

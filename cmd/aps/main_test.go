@@ -16,8 +16,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// writeLogs writes bundles of the logs of two organizations, each with its entry
-// and its tlog-proof beside it.
+// writeLogs writes bundles of the logs of two organizations, each with its entry and its tlog-proof.
 func writeLogs(dir string, s *fakeservice.Service) error {
 	for name, of := range map[string]struct {
 		organization, index int
@@ -39,7 +38,7 @@ func writeLogs(dir string, s *fakeservice.Service) error {
 	return nil
 }
 
-// writeBundle writes a bundle, and beside it the entry and the tlog-proof.
+// writeBundle writes a bundle, its entry and its tlog-proof.
 func writeBundle(file string, b *verify.Bundle) error {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -80,7 +79,7 @@ func filled(t testing.TB, n int) *fakeservice.Service {
 	return s
 }
 
-// outcome is what a command line has done.
+// outcome is the result of a command line.
 type outcome struct {
 	status      int
 	out, report string

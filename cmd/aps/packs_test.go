@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/vectors"
 )
 
-// The program says of the published packs what is written there: 0 for a right one with its numbers, 1 for a
-// wrong one, and 2 for one that another key than the pinned one signed, or whose files can't be read.
+// The exit code for the published packs: 0 for a valid one with its numbers, 1 for an invalid one, and 2 for a pack
+// that was signed by another key than the pinned one or whose files can't be read.
 func TestPackVectors(t *testing.T) {
 	f, err := vectors.ReadFile("../../testdata/packs/evidence-pack.json")
 	if err != nil || len(f.Vectors) < 100 {
@@ -32,27 +32,27 @@ func TestPackVectors(t *testing.T) {
 		if want != 0 {
 			continue
 		}
-		var said map[string]any
-		if err := json.Unmarshal([]byte(got.out), &said); err != nil {
+		var report map[string]any
+		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 			t.Fatalf("%s: %v", v.Name, err)
 		}
 		if lines, _ := v.Expect["vote_lines"].([]any); lines != nil {
 			people := aps(t, "", "verify", written(t, text), "--key", member(t, v, "key")).out
 			for _, line := range lines {
 				if !strings.Contains(people, "\n"+line.(string)+"\n") {
-					t.Errorf("%s: no line %s in\n%s", v.Name, line, people)
+					t.Errorf("%s: the line %s is missing in\n%s", v.Name, line, people)
 				}
 			}
 		}
 		for name, value := range v.Expect {
-			if name != "vote_lines" && fmt.Sprint(said[name]) != value {
-				t.Errorf("%s: %s: got %v, want %v", v.Name, name, said[name], value)
+			if name != "vote_lines" && fmt.Sprint(report[name]) != value {
+				t.Errorf("%s: %s: got %v, want %v", v.Name, name, report[name], value)
 			}
 		}
 	}
 }
 
-// What is wanted beside a right pack changes the status.
+// Requirements in addition to a valid pack change the status.
 func TestPackStatus(t *testing.T) {
 	f, err := vectors.ReadFile("../../testdata/packs/evidence-pack.json")
 	if err != nil {

@@ -59,7 +59,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// checkOrder checks that the steps of each trace rise by one from 0.
+// checkOrder checks that the steps of each trace increase by one from 0.
 func checkOrder(t *testing.T, o *fakeservice.Organization) {
 	t.Helper()
 	next := map[id.Trace]uint64{}
@@ -81,8 +81,7 @@ func checkOrder(t *testing.T, o *fakeservice.Organization) {
 	}
 }
 
-// Many traces that overlap in every way, few connections, and a connection that
-// breaks now and then.
+// Many overlapping traces, few connections, and a connection that breaks now and then.
 func TestReplayKeepsOrder(t *testing.T) {
 	for _, batch := range []string{"1", "9", "200"} {
 		s := fakeservice.Start(t, 1)
@@ -109,7 +108,7 @@ func TestReplayKeepsOrder(t *testing.T) {
 	}
 }
 
-func TestReplayGoesOn(t *testing.T) {
+func TestReplayContinues(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	args := with("replay", at(s, o, "--json"), as(t, o), []string{day})
@@ -172,7 +171,7 @@ func TestReplayDryRun(t *testing.T) {
 	}
 }
 
-func TestReplayRefused(t *testing.T) {
+func TestReplayRejected(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
 	o.Cap = 2
@@ -201,12 +200,11 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
-// What the first try of a request stored is replayed by the second, and the
-// summary says why there was one.
-func TestReplaySentAgain(t *testing.T) {
+// If the first attempt of a request was stored, the second is a replay, and the summary gives the reason for the retry.
+func TestReplayRetries(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
-	s.Next(fakeservice.None, fakeservice.None, fakeservice.BadGateway, fakeservice.BadGateway, fakeservice.OutcomeTaken) // the head comes first: has the log a successor, and its checkpoint
+	s.Next(fakeservice.None, fakeservice.None, fakeservice.BadGateway, fakeservice.BadGateway, fakeservice.OutcomeTaken) // the head comes first: whether the log has a successor, and its checkpoint
 	got := aps(t, "", with("replay", []string{"--connections", "1", "--batch", "1"}, at(s, o), as(t, o), []string{day})...)
 	n := len(lines(t, day))
 	want := fmt.Sprintf("lines      %d: %d created, 1 replayed, 0 refused\ntightened  0, of these denied 0\nhead       size 0 before, size %d after\n", n, n-1, n) +
@@ -217,7 +215,7 @@ func TestReplaySentAgain(t *testing.T) {
 	}
 }
 
-func TestReasonsOfRetries(t *testing.T) {
+func TestRetryReasons(t *testing.T) {
 	reset := &net.OpError{Op: "read", Net: "tcp", Addr: &net.TCPAddr{Port: 58200}, Err: errors.New("connection reset by peer")}
 	for want, err := range map[string]error{
 		"EOF":                            &url.Error{Op: "Post", URL: "http://127.0.0.1:1/x", Err: io.EOF},
@@ -260,7 +258,7 @@ func TestReplayStops(t *testing.T) {
 	}
 }
 
-// ending cancels a context when its text has been read.
+// ending cancels a context once its text has been read.
 type ending struct {
 	*strings.Reader
 	cancel func()
@@ -274,7 +272,7 @@ func (e ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// However far a run got that was interrupted, the next one completes it.
+// Wherever a run was interrupted, the next one completes it.
 func TestReplayInterrupted(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
@@ -292,8 +290,8 @@ func TestReplayInterrupted(t *testing.T) {
 	checkOrder(t, o)
 }
 
-// Whatever the order in which lanes are served, a trace's events that wait at the
-// same time share a lane in order, and no lane is left out.
+// In whatever order lanes are served, events of a trace that wait at the same time share a lane in order, and no lane
+// is skipped.
 func TestLanes(t *testing.T) {
 	l := newSendQueues(4, 1)
 	for i := range 4 * minDepth {
@@ -304,7 +302,7 @@ func TestLanes(t *testing.T) {
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := l.enqueueEvent(full, outgoingEvent{}); err == nil {
-		t.Error("more than the room was taken")
+		t.Error("more than the capacity was taken")
 	}
 	l.closeQueues()
 	var group sync.WaitGroup
@@ -327,11 +325,11 @@ func TestLanes(t *testing.T) {
 	for lane := range 4 {
 		traces += len(laneOf[lane])
 		if last[lane] == 0 {
-			t.Errorf("lane %d had nothing", lane)
+			t.Errorf("lane %d got nothing", lane)
 		}
 	}
 	if traces != 10 || len(l.traces) != 0 || len(l.room) != 0 || slices.Max(l.load) != 0 {
-		t.Errorf("%d traces in all lanes, %+v left", traces, l.traces)
+		t.Errorf("%d traces in all lanes, %+v remain", traces, l.traces)
 	}
 }
 
@@ -375,7 +373,7 @@ func FuzzPlayback(f *testing.F) {
 			t.Errorf("does not parse: %s: %v", first, err)
 		}
 		if _, second, err := p.signRecorded(sourceLine{3, []byte(line)}); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("not the same twice: %v", err)
+			t.Errorf("not deterministic: %v", err)
 		}
 	})
 }

@@ -11,11 +11,11 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"aps": main})
 }
 
-// The scripts find bundles of an honest log of each of two organizations, and the
-// keys of both logs, beside their own files.
+// The scripts find bundles of an honest log of each of two organizations, and the keys of both logs, next to their own
+// files.
 func TestScripts(t *testing.T) {
 	s := filled(t, 6)
-	var setup sync.Mutex // scripts run in parallel, and bundles are made by setting the disclosure first
+	var setup sync.Mutex // scripts run in parallel, and setting the disclosure must come first
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {

@@ -22,7 +22,7 @@ const twoEvents = `{"event_id":"evt_1","action_kind":"tool_call","tool_name":"cr
   "payload": {"amount_usd": 12.5, "currency": "USD"}
 }`
 
-// golden replaces what differs from run to run.
+// golden replaces what differs between runs.
 func golden(s string) string {
 	s = regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(s, "HASH")
 	s = regexp.MustCompile(`evt_[0-9a-f]{32}`).ReplaceAllString(s, "EVENT")
@@ -70,7 +70,7 @@ func sortedMembers(t *testing.T, text string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// An answer that was lost, and a service that is busy, change nothing about the result.
+// A lost answer or a busy service does not change the result.
 func TestSendThroughFaults(t *testing.T) {
 	for batch, tc := range map[string]struct {
 		faults      []fakeservice.Fault
@@ -90,7 +90,7 @@ func TestSendThroughFaults(t *testing.T) {
 	}
 }
 
-// What was told of the other events of a batch is printed before the run ends.
+// The results for the other events of a batch are printed before the run ends.
 func TestSendEndsAfterItsBatch(t *testing.T) {
 	s := fakeservice.Start(t, 1)
 	o := s.Organization(0)
@@ -111,7 +111,7 @@ func TestSendEndsAfterItsBatch(t *testing.T) {
 	}
 }
 
-// Values that have arrived go together, and none waits for more than that.
+// Values that have arrived are sent together, and none waits for others.
 func TestGroups(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
@@ -158,7 +158,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-func TestSendRefused(t *testing.T) {
+func TestSendRejected(t *testing.T) {
 	s := fakeservice.Start(t, 2)
 	o := s.Organization(0)
 	first := aps(t, `{"event_id":"evt_1","action_kind":"result"}`, with("send", at(s, o), as(t, o))...)

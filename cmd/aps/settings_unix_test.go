@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Files that decide what is trusted are refused if every user can change them.
-func TestOpenSettingsAreRefused(t *testing.T) {
+// Files that decide what is trusted are rejected if every user can change them.
+func TestOpenSettingsAreRejected(t *testing.T) {
 	dir, key, _ := logs(t)
 	bundle := filepath.Join(dir, "full.json")
 	policy, keys := written(t, "log "+key+"\nquorum none\n"), savedKeys(t, key)
@@ -40,8 +40,8 @@ func TestOpenSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// A program that is started can read the command line of the one that started it.
-func TestTokenAsFlagIsRefused(t *testing.T) {
+// A started program can read the command line of its parent.
+func TestTokenFlagIsRejected(t *testing.T) {
 	for name, args := range map[string][]string{
 		"wrap": {"wrap", "--token", "apl_live_secret", "--", "true"},
 		"mcp":  {"mcp", "files", "--token", "apl_live_secret", "--", "true"},

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
-// What a service says in its errors can't turn the line of a terminal around or clear it, in no command.
-func TestErrorsOfTheServiceOnATerminal(t *testing.T) {
+// In every command, error texts of a service can't reverse or clear a line of the terminal.
+func TestServiceErrorsOnTerminal(t *testing.T) {
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)

@@ -7,8 +7,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/vectors"
 )
 
-// The program says of the published corpus what is written there: 0 for what is to
-// be accepted, 1 or 2 for all else.
+// The exit code for the published corpus: 0 for what must be accepted, and 1 or 2 for everything else.
 func TestVectors(t *testing.T) {
 	for kind, args := range map[string]func(t *testing.T, v vectors.Vector) (stdin string, args []string){
 		"bundle": func(t *testing.T, v vectors.Vector) (string, []string) {
@@ -32,7 +31,7 @@ func TestVectors(t *testing.T) {
 			return member(t, v, "bundle"), args
 		},
 		"tlog-proof": func(t *testing.T, v vectors.Vector) (string, []string) {
-			return member(t, v, "proof"), []string{"--key", member(t, v, "key"), "--entry", written(t, member(t, v, "entry")+"\n")} // files end so
+			return member(t, v, "proof"), []string{"--key", member(t, v, "key"), "--entry", written(t, member(t, v, "entry")+"\n")} // as files end
 		},
 	} {
 		f, err := vectors.Read("../..", kind)
@@ -52,8 +51,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// status is what a vector asks for that can be read: 1 for what is wrong, 2 for keys
-// that are not known, and for too few cosignatures, of which the verdicts are silent.
+// status is the expected status of a readable vector: 1 for an invalid one, 2 for unknown keys and for too few
+// cosignatures, which the verdicts do not cover.
 func status(v vectors.Vector) int {
 	if v.Verdict == vectors.Accept {
 		return 0

@@ -109,7 +109,7 @@ func TestVerifyMutated(t *testing.T) {
 	}
 }
 
-// quote returns a text as it stands in JSON.
+// quote returns a text as it appears in JSON.
 func quote(t *testing.T, s *string) *string {
 	t.Helper()
 	text, err := json.Marshal(s)

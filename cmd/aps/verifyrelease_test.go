@@ -73,7 +73,7 @@ func TestVerifyRelease(t *testing.T) {
 	}
 }
 
-func TestVerifyReleaseRefuses(t *testing.T) {
+func TestVerifyReleaseRejects(t *testing.T) {
 	other, _ := tlog.NewSignerKey(releasefiles.KeyName, edkey.NewPrivate())
 	foreign, _ := tlog.NewSignerKey("log.example/o/acme", edkey.NewPrivate())
 	const amd64, arm64 = "aps_1.2.3_linux_amd64.tar.gz", "aps_1.2.3_linux_arm64.tar.gz"
@@ -135,7 +135,7 @@ func TestVerifyReleaseRefuses(t *testing.T) {
 	}
 }
 
-// Without a key nothing is proved, but damage is.
+// Without a key nothing is proved, but damage is detected.
 func TestVerifyReleaseWithoutKey(t *testing.T) {
 	folder, _ := writeRelease(t)
 	if got := aps(t, "", "verify-release", folder); got.status != 2 || !strings.Contains(got.report, "set --key") {

@@ -47,7 +47,7 @@ func written(t testing.TB, content string) string {
 	return file
 }
 
-// savedKeys is an answer of transparency/keys in a file.
+// savedKeys is a response of transparency/keys in a file.
 func savedKeys(t testing.TB, vkeys ...string) string {
 	t.Helper()
 	var lines []string
@@ -60,8 +60,7 @@ func savedKeys(t testing.TB, vkeys ...string) string {
 // cosignedAt is when the witnesses of these tests sign.
 const cosignedAt = id.Instant(1_795_204_800_000)
 
-// cosigned returns a bundle file with cosignatures of witnesses made from fills,
-// and the tlog-proof of it.
+// cosigned returns a bundle file with cosignatures of witnesses with keys from fills, and its tlog-proof.
 func cosigned(t testing.TB, file string, fills ...byte) (bundle, proof string) {
 	t.Helper()
 	b, err := verify.ParseBundle([]byte(load(t, file)))
@@ -94,7 +93,7 @@ func witness(t testing.TB, fill byte) tlog.WitnessSigner {
 	return w
 }
 
-// policyFile trusts one log and wants two of the witnesses 1, 2 and 3.
+// policyFile trusts one log and requires two of the witnesses 1, 2 and 3.
 func policyFile(t testing.TB, vkey string) string {
 	t.Helper()
 	text := "log " + vkey + "\n"
@@ -146,14 +145,14 @@ func TestVerifyByPolicy(t *testing.T) {
 			continue
 		}
 		err := json.Unmarshal([]byte(got.out), &r)
-		told, reached := !strings.Contains(tc.out, "checkpoint"), !strings.Contains(tc.out, "not reached") // nothing is told of what the log did not sign
+		told, reached := !strings.Contains(tc.out, "checkpoint"), !strings.Contains(tc.out, "not reached") // nothing is reported about what the log did not sign
 		if err != nil || r.OK != told || (r.Quorum != nil) != told || told && *r.Quorum != reached {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
 }
 
-// A cosignature from the future is named, and the time is the one by which the others were a quorum.
+// A cosignature from the future is named, and the time is the one at which the others were a quorum.
 func TestVerifyFutureCosignature(t *testing.T) {
 	dir, key, _ := logs(t)
 	file := filepath.Join(dir, "full.json")

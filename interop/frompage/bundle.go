@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// bundle is a bundle that can be read. Members that may be null or absent are pointers.
+// bundle is a readable bundle. Members that may be null or absent are pointers.
 type bundle struct {
 	organizationID, origin, eventID, eventHash string
 	sequenceNumber, logIndex                   uint64
@@ -25,14 +25,14 @@ type proof struct {
 	hashes             []string
 }
 
-// readBundle reads a text by "JSON" and "The bundle". What is read is malformed at most inside of its texts.
+// readBundle reads a text by "JSON" and "The bundle". The result can be malformed only inside of its texts.
 func readBundle(text string) (bundle, error) {
 	v, err := readObject(text)
 	if err != nil {
 		return bundle{}, err
 	}
 	if name := wrongMember(v); name != "" {
-		return bundle{}, fmt.Errorf("%s is missing or not what the table of a bundle says", name)
+		return bundle{}, fmt.Errorf("%s is missing or does not match the table of a bundle", name)
 	}
 	member := func(name string) string { return v.object[name].text }
 	b := bundle{
@@ -64,7 +64,7 @@ func readBundle(text string) (bundle, error) {
 // isBundle reports whether a value is a bundle by the table of "The bundle".
 func isBundle(v value) bool { return v.kind == isObject && wrongMember(v) == "" }
 
-// wrongMember is the first member that breaks the table of "The bundle", or nothing. Unknown members are accepted.
+// wrongMember returns the first member that violates the table of "The bundle", or "". Unknown members are accepted.
 func wrongMember(v value) string {
 	required := table{
 		"version":            one,
@@ -93,18 +93,18 @@ func wrongMember(v value) string {
 	return cmp.Or(required.wrong(v), optional.ifThere(v).wrong(v))
 }
 
-// isProof is the table "a proof": its members and no others.
+// isProof implements the table "a proof": its members and no others.
 func isProof(v value) bool {
 	return table{"log_index": natural, "tree_size": natural, "root_hash": hash, "hashes": listOf(hash)}.holdsOnly(v)
 }
 
-// isSecondProof is "a second proof": a bundle, which has no second proof itself, and a proof.
+// isSecondProof implements "a second proof": a bundle, which itself has no second proof, and a proof.
 func isSecondProof(v value) bool {
 	return table{"bundle": isBundle, "inclusion": isProof}.holdsOnly(v) &&
 		v.object["bundle"].object["directory"].kind == isNull
 }
 
-// readProof takes the members out of a value that is a proof.
+// readProof returns the members of a value that is a proof.
 func readProof(v value) proof {
 	return proof{
 		logIndex: uint64(v.object["log_index"].number),
@@ -114,7 +114,7 @@ func readProof(v value) proof {
 	}
 }
 
-// textIfThere is the text of a value, or nil for null and for a member that is absent (which is the zero value: null).
+// textIfThere returns the text of a value, or nil for null and for an absent member (the zero value is null).
 func textIfThere(v value) *string {
 	if v.kind == isNull {
 		return nil
@@ -122,7 +122,7 @@ func textIfThere(v value) *string {
 	return &v.text
 }
 
-// texts is a list of texts; none for null.
+// texts returns a list of texts, or none for null.
 func texts(v value) []string {
 	var out []string
 	for _, element := range v.list {

@@ -8,14 +8,13 @@ import (
 	"unicode/utf16"
 )
 
-// readCanonical reads an object whose text is, byte for byte, the RFC 8785 form of what it says. "The record" and
-// "The envelope" ask for it.
+// readCanonical reads an object whose text is exactly its RFC 8785 form, as "The record" and "The envelope" require.
 func readCanonical(text string) (value, bool) {
 	v, err := readObject(text)
 	return v, err == nil && canonicalForm(v) == text
 }
 
-// canonicalForm is the RFC 8785 form of a value.
+// canonicalForm returns the RFC 8785 form of a value.
 func canonicalForm(v value) string {
 	var out strings.Builder
 	writeValue(&out, v)

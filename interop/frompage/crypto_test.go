@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// otherKey is the key id and base64 of a verifier key with a name, of a fixed key that signed nothing here.
+// otherKey is the key id and base64 of a verifier key with a name: a fixed key that signed nothing here.
 func otherKey(t *testing.T, name string) string {
 	t.Helper()
 	public := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
@@ -22,7 +22,7 @@ func otherKey(t *testing.T, name string) string {
 	return hex.EncodeToString(sum[:4]) + "+" + base64.StdEncoding.EncodeToString(raw)
 }
 
-// unhex reads bytes that a test spells in hex.
+// unhex decodes hex.
 func unhex(t *testing.T, text string) []byte {
 	t.Helper()
 	raw, err := hex.DecodeString(text)
@@ -32,7 +32,7 @@ func unhex(t *testing.T, text string) []byte {
 	return raw
 }
 
-// encode is the encoding of a point.
+// encode returns the encoding of a point.
 func encode(c curve, a point) []byte {
 	inverse := new(big.Int).ModInverse(a.z, c.p)
 	x, y := c.mul(a.x, inverse), c.mul(a.y, inverse)
@@ -42,26 +42,26 @@ func encode(c curve, a point) []byte {
 	return out
 }
 
-// TestRFC8032 has the first test of RFC 8032 section 7.1, and S with L added to it.
+// TestRFC8032 contains the first test of RFC 8032 section 7.1, and S with L added to it.
 func TestRFC8032(t *testing.T) {
 	key := unhex(t, "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
 	sig := unhex(t, "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b")
 	if !signatureCounts(key, nil, sig) {
-		t.Error("the signature does not count")
+		t.Error("the signature was rejected")
 	}
 	if signatureCounts(key, []byte("x"), sig) || signatureCounts(key, nil, sig[:63]) {
-		t.Error("a wrong signature counts")
+		t.Error("a wrong signature was accepted")
 	}
 	s := slices.Clone(sig[32:])
 	slices.Reverse(s)
 	large := new(big.Int).Add(new(big.Int).SetBytes(s), edwards25519().l).FillBytes(make([]byte, 32))
 	slices.Reverse(large)
 	if signatureCounts(key, nil, append(slices.Clone(sig[:32]), large...)) {
-		t.Error("S above L counts")
+		t.Error("S above L was accepted")
 	}
 }
 
-// TestPublicKeys holds the arithmetic against crypto/ed25519, and refuses small order, torsion and other spellings.
+// TestPublicKeys compares the arithmetic with crypto/ed25519, and rejects small order, torsion and other encodings.
 func TestPublicKeys(t *testing.T) {
 	c := edwards25519()
 	base, ok := c.decode(unhex(t, "5866666666666666666666666666666666666666666666666666666666666666"))
@@ -72,7 +72,7 @@ func TestPublicKeys(t *testing.T) {
 		key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{i}, 32)).Public().(ed25519.PublicKey)
 		a, ok := c.decode(key)
 		if !ok || !publicKeyCounts(key) || !bytes.Equal(encode(c, a), key) {
-			t.Error("a good key does not count", i)
+			t.Error("a valid key was rejected", i)
 		}
 	}
 	eighth, ok := c.decode(unhex(t, "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"))
@@ -85,7 +85,7 @@ func TestPublicKeys(t *testing.T) {
 		encoded := encode(c, small)
 		seen[string(encoded)] = true
 		if publicKeyCounts(encoded) || !hasSmallOrder(encoded) {
-			t.Error("small order counts", n)
+			t.Error("small order was accepted", n)
 		}
 		if mixed := encode(c, c.add(base, small)); publicKeyCounts(mixed) != (n == 0) || hasSmallOrder(mixed) {
 			t.Error("torsion", n)
@@ -94,7 +94,7 @@ func TestPublicKeys(t *testing.T) {
 	if len(seen) != 8 {
 		t.Error("points of small order:", len(seen))
 	}
-	for _, other := range []string{ // y = 0, 1 and -1 in encodings that are not canonical
+	for _, other := range []string{ // y = 0, 1 and -1 in non-canonical encodings
 		"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
 		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 		"0100000000000000000000000000000000000000000000000000000000000080",
@@ -106,7 +106,7 @@ func TestPublicKeys(t *testing.T) {
 	}
 }
 
-// TestProofs proves every leaf of every small tree, by the path of RFC 6962 section 2.1.1, and no other way.
+// TestProofs proves every leaf of every small tree, by the path of RFC 6962 section 2.1.1 and by no other.
 func TestProofs(t *testing.T) {
 	var leaves []string
 	for size := range uint64(20) {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// curve has the numbers of edwards25519, RFC 8032 section 5.1: -x² + y² = 1 + dx²y² modulo p.
+// curve contains the numbers of edwards25519, RFC 8032 section 5.1: -x² + y² = 1 + dx²y² modulo p.
 type curve struct {
 	p *big.Int // 2^255 - 19
 	d *big.Int // -121665/121666
 	l *big.Int // the order of the base point
 }
 
-// edwards25519 makes the curve anew; nothing of it is kept between calls.
+// edwards25519 creates the curve for each call.
 func edwards25519() curve {
 	one := big.NewInt(1)
 	p := new(big.Int).Sub(new(big.Int).Lsh(one, 255), big.NewInt(19))
@@ -33,8 +33,8 @@ func (c curve) identity() point {
 // isIdentity reports whether x is 0 and y is 1. Coordinates are kept reduced.
 func (c curve) isIdentity(a point) bool { return a.x.Sign() == 0 && a.y.Cmp(a.z) == 0 }
 
-// decode reads the canonical encoding of a point, RFC 8032 section 5.1.3. False if it is no point, if y is not below p,
-// or if x is 0 and its sign bit is set.
+// decode reads the canonical encoding of a point, RFC 8032 section 5.1.3. It returns false if it is not a point, if y
+// is not below p, or if x is 0 and its sign bit is set.
 func (c curve) decode(encoded []byte) (point, bool) {
 	y, negative := littleEndianY(encoded)
 	if y.Cmp(c.p) >= 0 {
@@ -55,7 +55,7 @@ func (c curve) decode(encoded []byte) (point, bool) {
 	return point{x, y, big.NewInt(1)}, true
 }
 
-// littleEndianY reads 32 bytes: the top bit is the sign of x, all else is y, which is not reduced here.
+// littleEndianY reads 32 bytes: the top bit is the sign of x, the rest is y, which is not reduced here.
 func littleEndianY(encoded []byte) (y *big.Int, negative bool) {
 	bytes := slices.Clone(encoded)
 	negative = bytes[31]&0x80 != 0
@@ -90,7 +90,7 @@ func (c curve) add(a, b point) point {
 	}
 }
 
-// times is n times a point, by doubling and adding from the highest bit of n on.
+// times multiplies a point by n, by doubling and adding from the highest bit of n.
 func (c curve) times(n *big.Int, a point) point {
 	sum := c.identity()
 	for i := n.BitLen() - 1; i >= 0; i-- {

@@ -2,7 +2,8 @@ package frompage
 
 import "testing"
 
-// TestCutShort has every beginning of the worked example and of the texts in it: none can be read, and none panics.
+// TestCutShort contains every prefix of the worked example and of the texts in it: none is readable, and none causes a
+// panic.
 func TestCutShort(t *testing.T) {
 	whole := worked(t)
 	b, err := readBundle(whole)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// publicKeyCounts is the first rule of "Ed25519": the canonical encoding of a point other than the identity, of which L
-// times is the identity. So no point of small order and none with a torsion component counts.
+// publicKeyCounts implements the first rule of "Ed25519": the canonical encoding of a point other than the identity
+// whose product with L is the identity. So it rejects points of small order and points with a torsion component.
 func publicKeyCounts(key []byte) bool {
 	if len(key) != ed25519.PublicKeySize {
 		return false
@@ -18,15 +18,16 @@ func publicKeyCounts(key []byte) bool {
 	return ok && !c.isIdentity(a) && c.isIdentity(c.times(c.l, a))
 }
 
-// signatureCounts is the second rule of "Ed25519", of a key that counts. crypto/ed25519 asks what the page says of S
-// (below L) and of the equation (without cofactor, R compared byte for byte); R of small order is refused here.
+// signatureCounts implements the second rule of "Ed25519", for a valid key. crypto/ed25519 checks what the page
+// requires of S (below L) and of the equation (without cofactor, R compared byte by byte); R of small order is rejected
+// here.
 func signatureCounts(key, message, sig []byte) bool {
 	return publicKeyCounts(key) && len(sig) == ed25519.SignatureSize &&
 		!hasSmallOrder(sig[:32]) && ed25519.Verify(key, message, sig)
 }
 
-// hasSmallOrder reports whether 32 bytes encode one of the eight points of small order, also in an encoding that is not
-// canonical: without its top bit and modulo p, y is one of five.
+// hasSmallOrder reports whether 32 bytes encode one of the eight points of small order, even in a non-canonical
+// encoding: without its top bit and modulo p, y is one of five.
 func hasSmallOrder(encoded []byte) bool {
 	p := edwards25519().p
 	y, _ := littleEndianY(encoded)

@@ -5,15 +5,15 @@ import (
 	"maps"
 )
 
-// envelope is what an envelope says, as far as a verdict looks at it.
+// envelope contains the members of an envelope that verdicts use.
 type envelope struct {
 	organizationID, eventID, agentID, keyID, decision string
 	signedContent                                     string
 	namesTool                                         bool
-	phase, parent                                     string // empty: absent, or no text
+	phase, parent                                     string // empty: absent, or not a text
 }
 
-// readEnvelope reads a text by "The envelope". Other members than those of the table are allowed.
+// readEnvelope reads a text by "The envelope". Members that are not in the table are allowed.
 func readEnvelope(text string) (envelope, bool) {
 	v, ok := readCanonical(text)
 	if !ok || !envelopeTable().holds(v) || !(table{"tool_name": tool}).ifThere(v).holds(v) {
@@ -35,7 +35,7 @@ func readEnvelope(text string) (envelope, bool) {
 	}, true
 }
 
-// envelopeTable is the table of "The envelope" but for tool_name, which may be absent.
+// envelopeTable is the table of "The envelope" except for tool_name, which may be absent.
 func envelopeTable() table {
 	return table{
 		"schema_version":  one,
@@ -55,7 +55,7 @@ func envelopeTable() table {
 	}
 }
 
-// signedContent is "Signed content": the RFC 8785 form without the two members of the signature.
+// signedContent implements "Signed content": the RFC 8785 form without the two members of the signature.
 func signedContent(v value) string {
 	rest := maps.Clone(v.object)
 	delete(rest, "sig_alg")
@@ -63,12 +63,12 @@ func signedContent(v value) string {
 	return canonicalForm(value{kind: isObject, object: rest})
 }
 
-// isResultOf is condition 6 of envelope_ok.
+// isResultOf implements condition 6 of envelope_ok.
 func (e envelope) isResultOf(intent string) bool {
 	return e.namesTool && e.phase == "result" && e.parent == intent && id(value{kind: isText, text: intent})
 }
 
-// digest is "event_digest", of the envelope's own key_id.
+// digest implements "event_digest", with the envelope's own key_id.
 func (e envelope) digest() string {
 	return hashOf("APS1\n" + e.keyID + "\n" + e.signedContent)
 }

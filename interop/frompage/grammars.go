@@ -11,7 +11,7 @@ func isLetterOrDigit(c byte) bool { return isLetter(c) || isDigit(c) }
 func isHexDigit(c byte) bool      { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 func isLowerHexDigit(c byte) bool { return isHexDigit(c) && !('A' <= c && c <= 'F') }
 
-// only reports whether every byte of a text is of a class.
+// only reports whether every byte of a text belongs to a class.
 func only(text string, class func(byte) bool) bool {
 	for i := range len(text) {
 		if !class(text[i]) {
@@ -24,7 +24,7 @@ func only(text string, class func(byte) bool) bool {
 // isHash reports whether a text is 64 lower-case hex digits.
 func isHash(text string) bool { return len(text) == 64 && only(text, isLowerHexDigit) }
 
-// spelled is a text of 1 to most characters, which are ASCII letters, digits and those of others.
+// spelled reports whether a text has 1 to most characters, all of them ASCII letters, digits or in others.
 func spelled(most int, others string) func(value) bool {
 	return func(v value) bool {
 		return v.kind == isText && 1 <= len(v.text) && len(v.text) <= most && only(v.text, func(c byte) bool {
@@ -37,17 +37,17 @@ func id(v value) bool      { return spelled(128, "._:-")(v) && v.text != "." && 
 func agentID(v value) bool { return spelled(128, "._-")(v) }
 func keyID(v value) bool   { return spelled(256, "._:#-")(v) }
 
-// token is a lower-case letter and up to 63 lower-case letters, digits and underscores.
+// token reports whether a text is a lower-case letter and up to 63 lower-case letters, digits and underscores.
 func token(v value) bool {
 	return spelled(64, "_")(v) && isLower(v.text[0]) && v.text == strings.ToLower(v.text)
 }
 
-// tool is one part or more, with a point between two. No part is empty.
+// tool reports whether a text consists of non-empty parts separated by points.
 func tool(v value) bool {
 	return spelled(256, "_:/-.")(v) && !strings.Contains("."+v.text+".", "..")
 }
 
-// uuid is 8, 4, 4, 4 and 12 hex digits of any case.
+// uuid reports whether a text is 8, 4, 4, 4 and 12 hex digits in any case.
 func uuid(v value) bool {
 	groups := strings.Split(v.text, "-")
 	if v.kind != isText || len(groups) != 5 {
@@ -61,10 +61,10 @@ func uuid(v value) bool {
 	return true
 }
 
-// lowerUUID is a UUID without upper-case letters.
+// lowerUUID reports whether a text is a UUID without upper-case letters.
 func lowerUUID(v value) bool { return uuid(v) && v.text == strings.ToLower(v.text) }
 
-// timeOf is YYYY-MM-DDThh:mm:ss, what fraction accepts of the rest before Z, and Z.
+// timeOf reports whether a text is YYYY-MM-DDThh:mm:ss, a rest that fraction accepts, and Z.
 func timeOf(v value, fraction func(string) bool) bool {
 	const form = "dddd-dd-ddTdd:dd:dd"
 	if v.kind != isText || len(v.text) <= len(form) || !strings.HasSuffix(v.text, "Z") {
@@ -87,7 +87,7 @@ func timeOf(v value, fraction func(string) bool) bool {
 		fraction(v.text[len(form):len(v.text)-1])
 }
 
-// daysOf counts the days of a month in the Gregorian calendar, also before 1582.
+// daysOf returns the number of days of a month in the Gregorian calendar, even before 1582.
 func daysOf(year, month int) int {
 	switch {
 	case month == 4 || month == 6 || month == 9 || month == 11:
@@ -106,15 +106,15 @@ func pointAndDigits(text string, least, most int) bool {
 	return point && least <= len(digits) && len(digits) <= most && only(digits, isDigit)
 }
 
-// timeWithMillis is "time": exactly three digits behind the point.
+// timeWithMillis implements "time": exactly three digits after the point.
 func timeWithMillis(v value) bool {
 	return timeOf(v, func(rest string) bool { return pointAndDigits(rest, 3, 3) })
 }
 
-// someTime is a time other than the first moment of 1970.
+// someTime reports whether a text is a time other than the first moment of 1970.
 func someTime(v value) bool { return timeWithMillis(v) && v.text != "1970-01-01T00:00:00.000Z" }
 
-// moment is a time with 1 to 9 digits behind the point, or with neither.
+// moment reports whether a text is a time with 1 to 9 digits after the point, or without both.
 func moment(v value) bool {
 	return timeOf(v, func(rest string) bool { return rest == "" || pointAndDigits(rest, 1, 9) })
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind says which of the six kinds of JSON values a value is.
+// kind is one of the six kinds of JSON values.
 type kind int
 
 const (
@@ -29,10 +29,10 @@ type value struct {
 	object  map[string]value
 }
 
-// deepest is the number of levels of objects and lists that a text may have.
+// deepest is the maximum number of levels of objects and lists in a text.
 const deepest = 64
 
-// readObject reads a whole text by the rules of "JSON": strict UTF-8, one object, white space around it and nothing else.
+// readObject reads a whole text by the rules of "JSON": strict UTF-8, and one object with only white space around it.
 func readObject(text string) (value, error) {
 	if !utf8.ValidString(text) {
 		return value{}, errors.New("not UTF-8")
@@ -59,7 +59,7 @@ type reader struct {
 	at   int
 }
 
-// next is the byte at which the reader stands, 0 at the end (which no rule below accepts).
+// next returns the byte at the reader's position, or 0 at the end (which no rule below accepts).
 func (r *reader) next() byte {
 	if r.at < len(r.text) {
 		return r.text[r.at]
@@ -67,7 +67,7 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// accept steps over word if it stands here, and reports whether it did.
+// accept skips word if it is at the reader's position, and reports whether it did.
 func (r *reader) accept(word string) bool {
 	if strings.HasPrefix(r.text[r.at:], word) {
 		r.at += len(word)
@@ -76,14 +76,14 @@ func (r *reader) accept(word string) bool {
 	return false
 }
 
-// skipSpace steps over space, tab, LF and CR.
+// skipSpace skips space, tab, LF and CR.
 func (r *reader) skipSpace() {
 	for r.at < len(r.text) && strings.IndexByte(" \t\n\r", r.text[r.at]) >= 0 {
 		r.at++
 	}
 }
 
-// value reads one value. An object or list that begins here is at the level given.
+// value reads one value. An object or list that begins here has the given level.
 func (r *reader) value(level int) (value, error) {
 	switch c := r.next(); {
 	case c == '{' || c == '[':
@@ -110,7 +110,7 @@ func (r *reader) value(level int) (value, error) {
 	return value{}, errors.New("no JSON value")
 }
 
-// members reads an object. A name that stands there twice, after its escapes are read, is refused.
+// members reads an object. It rejects a name that occurs twice after its escapes are decoded.
 func (r *reader) members(level int) (value, error) {
 	v := value{kind: isObject, object: map[string]value{}}
 	r.at++

@@ -3,11 +3,11 @@ package frompage
 // listedKey is one key of "The list of keys": it signs trees of from <= size < to.
 type listedKey struct {
 	text     string
-	from, to float64 // kept by a double, as all numbers are; to is above every size while the key signs on
+	from, to float64 // a double, as all numbers are; to is above every size while the key still signs
 }
 
-// readKeys reads the keys of use log out of a saved list. False if it is no list: it has the pinned key, and no key of
-// another name.
+// readKeys reads the keys of use log from a saved list. It returns false if the list is malformed, lacks the pinned
+// key, or has a key of another name.
 func readKeys(text, pinned, name string) ([]listedKey, bool) {
 	v, err := readObject(text)
 	if err != nil || !(table{"keys": listOf(listed)}).holds(v) {
@@ -32,7 +32,7 @@ func readKeys(text, pinned, name string) ([]listedKey, bool) {
 	return keys, hasPinned
 }
 
-// listed is the table of "The list of keys". Unknown members do not matter.
+// listed implements the table of "The list of keys". Unknown members are ignored.
 func listed(v value) bool {
 	members := table{"vkey": anyText, "use": anyText, "from_size": natural, "to_size": nullOr(natural)}
 	if !members.holds(v) {
@@ -45,11 +45,11 @@ func listed(v value) bool {
 	return ofLog || v.object["use"].text != "log"
 }
 
-// signs reports whether one of the keys is the text given, and signs trees of the size. A key that is there twice counts for
+// signs reports whether one of the keys is the given text and signs trees of the size. A key that occurs twice signs
 // the sizes of both.
 func signs(keys []listedKey, text string, size uint64) bool {
 	for _, k := range keys {
-		// A size of 2^53 or more is rounded here, and is above all sizes of a list all the same.
+		// A size of 2^53 or more is rounded here, but is above all sizes of a list anyway.
 		if k.text == text && k.from <= float64(size) && float64(size) < k.to {
 			return true
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readMultikey reads a "Multikey" of "The record": z and the base58btc of ed 01 and 32 bytes, which must be a public key
-// that counts. The 34 bytes begin with ed, so that no zero bytes lead and the number alone is the encoding.
+// readMultikey reads a "Multikey" of "The record": z and the base58btc of ed 01 and 32 bytes, which must be a valid
+// public key. The 34 bytes begin with ed, so that there are no leading zero bytes and the number alone is the encoding.
 func readMultikey(text string) ([]byte, bool) {
 	const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 	digits, z := strings.CutPrefix(text, "z")

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// isName is "a name" of "Notes, keys and checkpoints".
+// isName implements "a name" of "Notes, keys and checkpoints".
 func isName(name string) bool {
 	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool {
 		return c == '+' || isControl(c) || isSpace(c)
 	})
 }
 
-// isSpace is the white space that no name has.
+// isSpace reports white space, which no name contains.
 func isSpace(c rune) bool {
 	return 0x2000 <= c && c <= 0x200a || strings.ContainsRune("\u0020\u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", c)
 }
@@ -25,10 +25,10 @@ func isSpace(c rune) bool {
 type verifierKey struct {
 	name   string
 	id     [4]byte
-	public []byte // 32 bytes, a public key that counts
+	public []byte // 32 bytes, a valid public key
 }
 
-// readVerifierKey reads <name>+<key id>+<base64>. The base64 may have a + itself.
+// readVerifierKey reads <name>+<key id>+<base64>. The base64 may contain a +.
 func readVerifierKey(text string) (verifierKey, bool) {
 	parts := strings.SplitN(text, "+", 3)
 	if len(parts) != 3 || !isName(parts[0]) || len(parts[0]) > 255 {
@@ -57,7 +57,7 @@ type note struct {
 	signatures map[whose][]byte
 }
 
-// readNote reads a note. One with two lines of the same name and key id can't be read.
+// readNote reads a note. A note with two lines of the same name and key id is malformed.
 func readNote(text string) (note, bool) {
 	lowControl := func(c rune) bool { return c < 0x20 && c != '\n' }
 	if len(text) > 131072 || !utf8.ValidString(text) || strings.ContainsFunc(text, lowControl) {
@@ -69,7 +69,7 @@ func readNote(text string) (note, bool) {
 	}
 	n := note{text[:split+1], map[whose][]byte{}}
 	lines := strings.SplitAfter(text[split+2:], "\n")
-	lines = lines[:len(lines)-1] // what stands behind the last LF, which is nothing
+	lines = lines[:len(lines)-1] // the text after the last LF, which is empty
 	if len(lines) < 1 || len(lines) > 100 {
 		return note{}, false
 	}
@@ -94,13 +94,13 @@ func readSignatureLine(line string) (whose, []byte, bool) {
 	return whose{name, [4]byte(raw[:4])}, raw[4:], true
 }
 
-// isSignedBy reports whether a note is signed by a key. Lines of other names or key ids do not matter.
+// isSignedBy reports whether a note is signed by a key. Lines of other names or key ids are ignored.
 func (n note) isSignedBy(key verifierKey) bool {
 	sig, there := n.signatures[whose{key.name, key.id}]
 	return there && signatureCounts(key.public, []byte(n.text), sig)
 }
 
-// checkpoint is "a checkpoint" that can be read, whoever signed it.
+// checkpoint is a readable "checkpoint", whoever signed it.
 type checkpoint struct {
 	note   note
 	origin string
@@ -112,7 +112,7 @@ type checkpoint struct {
 func readCheckpoint(text string) (checkpoint, bool) {
 	n, ok := readNote(text)
 	lines := strings.Split(n.text, "\n")
-	if !ok || len(lines) != 4 || lines[0] == "" { // the fourth is what stands behind the last LF: nothing
+	if !ok || len(lines) != 4 || lines[0] == "" { // the fourth is the empty text after the last LF
 		return checkpoint{}, false
 	}
 	size, err := strconv.ParseUint(lines[1], 10, 63)

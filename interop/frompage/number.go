@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// number reads a literal by the grammar of RFC 8259 and the bounds of "JSON".
+// number reads a literal by the grammar of RFC 8259 and the limits of "JSON".
 func (r *reader) number() (float64, error) {
 	start := r.at
 	r.accept("-")
@@ -28,7 +28,7 @@ func (r *reader) number() (float64, error) {
 	return keptByDouble(r.text[start:r.at])
 }
 
-// digits steps over one digit or more, and reports whether there was one.
+// digits skips one or more digits, and reports whether there were any.
 func (r *reader) digits() bool {
 	start := r.at
 	for isDigit(r.next()) {
@@ -37,7 +37,7 @@ func (r *reader) digits() bool {
 	return r.at > start
 }
 
-// keptByDouble is the number that a literal is, if an IEEE double keeps it, as "JSON" says it of every number.
+// keptByDouble returns the number of a literal if an IEEE double represents it, as "JSON" requires of every number.
 func keptByDouble(literal string) (float64, error) {
 	number, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
@@ -58,7 +58,7 @@ func keptByDouble(literal string) (float64, error) {
 	return number, nil
 }
 
-// sameValue compares two literals of bounded size, digit for digit.
+// sameValue compares two literals of bounded size, digit by digit.
 func sameValue(a, b string) bool {
 	x, okX := new(big.Rat).SetString(a)
 	y, okY := new(big.Rat).SetString(b)
@@ -68,13 +68,13 @@ func sameValue(a, b string) bool {
 // numberForm writes a number as RFC 8785 does, section 3.2.2.3: as ECMAScript's Number::toString.
 func numberForm(number float64) string {
 	if number == 0 {
-		return "0" // minus zero, too
+		return "0" // also for minus zero
 	}
 	sign := ""
 	if number < 0 {
 		sign, number = "-", -number
 	}
-	// The shortest digits that give the same double: d.ddde±xx. The point stands behind digit number "point".
+	// The shortest digits that give the same double: d.ddde±xx. The point comes after digit number "point".
 	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(number, 'e', -1, 64), "e")
 	digits := strings.Replace(mantissa, ".", "", 1)
 	power, _ := strconv.Atoi(exponent)

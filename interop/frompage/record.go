@@ -1,6 +1,6 @@
 package frompage
 
-// record is what a record says, as far as a verdict looks at it.
+// record contains the members of a record that verdicts use.
 type record struct {
 	origin, organizationID, eventID, agentID, keyID string
 	sequenceNumber                                  uint64
@@ -54,8 +54,8 @@ func recordTable() table {
 	}
 }
 
-// policy is the second table of "The record": its members and no others, of which intent alone may be absent. That limits
-// are never null where a policy was asked is in the table, too.
+// policy implements the second table of "The record": its members and no others, of which only intent may be absent.
+// The table also requires that limits is not null if a policy was evaluated.
 func policy(v value) bool {
 	always := table{
 		"evaluated":      boolean,
@@ -76,5 +76,5 @@ func policy(v value) bool {
 		!(v.object["evaluated"].boolean && v.object["limits"].kind == isNull)
 }
 
-// decision is one of the three decisions of a policy.
+// decision reports whether a value is one of the three decisions of a policy.
 func decision() func(value) bool { return oneOf("allow", "allow_with_obligation", "deny") }

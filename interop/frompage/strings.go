@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string and its escapes. Half of a surrogate pair is refused.
+// string reads a string and its escapes. It rejects half of a surrogate pair.
 func (r *reader) string() (string, error) {
 	var out strings.Builder
 	for r.at++; r.at < len(r.text); {
@@ -32,7 +32,7 @@ func (r *reader) string() (string, error) {
 	return "", errors.New("string without end")
 }
 
-// escape reads what stands behind a backslash.
+// escape reads what follows a backslash.
 func (r *reader) escape() (rune, error) {
 	c := r.next()
 	if r.at++; c != 'u' {
@@ -53,7 +53,7 @@ func (r *reader) escape() (rune, error) {
 		return 0, err
 	}
 	both := utf16.DecodeRune(first, second)
-	if both == utf8.RuneError { // no pair of surrogates stands for U+FFFD
+	if both == utf8.RuneError { // no pair of surrogates represents U+FFFD
 		return 0, errors.New("lone surrogate")
 	}
 	return both, nil

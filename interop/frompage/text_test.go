@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNumbers has literals and their RFC 8785 forms; an empty form is a literal that is refused.
+// TestNumbers contains literals and their RFC 8785 forms; an empty form means that the literal is rejected.
 func TestNumbers(t *testing.T) {
 	for literal, form := range map[string]string{
 		"0": "0", "-0": "0", "-0.0e9": "0", "4.0": "4", "0.4e1": "4", "-12": "-12", "1E2": "100",
@@ -26,7 +26,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestCanonical has texts in RFC 8785 form, and some that say the same in another.
+// TestCanonical contains texts in RFC 8785 form, and equivalent texts that are not.
 func TestCanonical(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{}`: true, `{"a":[],"b":{}}`: true, `{"b":1,"a":1}`: false, `{} `: false, ` {}`: false, "{}\n": false,
@@ -42,7 +42,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestWords has texts that fit a word, and texts that do not.
+// TestWords contains texts that match a word, and texts that do not.
 func TestWords(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	for _, c := range []struct {
@@ -79,12 +79,12 @@ func TestWords(t *testing.T) {
 			}
 		}
 		if c.word(value{}) || c.word(value{kind: isNumber, number: 1}) {
-			t.Errorf("what is no text is a %s", c.name)
+			t.Errorf("a value that is not a text was accepted as %s", c.name)
 		}
 	}
 }
 
-// TestNotes changes one thing of the checkpoint of "A worked example" at a time, and asks whether it can be read.
+// TestNotes changes the checkpoint of "A worked example" in one place at a time, and checks whether it is readable.
 func TestNotes(t *testing.T) {
 	b, err := readBundle(worked(t))
 	if err != nil {

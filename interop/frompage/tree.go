@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// entry is what a leaf of the tree says.
+// entry is the content of a leaf of the tree.
 type entry struct {
 	leaf     string // the leaf hash of its text
-	previous string // the leaf hash of the entry before
+	previous string // the leaf hash of the previous entry
 	record   string // the hash of the record
 	seq      uint64
 }
 
-// readEntry reads a text by "The entry". It has one spelling: writing what was read gives the same text.
+// readEntry reads a text by "The entry". It has only one spelling: writing the result gives the same text.
 func readEntry(text string) (entry, bool) {
 	rest, ok := strings.CutPrefix(text, `{"prev":"`)
 	previous, rest, ok2 := strings.Cut(rest, `","record":"`)
@@ -29,26 +29,26 @@ func readEntry(text string) (entry, bool) {
 	return entry{hashOf("\x00" + text), previous, record, seq}, true
 }
 
-// hashOf is the SHA-256 of a text, in hex.
+// hashOf returns the SHA-256 of a text, in hex.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// genesis is what the first entry of a log has as the hash of the one before ("The verdicts", chain_ok).
+// genesis is the previous hash in the first entry of a log ("The verdicts", chain_ok).
 func genesis(origin string) string {
 	return hashOf("agentledger/genesis/v1\n" + origin + "\n")
 }
 
-// node is the hash of two hashes of the tree. All three are in hex.
+// node returns the hash of two hashes of the tree. All three are in hex.
 func node(left, right string) string {
 	l, _ := hex.DecodeString(left)
 	r, _ := hex.DecodeString(right)
 	return hashOf("\x01" + string(l) + string(r))
 }
 
-// leadsTo says by "Inclusion" whether hashes lead from a leaf at an index to the root of a tree of a size, no hash too
-// many and none too few. This is the algorithm of RFC 9162 section 2.1.3.2, with its names.
+// leadsTo reports by "Inclusion" whether hashes lead from a leaf at an index to the root of a tree of a size, with no
+// hash too many or too few. This is the algorithm of RFC 9162 section 2.1.3.2, with its names.
 func leadsTo(leaf string, index, size uint64, hashes []string, root string) bool {
 	if index >= size {
 		return false

@@ -17,10 +17,10 @@ type vector struct {
 		Keys      *string
 	}
 	Verdict string
-	Expect  map[string]any // nil: it can't be read
+	Expect  map[string]any // nil: it is not readable
 }
 
-// text is the bundle of a vector, in bytes.
+// text returns the bundle of a vector, in bytes.
 func (v vector) text(t *testing.T) []byte {
 	t.Helper()
 	if v.Input.BundleB64 == "" {
@@ -49,7 +49,7 @@ func vectors(t *testing.T) []vector {
 	return file.Vectors
 }
 
-// What was written from the page alone says of every vector what the project says.
+// The implementation of the page agrees with the project on every vector.
 func TestVectors(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.Name, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package frompage checks bundles by the page "Verification" alone. It was written from that page by somebody who had
-// seen nothing else of the project, and shares no code with it: on the first run it agreed with all vectors of kind bundle. It
-// changes with the page. Comments quote the heading that they implement.
+// Package frompage checks bundles by the page "Verification" alone. Its author had seen nothing else of the project,
+// and it shares no code with it: on the first run it agreed with all vectors of kind bundle. It changes with the page.
+// Comments quote the heading that they implement.
 package frompage
 
 import (
@@ -8,10 +8,10 @@ import (
 	"fmt"
 )
 
-// ErrInputs says that the pinned key or the list of keys can't be read ("The rules of a verifier").
+// ErrInputs means that the pinned key or the list of keys is malformed ("The rules of a verifier").
 var ErrInputs = errors.New("not a key or list to check with")
 
-// Verdict is one of the answers of "The verdicts": true, false, or null where too little is shown to tell.
+// Verdict is one of the answers of "The verdicts": true, false, or null if too little is shown to decide.
 type Verdict int
 
 // The three verdicts of "The verdicts".
@@ -21,15 +21,15 @@ const (
 	False
 )
 
-// told makes a verdict of what was found.
-func told(ok bool) Verdict {
+// verdictOf converts a condition to a verdict.
+func verdictOf(ok bool) Verdict {
 	if ok {
 		return True
 	}
 	return False
 }
 
-// String is the verdict as "The verdicts" writes it, which is JSON, too.
+// String returns the verdict as "The verdicts" writes it, which is also JSON.
 func (v Verdict) String() string {
 	switch v {
 	case True:
@@ -40,7 +40,7 @@ func (v Verdict) String() string {
 	return "null"
 }
 
-// MarshalJSON writes true, false or null, as reports of "The verdicts" have them.
+// MarshalJSON writes true, false or null, as in the reports of "The verdicts".
 func (v Verdict) MarshalJSON() ([]byte, error) { return []byte(v.String()), nil }
 
 // Verdicts are the six of "The verdicts".
@@ -52,11 +52,12 @@ type Verdicts struct {
 	Signature  Verdict `json:"signature_ok"`
 	Envelope   Verdict `json:"envelope_ok"`
 
-	// SecondProof says that the bundle has a second proof, which this package reads and does not check ("The bundle").
+	// SecondProof reports that the bundle has a second proof, which this package reads but does not check ("The
+	// bundle").
 	SecondProof bool `json:"-"`
 }
 
-// Right is "The bundle is right" of "The verdicts": none of the six is false.
+// Right implements "The bundle is right" of "The verdicts": none of the six is false.
 func (v Verdicts) Right() bool {
 	for _, verdict := range []Verdict{v.Inclusion, v.Checkpoint, v.Chain, v.Record, v.Signature, v.Envelope} {
 		if verdict == False {
@@ -66,10 +67,10 @@ func (v Verdicts) Right() bool {
 	return true
 }
 
-// Verify is the check of "The rules of a verifier": it reads the text of a bundle, and tells the six verdicts under the
-// pinned key. keys is the saved list of keys, nil if there is none. The error is ErrInputs when there is no check, since
-// the pinned key is no verifier key or the list is no list; any other error means that the bundle can't be read, and that
-// nothing is said of its parts.
+// Verify implements the check of "The rules of a verifier": it reads the text of a bundle, and returns the six verdicts
+// under the pinned key. keys is the saved list of keys, or nil. It returns ErrInputs, without checking anything, if the
+// pinned key or the list is malformed; any other error means that the bundle is malformed, without a statement about
+// its parts.
 func Verify(bundle []byte, key string, keys []byte) (Verdicts, error) {
 	mine, ok := readVerifierKey(key)
 	if !ok {
@@ -87,9 +88,9 @@ func Verify(bundle []byte, key string, keys []byte) (Verdicts, error) {
 	}
 	s := read(b)
 	return Verdicts{
-		Inclusion:   told(s.inclusionIsRight()),
-		Checkpoint:  told(s.checkpointIsRight(key, list)),
-		Chain:       told(s.chainIsRight()),
+		Inclusion:   verdictOf(s.inclusionIsRight()),
+		Checkpoint:  verdictOf(s.checkpointIsRight(key, list)),
+		Chain:       verdictOf(s.chainIsRight()),
 		Record:      s.recordVerdict(),
 		Signature:   s.signatureVerdict(),
 		Envelope:    s.envelopeVerdict(),

@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// This file has the words of the tables, as "Words" defines them: each a function that reports whether a value is that.
+// This file contains the words of the tables, as "Words" defines them: each is a function that reports whether a value
+// matches it.
 
-// table says what the value of each member is.
+// table maps each member to the word that its value must match.
 type table map[string]func(value) bool
 
-// wrong is the first member, by name, that is not there or not what the table says; empty if there is none.
+// wrong returns the first member, by name, that is absent or does not match the table, or "".
 func (t table) wrong(v value) string {
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		if member, there := v.object[name]; !there || !t[name](member) {
@@ -24,16 +25,16 @@ func (t table) wrong(v value) string {
 	return ""
 }
 
-// holds reports whether v is an object in which every member of the table is there and what the table says.
-// Other members do not matter.
+// holds reports whether v is an object in which every member of the table is present and matches. Other members are
+// ignored.
 func (t table) holds(v value) bool { return v.kind == isObject && t.wrong(v) == "" }
 
-// holdsOnly is holds, and no other member is there.
+// holdsOnly is holds, without other members.
 func (t table) holdsOnly(v value) bool {
 	return t.holds(v) && len(v.object) == len(t)
 }
 
-// ifThere is the table without the members that v does not have: for those that may be absent.
+// ifThere returns the table without the members that v does not have, for members that may be absent.
 func (t table) ifThere(v value) table {
 	there := table{}
 	for name, fits := range t {
@@ -50,7 +51,7 @@ func boolean(v value) bool  { return v.kind == isBoolean }
 func object(v value) bool   { return v.kind == isObject }
 func one(v value) bool      { return v.kind == isNumber && v.number == 1 }
 
-// whole reports whether a number is whole and from 0 to most. The number is its value: 4.0 is whole.
+// whole reports whether a number is whole and from 0 to most. Its value counts: 4.0 is whole.
 func whole(v value, most float64) bool {
 	return v.kind == isNumber && v.number >= 0 && v.number <= most && v.number == math.Trunc(v.number)
 }
@@ -61,12 +62,12 @@ func positive(v value) bool { return natural(v) && v.number != 0 }
 func hash(v value) bool     { return v.kind == isText && isHash(v.text) }
 func someHash(v value) bool { return hash(v) && v.text != strings.Repeat("0", 64) }
 
-// nullOr lets null pass beside what fits.
+// nullOr accepts null in addition to what fits.
 func nullOr(fits func(value) bool) func(value) bool {
 	return func(v value) bool { return v.kind == isNull || fits(v) }
 }
 
-// listOf is a list, also an empty one, of what fits.
+// listOf accepts a list, possibly empty, of what fits.
 func listOf(fits func(value) bool) func(value) bool {
 	return func(v value) bool {
 		for _, element := range v.list {
@@ -78,7 +79,7 @@ func listOf(fits func(value) bool) func(value) bool {
 	}
 }
 
-// oneOf is one of the texts given.
+// oneOf accepts one of the given texts.
 func oneOf(texts ...string) func(value) bool {
 	return func(v value) bool {
 		for _, text := range texts {
@@ -90,12 +91,12 @@ func oneOf(texts ...string) func(value) bool {
 	}
 }
 
-// limits is null or a list of any values, of at most 8 levels with the list as the first.
+// limits accepts null or a list of any values, of at most 8 levels with the list as the first.
 func limits(v value) bool {
 	return v.kind == isNull || v.kind == isList && levels(v) <= 8
 }
 
-// levels counts how deep objects and lists are nested in v.
+// levels returns how deeply objects and lists are nested in v.
 func levels(v value) int {
 	inside := 0
 	for _, element := range v.list {
@@ -110,23 +111,23 @@ func levels(v value) int {
 	return 0
 }
 
-// decodeBase64 reads the one spelling of "Words": standard alphabet, padding, unused bits 0, no line ends.
+// decodeBase64 reads the only spelling of "Words": standard alphabet, padding, unused bits 0, no line ends.
 func decodeBase64(text string) ([]byte, bool) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	return raw, err == nil && base64.StdEncoding.EncodeToString(raw) == text
 }
 
-// signature is a text that is the base64 of 64 bytes.
+// signature accepts a text that is the base64 of 64 bytes.
 func signature(v value) bool {
 	raw, ok := decodeBase64(v.text)
 	return v.kind == isText && ok && len(raw) == 64
 }
 
-// principal has 1 to 256 code points, none of them a control character.
+// principal accepts 1 to 256 code points, none of them a control character.
 func principal(v value) bool {
 	count := utf8.RuneCountInString(v.text)
 	return v.kind == isText && 1 <= count && count <= 256 && !strings.ContainsFunc(v.text, isControl)
 }
 
-// isControl says of U+0000 to U+001F and U+007F to U+009F that they are control characters.
+// isControl reports whether a character is a control character: U+0000 to U+001F and U+007F to U+009F.
 func isControl(c rune) bool { return c <= 0x1f || 0x7f <= c && c <= 0x9f }

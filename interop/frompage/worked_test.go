@@ -29,7 +29,7 @@ func letters(v Verdicts) string {
 	return out
 }
 
-// TestWorkedExample changes one thing of the worked example at a time.
+// TestWorkedExample changes the worked example in one place at a time.
 func TestWorkedExample(t *testing.T) {
 	const root = "cd66c18ab5ea414f2f8c512a497305b8e62f86faa22200143fbf40077b41d60e"
 	for _, c := range []struct{ name, old, new, want string }{
@@ -66,7 +66,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// TestUnreadable has bundles that are refused as a whole.
+// TestUnreadable contains bundles that are rejected as a whole.
 func TestUnreadable(t *testing.T) {
 	for _, c := range [][2]string{
 		{`"version": 1`, `"version": 2`},
@@ -87,12 +87,12 @@ func TestUnreadable(t *testing.T) {
 	} {
 		text := strings.Replace(worked(t), c[0], c[1], 1)
 		if v, err := Verify([]byte(text), pinned, nil); err == nil {
-			t.Errorf("%q: read, and told %s", c[1], letters(v))
+			t.Errorf("%q: read with verdicts %s", c[1], letters(v))
 		}
 	}
 }
 
-// TestSecondProof has a bundle with another one inside, which is read, and said to be unchecked.
+// TestSecondProof contains a bundle with another one inside, which is read and reported as unchecked.
 func TestSecondProof(t *testing.T) {
 	text := worked(t)
 	proof := `{"log_index":0,"tree_size":1,"root_hash":"` + strings.Repeat("0", 64) + `","hashes":[]}`
@@ -107,7 +107,7 @@ func TestSecondProof(t *testing.T) {
 	}
 }
 
-// TestListOfKeys has the worked example under another pinned key, with lists that give log_key some sizes.
+// TestListOfKeys contains the worked example under another pinned key, with lists that give log_key some sizes.
 func TestListOfKeys(t *testing.T) {
 	const other = "log.example/o/34929490-47ca-4f7c-b79e-0ac022b29856+"
 	mine := other + otherKey(t, strings.TrimSuffix(other, "+"))
@@ -138,6 +138,6 @@ func TestListOfKeys(t *testing.T) {
 		}
 	}
 	if _, err := Verify([]byte(worked(t)), mine+"A", nil); !errors.Is(err, ErrInputs) {
-		t.Errorf("a pinned key that is none: got %v", err)
+		t.Errorf("a malformed pinned key: got %v", err)
 	}
 }

@@ -22,13 +22,13 @@ import (
 	"github.com/agentledger/agentledger/web"
 )
 
-// options are those of a build.
+// options are the options of a build.
 type options struct {
 	tree, version, platform, out, keyFile string
 	cache                                 string // Go's build cache, "" for the usual one
 }
 
-// release is a release that is being made.
+// release is a release in progress.
 type release struct {
 	options
 	source programSource
@@ -49,7 +49,7 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	work, err := os.MkdirTemp("", "agentledger-release-")
 	if err != nil {
-		return fmt.Errorf("make work folder: %w", err)
+		return fmt.Errorf("create work folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	r := &release{options: o, out: out}
@@ -60,7 +60,7 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	if err := os.Mkdir(o.out, 0o755); err != nil {
-		return fmt.Errorf("make release folder: %w", err)
+		return fmt.Errorf("create release folder: %w", err)
 	}
 	for _, t := range programTargets(o.platform) {
 		if err := r.addTarget(ctx, t, filepath.Join(work, "programs")); err != nil {
@@ -86,7 +86,7 @@ func (r *release) exportSource(ctx context.Context, dir string) error {
 		return err
 	}
 	if len(changed) > 0 {
-		return fmt.Errorf("there are changes that are not committed:\n%s", changed)
+		return fmt.Errorf("there are uncommitted changes:\n%s", changed)
 	}
 	said, err := r.runGit(ctx, "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -126,7 +126,7 @@ func extractTar(content []byte, dir string) error {
 			return fmt.Errorf("copy source: %w", err)
 		}
 		if head.Typeflag != tar.TypeReg {
-			continue // folders are made with their files
+			continue // folders are created with their files
 		}
 		name := filepath.Join(dir, filepath.FromSlash(head.Name))
 		text, err := io.ReadAll(r)
@@ -189,8 +189,8 @@ func (r *release) addImage() error {
 	return nil
 }
 
-// Bounds of the programs for linux/amd64 in bytes. The goals are 12 MB and 40 MB; docs/performance.md says what
-// keeps the programs above them.
+// Maximum sizes of the programs for linux/amd64 in bytes. The goals are 12 MB and 40 MB; docs/performance.md explains
+// what keeps the programs above them.
 var sizeBounds = map[string]int64{"aps": 13_000_000, "agentledger": 55_000_000}
 
 func (r *release) checkSize(t programTarget, file string) error {
@@ -205,12 +205,12 @@ func (r *release) checkSize(t programTarget, file string) error {
 	return nil
 }
 
-// addVerifier adds the page that checks documents without a network, and the list of its verifier's files. The SHA-256
-// of the list, which stands in SHA256SUMS too, is the one that the page shows.
+// addVerifier adds the page that checks documents offline, and the list of its verifier's files. The page shows the
+// SHA-256 of the list, which is also in SHA256SUMS.
 func (r *release) addVerifier() error {
 	page, list, err := web.OfflinePage()
 	if err != nil {
-		return fmt.Errorf("make offline page: %w", err)
+		return fmt.Errorf("render offline page: %w", err)
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(r.options.out, "agentledger-check.html"), page, 0o644),

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// checkReproducible builds the release twice from two folders, compares every file and checks the archives. The second build of a whole
-// release has an empty build cache; that of one platform shares the cache, because a build from nothing takes minutes.
-// The first build stays in o.out when that is named.
+// checkReproducible builds the release twice in two folders, compares every file and checks the archives. The second
+// build of a whole release has an empty build cache; that of one platform shares the cache, because a build without one
+// takes minutes. The first build remains in o.out if it is set.
 func checkReproducible(ctx context.Context, o options, out io.Writer) (err error) {
 	work, err := os.MkdirTemp("", "agentledger-twice-")
 	if err != nil {
-		return fmt.Errorf("make work folder: %w", err)
+		return fmt.Errorf("create work folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	o.keyFile = "" // signatures are not compared

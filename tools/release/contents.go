@@ -18,8 +18,9 @@ import (
 	"strings"
 )
 
-// checkContents checks the archive of each target in the folder of a release: it has exactly the expected files, each a
-// regular file below one folder, and its program is for the platform of the archive. A Linux program must be static.
+// checkContents checks the archive of each target in the folder of a release: it contains exactly the expected files,
+// each a regular file in a single folder, and its program is for the platform of the archive. A Linux program must be
+// static.
 func checkContents(dir, version string, targets []programTarget) error {
 	for _, t := range targets {
 		name := t.Name + "_" + version + "_" + t.OS + "_" + t.Arch
@@ -69,7 +70,7 @@ func checkProgram(content []byte, t programTarget) error {
 			return fmt.Errorf("%s: is %s %s, want an executable for %s", t, f.Type, f.Machine, want)
 		}
 		if needs, err := f.ImportedLibraries(); err != nil || len(needs) > 0 {
-			return fmt.Errorf("%s: needs %v, %v", t, needs, err)
+			return fmt.Errorf("%s: requires %v, %v", t, needs, err)
 		}
 	case "darwin":
 		f, err := macho.NewFile(in)
@@ -120,7 +121,7 @@ func readTarGz(name string) (map[string][]byte, error) {
 			return nil, err
 		}
 		if head.Typeflag != tar.TypeReg || (head.Mode&0o111 != 0) != isProgram(head.Name) {
-			return nil, fmt.Errorf("%s: is no regular file, or has mode %o", head.Name, head.Mode)
+			return nil, fmt.Errorf("%s: is not a regular file, or has mode %o", head.Name, head.Mode)
 		}
 		if files[head.Name], err = io.ReadAll(r); err != nil {
 			return nil, err
@@ -137,7 +138,7 @@ func readZip(name string) (map[string][]byte, error) {
 	files := make(map[string][]byte)
 	for _, f := range r.File {
 		if !f.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s: is no regular file", f.Name)
+			return nil, fmt.Errorf("%s: is not a regular file", f.Name)
 		}
 		part, err := f.Open()
 		if err != nil {
@@ -152,7 +153,7 @@ func readZip(name string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// isProgram reports whether a file of an archive for Linux or macOS is to be run.
+// isProgram reports whether a file of an archive for Linux or macOS is executable.
 func isProgram(name string) bool {
 	return strings.HasSuffix(name, "/aps") || strings.HasSuffix(name, "/agentledger")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/tools/release/archive"
 )
 
-// headOf returns the head of a program for another platform, which has no code.
+// headOf returns the header of a program for another platform, without code.
 func headOf(begin ...byte) []byte { return append(begin, make([]byte, 256)...) }
 
 func elfOf(machine byte) []byte {

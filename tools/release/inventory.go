@@ -9,8 +9,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// describeInventory returns the list of a program's modules as a CycloneDX document, for the given name and version of the
-// program. The modules, their versions and checksums are those that the linker wrote into the program. The document
+// describeInventory returns the list of a program's modules as a CycloneDX document, for the given name and version of
+// the program. The modules, versions and checksums are those that the linker recorded in the program. The document
 // contains no time and no random number, so it is reproducible.
 func describeInventory(file, name, version string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(file)

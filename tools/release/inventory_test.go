@@ -37,6 +37,6 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("got %v", versions)
 	}
 	if _, err := describeInventory("inventory_test.go", "aps", "1.2.3"); err == nil {
-		t.Error("a text is described as a program")
+		t.Error("a text was accepted as a program")
 	}
 }

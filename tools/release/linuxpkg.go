@@ -65,7 +65,7 @@ func (p linuxPackage) describe() *nfpm.Info {
 		},
 	}
 	info.RPM.BuildHost, info.RPM.Compression = "reproducible", "gzip:6"
-	info.Deb.Compression = "gzip" // xz saves a tenth and takes half a minute a package
+	info.Deb.Compression = "gzip" // xz saves a tenth and takes half a minute per package
 	return nfpm.WithDefaults(info)
 }
 

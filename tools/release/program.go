@@ -54,7 +54,7 @@ func (t programTarget) Documents() []string {
 	return documents
 }
 
-// programSource is a source tree. What Build makes of it depends only on the sources, the version, the commit and the Go
+// programSource is a source tree. The result of Build depends only on the sources, the version, the commit and the Go
 // release, not on the folder, the time or the machine. No C code is linked.
 type programSource struct {
 	Dir     string

@@ -11,9 +11,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// computeSums returns the list of a release's files, which aps verify-release checks by the rules of package releasefiles.
-// It has each file of the folder once, sorted by name, except for the list itself and its signed note. A name that
-// releasefiles would reject is an error.
+// computeSums returns the list of a release's files, which aps verify-release checks by the rules of package
+// releasefiles. It contains each file of the folder once, sorted by name, except for the list itself and its signed
+// note. It returns an error for a name that releasefiles would reject.
 func computeSums(ctx context.Context, folder string) (string, error) {
 	dir, err := os.OpenRoot(folder)
 	if err != nil {

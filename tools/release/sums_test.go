@@ -30,11 +30,11 @@ func TestCompute(t *testing.T) {
 	}
 	writeFile(t, dir, "with space", "third")
 	if got, err := computeSums(t.Context(), dir); err == nil {
-		t.Errorf("a name that nobody could check: got %q", got)
+		t.Errorf("a name that can't be checked: got %q", got)
 	}
 }
 
-// What a release writes is what a user checks.
+// The list that a release writes can be verified by a user.
 func TestSignedList(t *testing.T) {
 	dir, keyFile := t.TempDir(), filepath.Join(t.TempDir(), "release.key")
 	writeFile(t, dir, "a", "first")

@@ -17,7 +17,7 @@ func loadText(t *testing.T, text string) (Settings, error) {
 	return LoadSettings(path)
 }
 
-// A server's own list of origins counts in the place of the common one.
+// A server's own list of origins replaces the common one.
 func TestOrigins(t *testing.T) {
 	s, err := loadText(t, `{"allowed_origins": ["https://app.example"], "servers": {
 		"common": {"command": ["a"]}, "own": {"command": ["b"], "allowed_origins": ["http://localhost:5173", "https://shop.example"]},
@@ -41,12 +41,12 @@ func TestOrigins(t *testing.T) {
 	}
 	for _, server := range config.Servers {
 		if !slices.Equal(server.Origins, s.originsOf(server.Name)) {
-			t.Errorf("%s: the gateway has %q", server.Name, server.Origins)
+			t.Errorf("%s: the gateway allows %q", server.Name, server.Origins)
 		}
 	}
 }
 
-func TestSettingsRefused(t *testing.T) {
+func TestSettingsRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                 "servers: at least one is needed",
 		`{"servers": {"a_b": {"url": "x"}}}`: "a name has letters, digits and - only",
@@ -63,7 +63,7 @@ func TestSettingsRefused(t *testing.T) {
 	for _, origin := range []string{"", "*", "null", "app.example", "https://", "https://app.example/", "https://app.example/x", "https://App.example",
 		"https://user@app.example", "https://app.example?x", "https://app.example:443", "http://app.example:80", "https://app.example "} {
 		if err := checkOrigins([]string{"https://good.example", origin}); err == nil {
-			t.Errorf("%q is allowed", origin)
+			t.Errorf("%q was accepted", origin)
 		}
 	}
 	for _, origin := range []string{"https://app.example", "http://localhost:5173", "http://[::1]:8080", "https://app.example:80", "vscode-webview://x1"} {
@@ -73,8 +73,8 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// Each caller has a token of its own, from a file or a variable. Variables with secrets are gone before servers start.
-func TestTokensOfCallers(t *testing.T) {
+// Each caller has its own token, from a file or a variable. Variables with secrets are removed before servers start.
+func TestCallerTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("token-a\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -107,14 +107,14 @@ func TestTokensOfCallers(t *testing.T) {
 	}
 	t.Setenv(tokenVariable, "common")
 	if _, err := readTokens(s); err == nil {
-		t.Error("two kinds of tokens are accepted")
+		t.Error("two kinds of tokens were accepted")
 	}
 	if err := s.dropSecrets(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"TOKEN_B", "UPSTREAM", "APS_TOKEN", tokenVariable} {
 		if value, ok := os.LookupEnv(name); ok {
-			t.Errorf("%s is still there: %q", name, value)
+			t.Errorf("%s is still set: %q", name, value)
 		}
 	}
 }

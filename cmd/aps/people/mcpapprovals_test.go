@@ -14,7 +14,7 @@ import (
 
 const shownDigest = "00000000000000000000000000000000000000000000000000000000000000aa"
 
-// serveConsole answers for two organizations by their tokens. Red's person may not vote.
+// serveConsole answers for two organizations by their tokens. Red's user may not vote.
 func serveConsole(w http.ResponseWriter, r *http.Request) {
 	who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	body, _ := io.ReadAll(r.Body)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every sample policy has an id: that of its file, which is in the text that is sent.
+// Every sample policy is sent with an id: the name of its file.
 func TestSamplesHaveIDs(t *testing.T) {
 	found, err := filepath.Glob("../../../docs/policies/*.json")
 	if err != nil || len(found) < 7 {

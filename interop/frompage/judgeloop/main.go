@@ -1,5 +1,5 @@
-// Command judgeloop judges bundles for the comparison of verifiers. Each line of standard input is a JSON object with kind,
-// path, key and keys. For each of them it prints the status and the verdicts. If other keys signed, the status is 1 too.
+// Command judgeloop judges bundles for the comparison of verifiers. Each line of standard input is a JSON object with
+// kind, path, key and keys. For each, it prints the status and the verdicts. The status is also 1 if other keys signed.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 type File struct {
 	Name    string // with slashes, from the archive's root
 	Source  string // path of its content
-	Content []byte // takes the place of Source unless it is nil
+	Content []byte // replaces Source unless it is nil
 	Mode    fs.FileMode
 }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/agentledger/agentledger/tools/release/archive"
 )
 
-// Folder is where a source tree has the chart.
+// Folder is the folder of the chart in a source tree.
 const Folder = "deploy/helm/agentledger"
 
-// ignored is the list of files that Helm leaves out of a package. It is read by Helm alone.
+// ignored is the list of files that Helm omits from a package. Only Helm reads it.
 const ignored = ".helmignore"
 
 // alerts are the alert rules, of which the chart contains a copy.
@@ -59,7 +59,7 @@ func Write(dir, source, version string, at time.Time) error {
 	return archive.WriteTarGz(filepath.Join(dir, Name(version)), files, at)
 }
 
-// withVersion returns the content of Chart.yaml with the version in place of the placeholders.
+// withVersion returns the content of Chart.yaml with the version instead of the placeholders.
 func withVersion(path, version string) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func withVersion(path, version string) ([]byte, error) {
 	}
 	for _, line := range placeholders {
 		if len(line.FindAll(content, -1)) != 1 {
-			return nil, fmt.Errorf("%s has no single line %s", path, line)
+			return nil, fmt.Errorf("%s: %s must match exactly one line", path, line)
 		}
 		content = line.ReplaceAll(content, []byte("${1}"+version+"${2}"))
 	}

@@ -12,7 +12,7 @@ import (
 
 const tree = "../../.."
 
-// Two packages of one version have the same bytes. Another version or another time has others.
+// Two packages of one version have the same bytes. Another version or another time changes them.
 func TestWriteIsReproducible(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	packed := func(version string, at time.Time) string {
@@ -31,16 +31,16 @@ func TestWriteIsReproducible(t *testing.T) {
 		t.Error("two packages differ")
 	}
 	if packed("1.2.4", at) == first || packed("1.2.3", at.Add(time.Second)) == first {
-		t.Error("two versions or two times have one package")
+		t.Error("two versions or two times have the same package")
 	}
 }
 
-// A chart whose version is not a placeholder is refused, and so is one without a file for it.
-func TestWriteRefuses(t *testing.T) {
+// A chart whose version is not a placeholder is rejected, and so is a chart without Chart.yaml.
+func TestWriteRejects(t *testing.T) {
 	for name, content := range map[string]string{
 		"another version":  "name: x\nversion: 1.0.0\nappVersion: \"0.0.0\"\n",
 		"no appVersion":    "name: x\nversion: 0.0.0\n",
-		"version in twice": "name: x\nversion: 0.0.0\nversion: 0.0.0\nappVersion: \"0.0.0\"\n",
+		"version twice": "name: x\nversion: 0.0.0\nversion: 0.0.0\nappVersion: \"0.0.0\"\n",
 	} {
 		source := t.TempDir()
 		folder := filepath.Join(source, chart.Folder)
@@ -50,7 +50,7 @@ func TestWriteRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, "Chart.yaml"), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := chart.Write(t.TempDir(), source, "1.2.3", time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "no single line") {
+		if err := chart.Write(t.TempDir(), source, "1.2.3", time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "must match exactly one line") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -53,7 +53,7 @@ func Write(target string, d Description, programs []Program) error {
 	for _, p := range programs {
 		m, err := l.addImage(d, p, base)
 		if err != nil {
-			return fmt.Errorf("make image for %s: %w", p.Arch, err)
+			return fmt.Errorf("build image for %s: %w", p.Arch, err)
 		}
 		manifests = append(manifests, m)
 	}
@@ -83,7 +83,7 @@ type file struct {
 func baseFiles() []file {
 	var roots bytes.Buffer
 	for r := range bundle.Roots() {
-		_ = pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate}) // a buffer takes all
+		_ = pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate}) // a buffer accepts everything
 	}
 	return []file{
 		{name: "etc/", mode: 0o755}, {name: "etc/ssl/", mode: 0o755}, {name: "etc/ssl/certs/", mode: 0o755},
@@ -93,7 +93,7 @@ func baseFiles() []file {
 		{name: "usr/", mode: 0o755}, {name: "usr/bin/", mode: 0o755},
 		{name: "var/", mode: 0o755}, {name: "var/lib/", mode: 0o755},
 		{name: DataDir[1:] + "/", mode: 0o700, owner: User},
-		{name: AnchorsDir[1:] + "/", mode: 0o700, owner: User}, // a volume takes its owner from here
+		{name: AnchorsDir[1:] + "/", mode: 0o700, owner: User}, // a volume gets its owner from here
 	}
 }
 
@@ -111,7 +111,7 @@ type descriptor struct {
 	Size      int       `json:"size"`
 	Platform  *platform `json:"platform,omitempty"`
 
-	unpacked string // digest of a layer before it was compressed
+	unpacked string // digest of a layer before compression
 }
 
 type platform struct {

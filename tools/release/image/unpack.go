@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// Config is what a container is started with.
+// Config is the configuration of a container.
 type Config struct {
 	User       string
 	Entrypoint []string
@@ -22,8 +22,8 @@ type Config struct {
 
 var errDigest = errors.New("a blob has another digest than its name")
 
-// Unpack writes the files of the image for an architecture into an empty folder, with their owners when this process
-// may set them. It checks each digest.
+// Unpack writes the files of the image for an architecture into an empty folder, with their owners if this process may
+// set them. It checks each digest.
 func Unpack(layoutFile, arch, dir string) (c Config, err error) {
 	blobs, err := readLayout(layoutFile)
 	if err != nil {

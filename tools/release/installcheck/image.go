@@ -16,18 +16,18 @@ import (
 	"github.com/agentledger/agentledger/tools/release/image"
 )
 
-// checkImage runs the image as a container does, with its user and with nothing but its files: no engine for containers
-// need be here. The service founds an organization, and writes into its data folder alone.
+// checkImage runs the image as a container does, with its user and only its files, but without a container engine. The
+// service creates an organization, and writes only to its data folder.
 func (c *check) checkImage(ctx context.Context) (err error) {
 	found, err := filepath.Glob(filepath.Join(c.dir, "agentledger_*_oci.tar"))
 	if err != nil || len(found) != 1 {
-		return fmt.Errorf("%s has no single image", c.dir)
+		return fmt.Errorf("%s must contain exactly one image", c.dir)
 	}
 	root := filepath.Join(c.work, "image")
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(c.work, 0o755); err != nil { // the image's user goes through it
+	if err := os.Chmod(c.work, 0o755); err != nil { // so that the image's user can enter it
 		return err
 	}
 	config, err := image.Unpack(found[0], runtime.GOARCH, root)
@@ -45,7 +45,7 @@ func (c *check) checkImage(ctx context.Context) (err error) {
 	}
 	args := append(config.Cmd, "--public-url", "http://localhost", "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "")
 	s := &service{cmd: exec.CommandContext(ctx, config.Entrypoint[0], args...)}
-	s.cmd.Path, s.cmd.Err = config.Entrypoint[0], nil // it is in the image, and not here
+	s.cmd.Path, s.cmd.Err = config.Entrypoint[0], nil // a path in the image, not on this machine
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = "/", config.Env, os.Stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: image.User, Gid: image.User}}
 	if err := s.awaitServing(); err != nil {
@@ -63,7 +63,7 @@ func (c *check) checkImage(ctx context.Context) (err error) {
 	return err
 }
 
-// addSystemFiles adds what every container has: /proc and /dev/null, by which the program starts itself again for
+// addSystemFiles adds what every container has: /proc and /dev/null, which the program needs to start itself again for
 // passwords.
 func addSystemFiles(root string) (unmount func() error, err error) {
 	proc, dev := filepath.Join(root, "proc"), filepath.Join(root, "dev")
@@ -73,7 +73,7 @@ func addSystemFiles(root string) (unmount func() error, err error) {
 		return nil, err
 	}
 	if err := errors.Join(syscall.Mknod(null, character, major<<8|minor), os.Chmod(null, 0o666)); err != nil {
-		return nil, fmt.Errorf("make /dev/null: %w", err)
+		return nil, fmt.Errorf("create /dev/null: %w", err)
 	}
 	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
 		return nil, fmt.Errorf("mount proc: %w", err)
@@ -99,7 +99,7 @@ func filesOf(root string) (map[string]int64, error) {
 	})
 }
 
-// wantDataAlone wants new files in the data folder, and the others as they were.
+// wantDataAlone checks that only the data folder has new files, and that the others are unchanged.
 func wantDataAlone(root string, before map[string]int64) error {
 	after, err := filesOf(root)
 	if err != nil {

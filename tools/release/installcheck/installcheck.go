@@ -24,7 +24,7 @@ const (
 	dataFolder   = "/var/lib/agentledger"
 )
 
-// owned are the folders that packages and service make.
+// owned are the folders that packages and service create.
 var owned = []string{"/etc/agentledger", dataFolder, "/var/lib/agentledger-anchors", "/etc/agentledger-monitor",
 	"/var/lib/agentledger-monitor"}
 
@@ -35,14 +35,14 @@ func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 	}
 	work, err := os.MkdirTemp("", "agentledger-install-")
 	if err != nil {
-		return fmt.Errorf("make work folder: %w", err)
+		return fmt.Errorf("create work folder: %w", err)
 	}
 	c := &check{work: work, dir: dir, out: out}
 	defer func() { err = errors.Join(err, c.cleanUp()) }()
 	for _, name := range []string{"agentledger", "aps"} {
 		found, err := filepath.Glob(filepath.Join(dir, name+"_*_"+runtime.GOARCH+".deb"))
 		if err != nil || len(found) != 1 {
-			return fmt.Errorf("%s has no single package of %s for %s", dir, name, runtime.GOARCH)
+			return fmt.Errorf("%s must contain exactly one package of %s for %s", dir, name, runtime.GOARCH)
 		}
 		c.packages = append(c.packages, found[0])
 	}
@@ -72,7 +72,7 @@ type check struct {
 	dir      string // of the release
 	out      io.Writer
 	packages []string
-	event    string // address of the bundle of the event that was sent
+	event    string // address of the bundle of the sent event
 	key      string // vkey of the log
 }
 
@@ -120,7 +120,7 @@ func (c *check) checkInstalled(ctx context.Context) error {
 		return fmt.Errorf("folders: got %q, want %q", said, want)
 	}
 	if _, err := os.Stat(settingsFile); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("the package brings settings: %v", err)
+		return fmt.Errorf("the package contains settings: %v", err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (c *check) checkPurge(ctx context.Context) error {
 		settingsFile: true, "/var/lib/agentledger-monitor": false})
 }
 
-// checkEmptyPurge takes the data away by hand. Then a purge removes the folders and the user too.
+// checkEmptyPurge removes the data manually. Then a purge also removes the folders and the user.
 func (c *check) checkEmptyPurge(ctx context.Context) error {
 	if err := c.removeData(); err != nil {
 		return err
@@ -162,11 +162,11 @@ func (c *check) checkEmptyPurge(ctx context.Context) error {
 	return c.checkLeft(left)
 }
 
-// checkLeft compares which files are there.
+// checkLeft compares which files exist.
 func (c *check) checkLeft(want map[string]bool) error {
 	for name, there := range want {
 		if _, err := os.Lstat(name); (err == nil) != there {
-			return fmt.Errorf("%s: there is %t, want %t", name, err == nil, there)
+			return fmt.Errorf("%s: exists: %t, want %t", name, err == nil, there)
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (c *check) removeData() error {
 	return all
 }
 
-// cleanUp removes what is left, also after a step that failed.
+// cleanUp removes what remains, also after a failed step.
 func (c *check) cleanUp() error {
 	ctx := context.Background()
 	_, purged := runCommand(ctx, "dpkg", "-P", "agentledger", "aps")

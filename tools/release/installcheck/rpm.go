@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// architectures are RPM's names by Go's.
+// architectures maps Go's names to RPM's.
 var architectures = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// runRPM runs rpm on this machine's files, with a database of its own, because the one of a Debian has no packages.
+// runRPM runs rpm on this machine's files, with its own database, because Debian's contains no packages.
 func (c *check) runRPM(ctx context.Context, args ...string) (string, error) {
 	return runCommand(ctx, "rpm", append([]string{"--dbpath", filepath.Join(c.work, "rpm")}, args...)...)
 }
 
-// useRPM installs the RPM packages with their scripts, uses the service and removes them again. Their dependencies are not
-// asked for, because RPM does not know the packages of a Debian.
+// useRPM installs the RPM packages with their scripts, uses the service and removes them again. It ignores their
+// dependencies, because RPM does not know Debian's packages.
 func (c *check) useRPM(ctx context.Context) (err error) {
 	var files []string
 	for _, name := range []string{"agentledger", "aps"} {
 		found, err := filepath.Glob(filepath.Join(c.dir, name+"-*."+architectures[runtime.GOARCH]+".rpm"))
 		if err != nil || len(found) != 1 {
-			return fmt.Errorf("%s has no single package of %s for RPM", c.dir, name)
+			return fmt.Errorf("%s must contain exactly one package of %s for RPM", c.dir, name)
 		}
 		files = append(files, found[0])
 	}

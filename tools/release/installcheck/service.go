@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// settings are on loopback, at ports that the system chooses.
+// settings are for loopback, with ports that the system chooses.
 const settings = `{"data": "/var/lib/agentledger", "anchors": "/var/lib/agentledger-anchors", ` +
 	`"public_url": "http://localhost", "listen": "127.0.0.1:0", "id_listen": "127.0.0.1:0", "metrics_listen": ""}`
 
@@ -32,10 +32,10 @@ var (
 type service struct {
 	cmd   *exec.Cmd
 	url   string
-	token string // of the setup, "" when there is an organization
+	token string // of the setup, or "" if there is an organization
 }
 
-// startService runs the command of the installed unit as the unit's user, because systemd need not run here.
+// startService runs the command of the installed unit as the unit's user, because systemd may not be running here.
 func startService(ctx context.Context) (*service, error) {
 	unit, err := os.ReadFile("/usr/lib/systemd/system/agentledger.service")
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *service) stop() error {
 	return nil
 }
 
-// founded is the part of the answer to a setup that an agent needs.
+// founded is the part of a setup's response that an agent needs.
 type founded struct {
 	Organization struct {
 		OrganizationID string `json:"organization_id"`
@@ -128,7 +128,7 @@ func (s *service) setUp(ctx context.Context) (f founded, err error) {
 	return f, json.Unmarshal(text, &f)
 }
 
-// useService starts the service, makes the first organization, sends an event by aps and verifies it.
+// useService starts the service, creates the first organization, sends an event with aps and verifies it.
 func (c *check) useService(ctx context.Context) (err error) {
 	if err := os.WriteFile(settingsFile, []byte(settings), 0o644); err != nil {
 		return fmt.Errorf("write settings: %w", err)
@@ -165,7 +165,7 @@ func (c *check) verifyEvent(ctx context.Context, s *service) error {
 	return err
 }
 
-// useAgain installs the packages over the data that was left, and verifies the old event.
+// useAgain installs the packages over the remaining data, and verifies the old event.
 func (c *check) useAgain(ctx context.Context) (err error) {
 	if err := c.installPackages(ctx); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// verifyRelease checks a package of the release by the installed aps, under a key of its own, because the release itself
-// need not be signed. Then it changes a byte, which aps has to find.
+// verifyRelease checks a package of the release with the installed aps, under its own key, because the release itself
+// may be unsigned. Then it changes a byte, which aps must detect.
 func (c *check) verifyRelease(ctx context.Context) error {
 	key, err := tlog.NewSignerKey(releasefiles.KeyName, edkey.NewPrivate())
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *check) verifyRelease(ctx context.Context) error {
 	}
 	said, err := runCommand(ctx, "/usr/bin/aps", "verify-release", file, "--key", vkey)
 	if err == nil || !strings.Contains(err.Error(), "exit status 1: ") {
-		return fmt.Errorf("aps accepts a changed file: %s, %v", said, err)
+		return fmt.Errorf("aps accepted a changed file: %s, %v", said, err)
 	}
 	return nil
 }

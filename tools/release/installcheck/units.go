@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 )
 
-// unitFolder is where packages bring units, Debian's own too.
+// unitFolder is where packages, including Debian's own, install units.
 const unitFolder = "/usr/lib/systemd/system"
 
-// units are the installed ones, with a name for each template, and the highest exposure of each service in tenths, as
-// systemd-analyze security counts it: 100 is a service without any limit.
+// units are the installed ones, with a name for each template, and the maximum exposure of each service in tenths, as
+// reported by systemd-analyze security: 100 is a service without any restriction.
 var units = map[string]string{
 	"agentledger.service":             "20",
 	"agentledger-monitor@log.service": "20",
 	"agentledger-monitor@log.timer":   "",
 }
 
-// checkUnits lets systemd read the installed units in a root of their own, because systemd need not run here. The root
-// has the programs and the targets and slices of Debian besides.
+// checkUnits has systemd read the installed units in a separate root, because systemd may not be running here. The root
+// also contains the programs and Debian's targets and slices.
 func (c *check) checkUnits(ctx context.Context) error {
 	root := filepath.Join(c.work, "units")
 	for _, pattern := range []string{
@@ -32,7 +32,7 @@ func (c *check) checkUnits(ctx context.Context) error {
 		}
 	}
 	for unit, exposure := range units {
-		// An unknown key is a warning, which does not change the status.
+		// An unknown key is only a warning, which does not change the status.
 		said, err := exec.CommandContext(ctx, "systemd-analyze", "verify", "--man=no", "--root="+root, unit).CombinedOutput()
 		if err != nil || len(said) > 0 {
 			return fmt.Errorf("systemd-analyze verify %s: %w: %s", unit, errors.Join(err, errUnit), said)
@@ -51,7 +51,7 @@ func (c *check) checkUnits(ctx context.Context) error {
 
 var errUnit = errors.New("systemd rejects the unmodified unit")
 
-// copyInto copies the files of a pattern to the same paths below root. A link is followed.
+// copyInto copies the files of a pattern to the same paths below root. It follows links.
 func copyInto(root, pattern string) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) == 0 {
