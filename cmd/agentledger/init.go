@@ -88,7 +88,7 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	first.IngestKey = m.IngestKey.Secret
 	_, err = fmt.Fprintf(out.stdout,
 		"organization %s (%s)\norigin       %s\nlog key      %s\nagent        %s\nprivate key  in %s\n\n%s"+
-			"\nThe ingest key (APS_TOKEN) is shown this once.\n",
+			"\nThe ingest key (APS_TOKEN) is shown only once.\n",
 		m.OrganizationID, m.Slug, m.Origin, m.LogKey, m.agent.Agent, m.KeyFile, first.Exports())
 	return err
 }

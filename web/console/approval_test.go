@@ -34,10 +34,10 @@ func TestVotes(t *testing.T) {
 	if voted.Status != http.StatusSeeOther || voted.Header.Get("Location") != path+"?notice=voted" {
 		t.Errorf("vote: got %d to %s", voted.Status, voted.Header.Get("Location"))
 	}
-	want(t, "one voted", ann.Get(path+"?notice=voted"), http.StatusOK, "Your vote is counted.", "1 of 2 approvals", "You have voted on this.", "fine by me", "in_budget")
+	want(t, "one voted", ann.Get(path+"?notice=voted"), http.StatusOK, "Your vote is counted.", "1 of 2 approvals", "You have already voted on this.", "fine by me", "in_budget")
 	want(t, "twice", ann.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusConflict, "You have voted on this")
 	want(t, "the second", eve.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusSeeOther)
-	want(t, "given", ann.Get(path), http.StatusOK, "It is approved, not used yet", "It is decided.", "Revoke the approval")
+	want(t, "given", ann.Get(path), http.StatusOK, "It is approved, not used yet", "It has already been decided.", "Revoke the approval")
 	s.Red.Consume(asked)
 	page = eve.Get(path)
 	want(t, "used", page, http.StatusOK, "It is approved and used", "eve@red.example")

@@ -157,7 +157,7 @@ func TestLinksInChromium(t *testing.T) {
 
 	// An existing account signs in first.
 	b.Open(s.URL + invite(s.Blue.Owner))
-	b.AwaitText("has an account here")
+	b.AwaitText("already has an account")
 	b.Press("a[data-token]")
 	b.Fill("email", s.Blue.Owner)
 	b.Fill("password", servicetest.Password)

@@ -115,7 +115,7 @@ func TestConcurrentEdits(t *testing.T) {
 		refused := eve.Post(page, mine...)
 		refused.Want(t, "changed meanwhile", http.StatusConflict, "your text is not saved", "By Eve", "ann@red.example", `name="overwrite"`)
 	}
-	eve.Post(page, append([]string{"do", "check", "document", `{"name":"By Eve"}`}, of...)...).Want(t, "a check", http.StatusOK, "Your text was made from another version")
+	eve.Post(page, append([]string{"do", "check", "document", `{"name":"By Eve"}`}, of...)...).Want(t, "a check", http.StatusOK, "Your text is based on another version")
 	ann.Get(refunds).Want(t, "still Ann's", http.StatusOK, "By Ann")
 	eve.Post(page, append(mine, "overwrite", "yes")...).Want(t, "overwrite", http.StatusSeeOther)
 	ann.Get(refunds).Want(t, "Eve's", http.StatusOK, "By Eve")

@@ -136,9 +136,9 @@ func TestInvitation(t *testing.T) {
 	second := invite(s, s.Blue, "carl@new.example", "auditor")
 	shows(t, "another session", s.SignIn(s.Red.Owner).Post("/invitation", "do", "open", "token", second), http.StatusOK, "for another address")
 	stranger := s.Stranger()
-	shows(t, "a known account", stranger.Post("/invitation", "do", "open", "token", second), http.StatusOK, "has an account here", "sign in first")
+	shows(t, "a known account", stranger.Post("/invitation", "do", "open", "token", second), http.StatusOK, "already has an account", "sign in first")
 	shows(t, "a wrong password", stranger.Post("/invitation", "do", "accept", "token", second, "password", newPassword), http.StatusUnauthorized,
-		"Invalid e-mail address or password", "has an account here")
+		"Invalid e-mail address or password", "already has an account")
 	shows(t, "its session", carl.Post("/invitation", "do", "open", "token", second), http.StatusOK, "Accept as <bdi>carl@new.example</bdi>")
 	// The recipient of the first link may have created the account, so it can't join another organization before its
 	// address is proved.

@@ -103,7 +103,7 @@ func TestEvidence(t *testing.T) {
 			page.Want(t, role, http.StatusOK, "Make the pack")
 			continue
 		}
-		page.Want(t, role, http.StatusOK, "Your role does not make packs")
+		page.Want(t, role, http.StatusOK, "Your role can't create packs")
 		page.WantNone(t, role, "Make the pack")
 		led := p.Post("/console/evidence", "do", "make")
 		p.Get(led.Header.Get("Location")).Want(t, role, http.StatusForbidden)

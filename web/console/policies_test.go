@@ -79,11 +79,11 @@ func TestRejectedActivations(t *testing.T) {
 	eve.Post(refunds, "do", "unknown").Want(t, "an unknown form", http.StatusUnprocessableEntity)
 
 	ann.Call(http.MethodPatch, "/v1/console/organization", map[string]any{"two_person_policy": true}, nil)
-	ann.Get(refunds).Want(t, "own work", http.StatusOK, "another person has to activate it")
+	ann.Get(refunds).Want(t, "own work", http.StatusOK, "another member has to activate it")
 	ann.Get(refunds).WantNone(t, "own work", `value="activate"`)
 	ann.Post(refunds, append(shown(t, eve, refunds), "do", "activate")...).Want(t, "own work", http.StatusConflict, "You changed this version last", "Ask a colleague")
 	activate(t, eve, refunds)
-	eve.Get(refunds).Want(t, "two people", http.StatusOK, "nobody deactivates a policy alone")
+	eve.Get(refunds).Want(t, "two people", http.StatusOK, "a policy can't be deactivated")
 	eve.Post(refunds, "do", "deactivate").Want(t, "two people", http.StatusConflict, "Policies of this organization need two people")
 }
 

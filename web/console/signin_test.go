@@ -30,7 +30,7 @@ func TestChangedSignIn(t *testing.T) {
 	want(t, "shown", ann.Get(path), http.StatusOK, "Changed ways to sign in", eve, "The operator of this service set a new password")
 	want(t, "in the list", ann.Get("/console/approvals"), http.StatusOK, "Changed ways to sign in", eve)
 	p := s.SignIn(eve)
-	want(t, "held", p.Get(path), http.StatusOK, "The organization refuses your votes for")
+	want(t, "held", p.Get(path), http.StatusOK, "The organization rejects your votes for")
 	want(t, "refused", p.Post(path, "do", "approve", "action_digest", second.ActionDigest), http.StatusForbidden, "your votes are refused until")
 	bob := s.SignIn(s.Blue.Owner)
 	wantNot(t, "another organization", bob.Get("/console/approvals"), "Changed ways to sign in", eve)

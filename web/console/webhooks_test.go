@@ -101,7 +101,7 @@ func TestWebhooks(t *testing.T) {
 	ann.Post(page, "do", "change", "name", "Slack", "url", to.URL, "types", "nothing.*", "format", "slack").
 		Want(t, "a wrong change", http.StatusUnprocessableEntity, "events[0] is not a type of notices", `value="nothing.*"`)
 	ann.Post(page, "do", "switch-off").Want(t, "off", http.StatusSeeOther)
-	ann.Get(page).Want(t, "disabled", http.StatusOK, "a person switched it off", `value="switch-on"`)
+	ann.Get(page).Want(t, "disabled", http.StatusOK, "a member switched it off", `value="switch-on"`)
 	ann.Post(page, "do", "switch-on").Want(t, "on", http.StatusSeeOther)
 	ann.Get(page).Want(t, "enabled", http.StatusOK, `value="switch-off"`)
 	ann.Post(page, "do", "delete").Want(t, "delete", http.StatusSeeOther)
@@ -139,7 +139,7 @@ func TestDeadLetters(t *testing.T) {
 	list := awaitPage(t, ann, "/console/webhooks", "Send again")
 	list.Want(t, "the list", http.StatusOK, "disabled (gone)", "answered 410")
 	carl.Get("/console/webhooks").WantNone(t, "an auditor", "Send again", "k1")
-	carl.Get(page).Want(t, "the page of an auditor", http.StatusOK, "it answered that it is gone (410)")
+	carl.Get(page).Want(t, "the page of an auditor", http.StatusOK, "it responded that it is gone (410)")
 	delivery := regexp.MustCompile(`name="delivery" value="([^"]+)"`).FindStringSubmatch(list.Body)
 	if delivery == nil {
 		t.Fatalf("no delivery: %s", list.Body)

@@ -19,13 +19,13 @@ func statusWords(status string) string {
 	case "consumed":
 		return "approved and used"
 	case "expired":
-		return "over: its time ran out"
+		return "expired"
 	case "cancelled":
-		return "taken back by the agent"
+		return "cancelled by the agent"
 	case "revoked":
-		return "revoked by a person"
+		return "revoked by a member"
 	case "invalidated":
-		return "not valid any more: the active policy does not ask for it"
+		return "no longer valid: the active policy does not require it"
 	}
 	return status
 }
@@ -44,19 +44,19 @@ func statuses() []page.Option {
 func obstacleWords(whyNot string) string {
 	switch whyNot {
 	case "decided":
-		return "It is decided."
+		return "It has already been decided."
 	case "role":
 		return "Your role does not vote. Owners, admins and approvers do."
 	case "own_request":
-		return "You count as having asked for this: you made the agent, its key or the ingest key, or the agent acts " +
+		return "This counts as your own request: you created the agent, its key or the ingest key, or the agent acts " +
 			"for you. Someone else has to decide."
 	case "sign_in_changed":
-		return "How you sign in was changed recently without one of your own factors. The organization refuses your votes " +
-			"for a time after such a change. Ask another approver."
+		return "How you sign in was changed recently without one of your own factors. The organization rejects your votes " +
+			"for some time after such a change. Ask another approver."
 	case "already_voted":
-		return "You have voted on this."
+		return "You have already voted on this."
 	case "organization_inactive":
-		return "The operator has made the organization inactive, and nobody can vote until that ends."
+		return "The operator has deactivated the organization: voting is not possible until it is active again."
 	case "":
 		return ""
 	}
@@ -81,7 +81,7 @@ func (c signInChange) Words() string {
 	case "operator":
 		by = "The operator of this service"
 	case "mail":
-		by = "Somebody with a mailed link"
+		by = "Someone with a mailed link"
 	}
 	switch c.Change {
 	case "password_set":

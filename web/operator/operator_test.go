@@ -34,7 +34,7 @@ func TestFoundOrganization(t *testing.T) {
 	p.Post("/operator/new", "do", "found", "name", "Green", "slug", "green", "admin_email", s.Red.Owner, "admin_password", "another password", "disclosure", "full").
 		Want(t, "a known account", http.StatusConflict, "The account already exists")
 	got := p.Post("/operator/new", "do", "found", "name", "Green <1>", "slug", "green", "admin_email", "eve@green.example", "admin_password", servicetest.Password, "disclosure", "full", "plan", "enterprise")
-	got.Want(t, "found", http.StatusOK, "a new account", "/operator/organizations/green", "apl_live_", "shown this once").WantNone(t, "found", servicetest.Password)
+	got.Want(t, "found", http.StatusOK, "a new account", "/operator/organizations/green", "apl_live_", "shown only once").WantNone(t, "found", servicetest.Password)
 	key := regexp.MustCompile(`id="ingest-key">([^<]+)<`).FindStringSubmatch(got.Body)
 	if key == nil {
 		t.Fatalf("no ingest key: %s", got.Body)

@@ -25,7 +25,7 @@ export function keepLive(changed = () => {}) {
   control.hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
-    button.textContent = paused ? "Go on with updates" : "Pause updates";
+    button.textContent = paused ? "Resume updates" : "Pause updates";
     turn();
   });
   document.addEventListener("visibilitychange", turn);
@@ -56,7 +56,7 @@ async function run(changed) {
       await sleep(pace);
     } catch (why) {
       if (why.name === "AbortError") continue;
-      if (why.signedOut) return say("You are signed out: load the page again.");
+      if (why.signedOut) return say("You are signed out: reload the page.");
       failures += 1;
       await new Promise((resolve) => setTimeout(resolve, Math.min(slowest, pace * 2 ** failures)));
     }
@@ -109,7 +109,7 @@ async function renew() {
     else part.remove();
   }
   const words = kept
-    ? "This page has changed. What you are using stays as it is until you load the page again."
+    ? "This page has changed. The parts that you are using stay unchanged until you reload the page."
     : (rules()?.dataset.news ?? "");
   if (words !== "" || news.textContent !== "") say(words);
   return changed;

@@ -45,7 +45,7 @@ function tell(state, message, at) {
 function showRefusal(content, message) {
   const at = findPlace(content, placeOf(message));
   if (at?.wrong) {
-    tell("fail", "Line " + lineAt(content, at.begin) + ": the text is no JSON from here on", at);
+    tell("fail", "Line " + lineAt(content, at.begin) + ": the text is not JSON from here on", at);
   } else if (at) {
     tell("fail", "Line " + lineAt(content, at.begin) + ": " + message, at);
   } else {
@@ -103,7 +103,7 @@ async function check() {
     });
     const said = await answer.json();
     if (answer.ok) showChecked(content, said);
-    else if (answer.status === 401) tell("fail", "You are signed out. Sign in in another window, and go on here then.");
+    else if (answer.status === 401) tell("fail", "You are signed out. Sign in in another window, then continue here.");
     else if (answer.status === 422) showRefusal(content, said.error);
     else if (answer.status === 413) tell("none", "The text is too large to be checked while you type: press Check.");
     else tell("none", "The text can't be checked now: " + said.error);
