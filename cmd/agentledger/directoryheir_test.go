@@ -181,7 +181,7 @@ func TestDirectorySuccession(t *testing.T) {
 	for range 2 {
 		s.has("both keys", s.monitors(0, folder, s.all.LogKey, heir.LogKey),
 			"consistent: "+string(heir.Origin), "succeeds: "+string(s.all.Origin)+", last known with ", "consistent: "+string(s.red.Origin)+", 2 entries",
-			"consistent: "+string(s.blue.Origin)+", 2 entries", "consistent: "+string(s.all.Origin)+", ", ", which agrees with the ", "in its place goes on "+string(heir.Origin))
+			"consistent: "+string(s.blue.Origin)+", 2 entries", "consistent: "+string(s.all.Origin)+", ", ", which agrees with the ", "its successor is "+string(heir.Origin))
 	}
 	s.has("who comes new", s.monitors(0, filepath.Join(t.TempDir(), "new"), heir.LogKey), "consistent: "+string(heir.Origin), "kept: "+string(s.all.Origin)+", 0 entries")
 	s.server.terminate()

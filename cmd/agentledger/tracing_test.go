@@ -136,7 +136,7 @@ func TestTracesReceiverAnswers(t *testing.T) {
 		"a warning":         {[]*http.Response{answerOf(200, "\x0a\x06\x12\x04slow", "")}, 1, 0, 0, "slow"},
 		"busy":              {[]*http.Response{answerOf(503, "", ""), answerOf(200, "", "")}, 2, time.Second / 2, time.Second, ""},
 		"busy, told":        {[]*http.Response{answerOf(429, "", "7"), answerOf(200, "", "")}, 2, 7 * time.Second, 7 * time.Second, ""},
-		"told too long":     {[]*http.Response{answerOf(429, "", "60")}, 1, 0, 0, "the deadline comes before"},
+		"told too long":     {[]*http.Response{answerOf(429, "", "60")}, 1, 0, 0, "the deadline does not allow"},
 		"busy for ever":     {[]*http.Response{answerOf(502, "", "")}, 5, 7500 * time.Millisecond, 15 * time.Second, "answered 502"},
 		"refused":           {[]*http.Response{answerOf(400, "secret", "")}, 1, 0, 0, "answered 400"},
 		"fails":             {[]*http.Response{answerOf(500, "", "1")}, 1, 0, 0, "answered 500"},

@@ -76,7 +76,7 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 		lines = append(lines, describeSuccession(p))
 	}
 	if next := r.Successor; next != nil {
-		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name,
+		lines = append(lines, fmt.Sprintf("ended: %s; its successor is %s, whose key is said to be %s", name,
 			textcheck.Printable(string(next.Origin)), textcheck.Printable(next.LogKey)))
 	}
 	return lines

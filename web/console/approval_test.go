@@ -58,7 +58,7 @@ func TestDenyAndRevoke(t *testing.T) {
 	want(t, "denied", ann.Get("/console/approvals/"+denied.ID), http.StatusOK, "It is denied", "What the agent is told", "too dear")
 	want(t, "a long reason", ann.Post("/console/approvals/"+revoked.ID, "do", "revoke", "reason", string(make([]byte, 2000))), http.StatusUnprocessableEntity, "reason must have at most")
 	want(t, "revoke", ann.Post("/console/approvals/"+revoked.ID, "do", "revoke", "reason", "a mistake", "revoke_code", "mistake"), http.StatusSeeOther)
-	want(t, "revoked", ann.Get("/console/approvals/"+revoked.ID+"?notice=approval-revoked"), http.StatusOK, "It is revoked by a person", "a mistake", "mistake", "The approval is revoked.")
+	want(t, "revoked", ann.Get("/console/approvals/"+revoked.ID+"?notice=approval-revoked"), http.StatusOK, "It is revoked by a member", "a mistake", "mistake", "The approval is revoked.")
 }
 
 // Each role sees payloads according to its permissions, and the forms that the API would accept from it.

@@ -81,7 +81,7 @@ func TestApprovalsInChromium(t *testing.T) {
 	b.Visit("/console/approvals/" + other.ID)
 	b.Fill("comment", "half a thought")
 	ann.Call(http.MethodPost, "/v1/console/approvals/"+other.ID+"/revoke", nil, nil)
-	await(t, b, "#standing", "It is revoked by a person")
+	await(t, b, "#standing", "It is revoked by a member")
 	await(t, b, "#news", "This page has changed.")
 	if b.Must(`return document.querySelector("[name=comment]").value`, &typed); typed != "half a thought" {
 		t.Errorf("the update removed the comment: %q", typed)

@@ -98,7 +98,7 @@ func TestEditor(t *testing.T) {
 	activate(t, ann, refunds)
 	ann.Get(page).Want(t, "the next version", http.StatusOK, "Saving makes version 2")
 	save(t, ann, refunds, `{"name":"Refunds"}`)
-	ann.Get(refunds).Want(t, "members that are left out", http.StatusOK, "Version 2: a draft", "When no rule matches", "Run its tests (0)")
+	ann.Get(refunds).Want(t, "members that are left out", http.StatusOK, "Version 2: a draft", "If no rule matches", "Run its tests (0)")
 }
 
 // If two members edit a draft, the second sees the first's changes before replacing them.

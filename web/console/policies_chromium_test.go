@@ -47,7 +47,7 @@ func TestPoliciesInChromium(t *testing.T) {
 		t.Errorf("the place is %q", chosen)
 	}
 	b.Fill("document", wrong[:20])
-	awaitCondition(b, `document.getElementById("verdict").textContent.startsWith("Line 1: the text is no JSON")`)
+	awaitCondition(b, `document.getElementById("verdict").textContent.startsWith("Line 1: the text is not JSON")`)
 	b.Fill("document", document("900"))
 	awaitCondition(b, `document.querySelector("#results td:last-child")?.textContent.startsWith("fails: got allow")`)
 	b.Fill("document", document("100"))

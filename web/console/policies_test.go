@@ -20,14 +20,14 @@ func TestPolicies(t *testing.T) {
 	ann.Post(list, "do", "create", "name", "n", "start", "../list").Want(t, "an unknown begin", http.StatusUnprocessableEntity, "Unknown policy to start from")
 	ann.Get(list).Want(t, "list", http.StatusOK, `<a href="`+refunds+`"><bdi>Refunds</bdi></a>`, "1, draft", "none", "ann@red.example")
 	ann.Get(refunds).Want(t, "page", http.StatusOK, "When any agent calls", "acme.*.read", "allow it once a person has agreed within 4 hours", "because “<bdi>A person looks at refunds above 100 USD</bdi>”",
-		"When no other rule matches: <strong>deny it</strong>", "No policy decides now", "Activate version 1", "Delete the draft and the policy", "Run its tests (6)")
+		"If no other rule matches: <strong>deny it</strong>", "No policy decides now", "Activate version 1", "Delete the draft and the policy", "Run its tests (6)")
 
 	activate(t, ann, refunds)
 	ann.Get(refunds+"?notice=policy-activated").Want(t, "active", http.StatusOK, "it decides now", "Deactivate the policy", "The version is active")
 	ann.Get(list).Want(t, "list of an active one", http.StatusOK, "version 1 decides now")
 	save(t, ann, refunds, document("100"))
 	ann.Get(refunds).Want(t, "draft", http.StatusOK, "Version 2: a draft", "Version 1 decides now", "payload.amount_usd &gt; 100", "deny it", "Rule <code><bdi>cap</bdi></code>",
-		"needs <code><bdi>amount_usd</bdi></code>", "the rule matches", "takes the place of version 1", "compare?to=2&amp;from=1")
+		"needs <code><bdi>amount_usd</bdi></code>", "the rule matches", "replaces version 1", "compare?to=2&amp;from=1")
 	ann.Get(refunds+"/compare?from=1&to=2").Want(t, "compare", http.StatusOK, `<ins>+ <bdi>  &#34;default&#34;: &#34;allow&#34;,</bdi></ins>`, `<del>− <bdi>  &#34;default&#34;: &#34;deny&#34;,</bdi></del>`)
 	ann.Get(refunds+"/compare").Want(t, "compare the newest", http.StatusOK, `value="1"`, `value="2"`)
 	ann.Get(refunds+"/compare?from=2&to=2").Want(t, "compare with itself", http.StatusOK, "are the same")
