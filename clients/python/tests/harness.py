@@ -62,7 +62,7 @@ class Organization:
 
 
 class Server:
-    """The real program on loopback, with a data folder of its own."""
+    """The real program on loopback, with its own data folder."""
 
     def __init__(self, disclosure: str = "record") -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="agentledger-py-"))
@@ -153,7 +153,7 @@ class Person:
         return json.loads(text) if text else None
 
     def activate(self, policy: dict[str, Any]) -> None:
-        """Make a policy the active one."""
+        """Activate a policy."""
         self.call("POST", "/policies", policy)
         self.call("POST", f"/policies/{policy['policy_id']}/activate")
 

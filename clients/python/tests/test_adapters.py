@@ -133,7 +133,7 @@ def agents_module() -> types.ModuleType:
 
 
 class OpenAIAgents(Case):
-    def test_guardrails_ask_before_and_tell_after(self) -> None:
+    def test_guardrails_ask_before_and_report_after(self) -> None:
         async def call(before: Any, after: Any, tool: str, arguments: str) -> dict[str, Any]:
             context = types.SimpleNamespace(tool_name=tool, tool_arguments=arguments, tool_call_id="call_1")
             reply = await before(types.SimpleNamespace(context=context, agent=None))
@@ -186,7 +186,7 @@ class Crew:
 
 
 class CrewAI(Case):
-    def test_hooks_block_and_tell(self) -> None:
+    def test_hooks_block_and_report(self) -> None:
         crew = Crew()
         with mock.patch.dict(sys.modules, crew.modules):
             from agentledger.adapters.crewai import guard_tools

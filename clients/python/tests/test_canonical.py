@@ -88,7 +88,7 @@ class Refused(unittest.TestCase):
             self.assertEqual(place, refused.exception.path)
             self.assertIn(word, refused.exception.why)
 
-    def test_the_caller_says_how(self) -> None:
+    def test_converters(self) -> None:
         def convert(path: str, value: Any) -> Any:
             if isinstance(value, decimal.Decimal):
                 return str(value)

@@ -16,7 +16,7 @@ SMALL = 'mount -t tmpfs -o size=256k none "$1" && exec "$2" "$3" "$1"'
 
 
 def own_mounts() -> list[str]:
-    """Return the command that gives a program mounts of its own, which end with it: as root, else in a namespace."""
+    """Return the command that runs a program with separate mounts, which end with it: as root, or else in a namespace."""
     return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--user", "--map-root-user"]
 
 

@@ -1,4 +1,4 @@
-"""An act runs only after a decision that allows it: any other answer, or none, keeps it from running."""
+"""An act runs only after a decision that allows it: any other answer, or none, prevents it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ALLOW_IN_WORDS = b'{"policy_decision":"allow","status":"created"}'
 
 
 def replies(body: bytes) -> dict[str, Reply]:
-    """Return the answers that may come in place of a permission, by name."""
+    """Return the replies that are not a permission, by name."""
     other = {**stored(body), "event_id": "evt_other"}
     return {
         "no answer": None,
@@ -113,13 +113,13 @@ class FailClosed(unittest.TestCase):
                 asyncio.run(attempt(service))
             service.close()
 
-    def test_nobody_listens(self) -> None:
+    def test_no_server(self) -> None:
         settings = FakeService(accept).settings()
         settings["url"] = f"http://127.0.0.1:{free_port()}"
         with Client(**settings, retry=FAST) as c, self.assertRaises(NotDecided):
             c.act("acme.x", {}, lambda permit: self.fail("it ran"), options=Options(attempts=2))
 
-    def test_an_answer_that_never_comes_is_no_answer(self) -> None:
+    def test_a_missing_answer_times_out(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             settings = FakeService(accept).settings()
             settings["url"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -138,7 +138,7 @@ class FailClosed(unittest.TestCase):
             self.assertEqual(1, len(events))
         service.close()
 
-    def test_a_refused_event_makes_room_for_another_one(self) -> None:
+    def test_a_rejected_event_frees_its_place(self) -> None:
         service = service_with("clock off")
         with Client(**service.settings(), retry=FAST) as c:
             with self.assertRaises(NotDecided):
@@ -202,7 +202,7 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
             c.flush()
         self.assertEqual(["unknown"], [r["status"] for r in self.results()])
 
-    def test_resume_tells_what_was_interrupted(self) -> None:
+    def test_resume_reports_interrupted_acts(self) -> None:
         class Killed(BaseException):
             pass
 
@@ -217,7 +217,7 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
             self.assertEqual(0, c.resume())
         self.assertEqual(["unknown"], [r["status"] for r in self.results()])
 
-    def test_an_act_that_is_done_is_no_failure_when_its_end_cannot_be_written(self) -> None:
+    def test_a_done_act_succeeds_even_if_its_end_cannot_be_written(self) -> None:
         calls = iter(range(100))
 
         def fill_after_two(new: Any, name: Any) -> None:
@@ -262,7 +262,7 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
                 c.act("acme.x", {"other": 1}, fail, key="good")
         self.assertEqual(["error", "ok"], sorted(r["status"] for r in self.results()))
 
-    def test_a_full_disk_keeps_the_act_from_running(self) -> None:
+    def test_a_full_disk_prevents_the_act(self) -> None:
         with self.open() as c:
             with mock.patch("agentledger.journal.os.fsync", side_effect=OSError(28, "No space left on device")):
                 with self.assertRaises((OSError, LedgerError)):

@@ -114,7 +114,7 @@ class Members(unittest.TestCase):
     KNOWN = ("organization_id", "schema_version", "event_id", "trace_id", "actor_type", "action_kind", "tool_name")
     NAMES = KNOWN + ("actor_principal", "payload", "emitted_at", "policy_decision", "salt", "zz", "sig_b", "sig_a")
 
-    def test_the_quick_check_agrees_with_the_one_that_says_the_fault(self) -> None:
+    def test_the_quick_check_agrees_with_the_full_check(self) -> None:
         r = random.Random(9)
         right = 0
         for _ in range(ROUNDS):

@@ -83,7 +83,7 @@ class Events(unittest.TestCase):
                 self.assertEqual(10, len(numbers))
                 self.assertEqual(sorted(numbers), numbers)
 
-    def test_send_all_tells_each_outcome_in_order(self) -> None:
+    def test_send_all_returns_each_outcome_in_order(self) -> None:
         with client() as c:
             events = [c.sign({"action_kind": "tool_call", "payload": {"i": i}}) for i in range(5)]
             bad = Signer(server.acme.org, server.acme.agent, "key_unknown", b"\1" * 32).sign(
@@ -93,7 +93,7 @@ class Events(unittest.TestCase):
             self.assertEqual(["Stored"] * 5 + ["Refused", "Stored"], [type(o).__name__ for o in outcomes])
             self.assertEqual("replayed", getattr(outcomes[6], "status"))
 
-    def test_queued_events_arrive_and_refused_ones_are_told(self) -> None:
+    def test_queued_events_arrive_and_rejected_ones_are_reported(self) -> None:
         c = client()
         signed = [c.queue({"action_kind": "tool_call", "payload": {"i": i}}) for i in range(20)]
         bad = Signer(server.acme.org, server.acme.agent, "key_unknown", b"\1" * 32).sign({"action_kind": "tool_call"})
@@ -130,7 +130,7 @@ class Decisions(unittest.TestCase):
                 c.act("acme.customers.delete", {"customer": 1}, lambda permit: self.fail("it ran"))
             self.assertIn("Not the agent's business", str(denied.exception))
 
-    def test_people_agree_and_the_act_runs_with_their_grant(self) -> None:
+    def test_an_approved_act_runs_with_its_grant(self) -> None:
         person = server.sign_in(server.acme)
         with client() as c:
             options = Options(on_ask=lambda approval: person.vote(approval, "approve"))
@@ -144,7 +144,7 @@ class Decisions(unittest.TestCase):
             self.assertTrue(grants[0].startswith("agentledger/grant/v1\n"))
             self.assertEqual([], c.flush())
 
-    def test_peoples_no_has_their_words(self) -> None:
+    def test_a_denial_has_its_comment(self) -> None:
         person = server.sign_in(server.boole)
         with client(server.boole) as c:
             options = Options(on_ask=lambda a: person.vote(a, "deny", comment="Too much", reason_code="too_much"))

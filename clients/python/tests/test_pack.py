@@ -30,7 +30,7 @@ MEGABYTE = 10**6
 
 
 def fill(server: harness.Server, own: harness.Organization, events: int) -> None:
-    """Send events of 180 kB, and wait until the newest checkpoint includes them."""
+    """Send events of 180 kB, and wait until the latest checkpoint includes them."""
     with Client(**own.settings(server.url)) as c:
         for n in range(events):
             payload = {"n": n, "text": "Größe " * 25_000}
@@ -88,7 +88,7 @@ class Packs(unittest.TestCase):
         fill(cls.server, cls.boole, 3)
         cls.large, cls.small = export(cls.server, cls.acme), export(cls.server, cls.boole)
 
-    def test_the_memory_does_not_follow_the_size(self) -> None:
+    def test_the_memory_does_not_grow_with_the_size(self) -> None:
         self.assertGreater(self.large.stat().st_size, 50 * MEGABYTE)
         more = {}
         for path, own, events in ((self.large, self.acme, 300), (self.small, self.boole, 3)):
@@ -113,7 +113,7 @@ class Packs(unittest.TestCase):
                     self.assertIs(Outcome.CANT_TELL, pack(form, key=self.acme.log_key).outcome)
             self.assertFalse(file.closed)
 
-    def test_what_is_no_pack_is_told(self) -> None:
+    def test_malformed_packs_are_reported(self) -> None:
         with self.assertRaises(FileNotFoundError):
             pack(self.small.with_name("none"), key=self.boole.log_key)
         with open(self.small, encoding="latin-1") as text, self.assertRaises(NotAsked):
@@ -174,13 +174,13 @@ def lines_of(raw: bytes, most: int | None = None) -> list[str]:
 
 
 class Lines(unittest.TestCase):
-    def test_lines_are_those_of_split(self) -> None:
+    def test_lines_match_split(self) -> None:
         long = "ü" * (MAX_LINE // 2 - 1) + "ab"
         for lines in ([], ["a"], ["a", "bc", "ü"], [long, "a", long], ["Größe von 32 bytes und mehr"] * 70_000):
             self.assertEqual(lines, lines_of("".join(line + "\n" for line in lines).encode()))
         self.assertEqual(7, len(lines_of(b"a\n" * 7, 7)))
 
-    def test_what_is_no_line_is_refused(self) -> None:
+    def test_malformed_lines_are_rejected(self) -> None:
         long = b"x" * MAX_LINE
         for raw in (b"a\nb", b"a\n\nb\n", b"\na\n", long + b"a\n", long + b"aa", b"\xff\n"):
             with self.subTest(raw[:9]), self.assertRaises(Flaw):
@@ -190,7 +190,7 @@ class Lines(unittest.TestCase):
 
 
 class Marks(unittest.TestCase):
-    def test_marks_beside_sets(self) -> None:
+    def test_marks_match_sets(self) -> None:
         r = random.Random(11)
         for _ in range(300):
             begin = r.randrange(50)

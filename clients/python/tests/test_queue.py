@@ -57,7 +57,7 @@ class Queue(unittest.TestCase):
         self.assertEqual([0, 1, 2], sent(service))
         self.assertEqual(["agentledger: an outcome could not be noted: ValueError"], [str(w.message) for w in caught])
 
-    def test_what_waits_goes_as_the_next_batch_in_order(self) -> None:
+    def test_waiting_events_are_the_next_batch_in_order(self) -> None:
         arrived, release = threading.Event(), threading.Event()
 
         def hold(method: str, path: str, body: bytes) -> Reply:
@@ -76,7 +76,7 @@ class Queue(unittest.TestCase):
         self.assertEqual(2, len(service.requests))
         self.assertEqual(list(range(10)), sent(service))
 
-    def test_lines_that_were_not_taken_go_again_before_later_ones(self) -> None:
+    def test_rejected_lines_are_retried_before_later_ones(self) -> None:
         refusals = iter([1, 3])
 
         def refuse_some(method: str, path: str, body: bytes) -> Reply:
@@ -109,7 +109,7 @@ class Queue(unittest.TestCase):
             self.assertEqual("replayed", c.send(event(1)).status)
         self.assertEqual(service.requests[0][2], service.requests[1][2])
 
-    def test_overflow_is_told_and_the_others_arrive(self) -> None:
+    def test_overflow_is_reported_and_the_others_arrive(self) -> None:
         release = threading.Event()
 
         def hold(method: str, path: str, body: bytes) -> Reply:
@@ -181,7 +181,7 @@ os._exit(9)
         self.assertEqual([], again.waiting())
         again.close()
 
-    def test_a_full_disk_is_told_and_the_event_is_not_queued(self) -> None:
+    def test_a_full_disk_is_reported_and_the_event_is_not_queued(self) -> None:
         with Client(**self.service.settings(), queue_file=self.path) as c:
             with mock.patch("agentledger.queuefile.os.fsync", side_effect=OSError(28, "No space left on device")):
                 with self.assertRaises(OSError):
@@ -214,7 +214,7 @@ os._exit(9)
         self.assertEqual([], again.waiting())
         again.close()
 
-    def test_refused_events_are_kept_in_a_file_of_their_own(self) -> None:
+    def test_rejected_events_are_kept_in_a_separate_file(self) -> None:
         entry = json.dumps({"status_code": 422, "error": "Invalid signature"}).encode()
         self.service.script = lambda *_: (200, {}, entry)
         with Client(**self.service.settings(), queue_file=self.path) as c:
@@ -223,7 +223,7 @@ os._exit(9)
         self.assertEqual([(signed.event_id, 422)], [(e.event_id, why.status) for e, why in refused])
         self.assertEqual(signed.text + b"\n", pathlib.Path(f"{self.path}.refused").read_bytes())
 
-    def test_one_process_has_the_file_and_damage_is_told(self) -> None:
+    def test_one_process_has_the_file_and_damage_is_reported(self) -> None:
         first = QueueFile(self.path)
         with self.assertRaises(NotAsked):
             QueueFile(self.path)
@@ -234,7 +234,7 @@ os._exit(9)
 
 
 class Retries(unittest.TestCase):
-    def test_retry_after_counts_and_standing_faults_are_not_tried_again(self) -> None:
+    def test_retry_after_counts_and_permanent_faults_are_not_retried(self) -> None:
         for status, headers, body, again, least in (
             (429, {"retry-after": "7"}, b'{"code":"rate_limited"}', True, 7.0),
             (503, {"retry-after": "2"}, b'{"code":"overloaded"}', True, 2.0),

@@ -133,14 +133,14 @@ class Faults(unittest.TestCase):
                 places = [sent.index(n.encode()) for n in names]
                 self.assertEqual(sorted(places), places)
 
-    def test_without_threads_a_caller_is_told(self) -> None:
+    def test_without_threads_a_caller_gets_an_error(self) -> None:
         with Client(**self.service.settings(), retry=FAST) as c:
             with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
                 with self.assertRaisesRegex(Unreachable, "can't start new thread"):
                     c.send(event(0))
             self.assertEqual("created", c.send(event(1)).status)
 
-    def test_a_sender_that_cannot_be_replaced_tells_those_who_wait(self) -> None:
+    def test_a_sender_that_cannot_be_replaced_fails_its_waiters(self) -> None:
         with Client(**self.service.settings(), retry=FAST) as c:
             c.send(event(0))
             real = threading.Thread.start

@@ -5,7 +5,7 @@ import { after, before } from "node:test";
 import { Client } from "@agentledger/client";
 import { Server } from "../test/harness.js";
 
-/** Starts a server for a file of tests. Its members are there once tests run. */
+/** Starts a server for a file of tests. Its members are set once tests run. */
 export function openDesk() {
   const desk = {
     clientOf: (organization, more = {}) => new Client({ ...organization.client, ...more }),

@@ -1,4 +1,4 @@
-// The examples of docs/agent-frameworks.md, run as they stand there: a model calls a tool that a person has to approve.
+// The examples of docs/agent-frameworks.md, run as written: a model calls a tool that an approver must approve.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -84,7 +84,7 @@ test("each framework of the document has its example, and no other", () => {
 });
 
 for (const [name, use] of Object.entries(frameworks)) {
-  test(`the example of ${name} runs as it stands in the document`, async () => {
+  test(`the example of ${name} runs as written in the document`, async () => {
     const client = desk.clientOf(desk.server.acme);
     const before = await desk.calls(desk.ann, "acme.payments.refund");
     const done = [];

@@ -12,7 +12,7 @@ import { openDesk } from "./desk.js";
 const desk = openDesk();
 const schema = z.object({ to: z.string().optional(), amount_usd: z.number().optional() });
 
-/** Runs an agent whose model makes one call, and returns what the tool did and what the model was told. */
+/** Runs an agent whose model makes one call, and returns what the tool did and what the model received. */
 async function converse(client, name, args, { own, more = [], execute = () => "sent" } = {}) {
   const done = [];
   const plain = tool(async (given) => (done.push(given), execute()), { name, description: "A tool.", schema });
@@ -44,7 +44,7 @@ test("a denied call does not run, and the model reads why", async () => {
   await client.close();
 });
 
-test("a call that needs approval waits for people, and the model reads their comment", async () => {
+test("a call that needs approval waits for an approver, and the model reads the comment", async () => {
   const client = desk.clientOf(desk.server.acme);
   const vote = desk.decide(desk.ann, "deny", { comment: "Too much" });
   const { done, told } = await converse(client, "payments.refund", { amount_usd: 900 });

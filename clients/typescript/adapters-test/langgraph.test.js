@@ -1,4 +1,4 @@
-// The adapter of LangGraph.js: a graph that is interrupted while people have not answered.
+// The adapter of LangGraph.js: a graph that is interrupted while an approval is pending.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -28,7 +28,7 @@ const call = (amount_usd, name = "payments.refund") => ({
   messages: [new AIMessage({ content: "", tool_calls: [{ id: "call-1", name, args: { amount_usd }, type: "tool_call" }] })],
 });
 
-test("a graph waits for people, and goes on with the same question", async () => {
+test("a graph waits for approval, and continues with the same question", async () => {
   for (const [organization, person] of [[desk.server.acme, desk.ann], [desk.server.boole, desk.bob]]) {
     const client = desk.clientOf(organization);
     const done = [];

@@ -54,7 +54,7 @@ test("a tool that fails is recorded as failed", async () => {
   assert.deepEqual(await desk.calls(desk.ann, "acme.print"), ["intent allow", "result error allow"]);
 });
 
-test("a call that needs approval interrupts the run, and people decide after it goes on", async () => {
+test("a call that needs approval interrupts the run, and the approval decides after it continues", async () => {
   const client = desk.clientOf(desk.server.acme);
   const own = { prefix: "acme.payments." };
   for (const [vote, want, told_] of [["approve", 1, /^done$/], ["deny", 0, /^Not done: the approval is denied/]]) {

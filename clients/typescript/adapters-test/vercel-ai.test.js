@@ -23,7 +23,7 @@ function modelThatCalls(toolName, input, toolCallId = "call-1") {
   });
 }
 
-/** Runs a conversation of one call and returns what the tool did and what the model was told. */
+/** Runs a conversation of one call and returns what the tool did and what the model received. */
 async function converse(client, name, input, { execute = () => ({ sent: true }), ...options } = {}) {
   const done = [];
   const plain = tool({
@@ -58,7 +58,7 @@ test("a denied call does not run, and the model reads why", async () => {
   await client.close();
 });
 
-test("a call that needs approval waits for people, and the model reads their comment", async () => {
+test("a call that needs approval waits for an approver, and the model reads the comment", async () => {
   const client = desk.clientOf(desk.server.acme);
   const vote = desk.decide(desk.ann, "deny", { comment: "Too much" });
   const { done, told } = await converse(client, "payments.refund", { amount_usd: 900 });
@@ -82,7 +82,7 @@ test("a tool that fails is recorded as failed, and the model reads its error", a
   assert.deepEqual(await desk.calls(desk.ann, "acme.print"), ["intent allow", "result error allow"]);
 });
 
-test("a call that was made in this conversation is not made again", async () => {
+test("a call of this conversation is made only once", async () => {
   const client = desk.clientOf(desk.server.acme);
   const first = await converse(client, "mail", { to: "ann" }, { conversation: "c-1" });
   const again = await converse(client, "mail", { to: "ann" }, { conversation: "c-1" });

@@ -1,11 +1,11 @@
-// What every runtime has to do: it is imported by a program and by a worker, in each of them.
+// The tests that every runtime must pass. A program and a worker import them in each runtime.
 
 import { judge } from "../test/judge.js";
 import { Client, Denied, Refused, verify } from "../src/index.js";
 import { Signer } from "../src/client/signer.js";
 import { findNative, signerOf } from "../src/client/sign.js";
 
-/** Does all. `given` has files (the corpus), signing (the vectors of signatures) and two services. Resolves to counts. */
+/** Runs all tests. `given` has files (the corpus), signing (the vectors of signatures) and two services. Resolves to counts. */
 export async function exercise({ files, signing, services }) {
   return { vectors: await judgeAll(files), signatures: await signAll(signing), services: await useAll(services) };
 }
@@ -70,7 +70,7 @@ function expect(got, want, what) {
   if (a !== b) throw new Error(`${what}: got ${a}, want ${b}`);
 }
 
-/** Members in one order, because the files have another one than the judge. */
+/** Sorts members, because the files and the judge order them differently. */
 function sorted(v) {
   if (typeof v !== "object" || v === null) return v;
   if (Array.isArray(v)) return v.map(sorted);

@@ -1,4 +1,4 @@
-// RUNTIME main.js FILE: exercises the package in the program and then in a worker. FILE is JSON of what exercise takes.
+// RUNTIME main.js FILE: exercises the package in the program and then in a worker. FILE contains the arguments of exercise as JSON.
 
 import { readFileSync } from "node:fs";
 import { exercise } from "./core.js";

@@ -1,4 +1,4 @@
-// The worker: it gets what exercise takes, and posts its result or its error.
+// The worker: it gets the arguments of exercise, and posts its result or its error.
 
 import { exercise } from "./core.js";
 

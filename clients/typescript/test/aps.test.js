@@ -10,7 +10,7 @@ import { verify } from "../src/index.js";
 import { corpusFiles } from "./corpus.js";
 import { program } from "./harness.js";
 
-test("outcomes, verdicts and words are those of aps verify", async () => {
+test("outcomes, verdicts and texts match aps verify", async () => {
   const folder = mkdtempSync(join(tmpdir(), "agentledger-aps-"));
   try {
     const aps = program("aps", folder);
@@ -35,7 +35,7 @@ test("outcomes, verdicts and words are those of aps verify", async () => {
   }
 });
 
-/** Returns the name of the failed step, without the reason, which each program words in its own way. */
+/** Returns the name of the failed step, without the reason, whose wording differs between programs. */
 function step(error) {
   return error.split(":")[0];
 }

@@ -1,4 +1,4 @@
-// Canonical JSON of values: what is refused, at which path, and what converters may do.
+// Canonical JSON of values: which values are rejected, at which path, and what converters may do.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ function deep(levels) {
 const cycle = { a: {} };
 cycle.a.b = cycle;
 
-test("values that JSON would change or drop are refused by path", () => {
+test("values that JSON would change or drop are rejected with their path", () => {
   const refused = [
     ["integer beyond 2^53", { a: [1, { b: 9007199254740993 }] }, "/a/1/b"],
     ["2^53, which may be a rounded 2^53 + 1", 2 ** 53, ""],
@@ -48,7 +48,7 @@ test("values that JSON would change or drop are refused by path", () => {
   }
 });
 
-test("good values have one form", () => {
+test("valid values have one form", () => {
   const table = [
     [{ b: 10.0, a: [1e-7, -0, 1.5e20 / 1e10] }, '{"a":[1e-7,0,15000000000],"b":10}'],
     [{ "\u20ac": 1, "\r": 2, "\ud83d\ude00": 3, "\ufb33": 4, 1: 5 }, '{"\\r":2,"1":5,"€":1,"😀":3,"\ufb33":4}'],
@@ -111,7 +111,7 @@ function randomValue(depth, outer) {
   return object;
 }
 
-test("random values have the text, or are refused at the place, that the plain rules say", () => {
+test("random values have the text, or are rejected at the path, of the plain rules", () => {
   const seen = { good: 0, refused: 0 };
   for (let i = 0; i < 20_000; i++) {
     const value = randomValue(4);
@@ -130,7 +130,7 @@ test("random values have the text, or are refused at the place, that the plain r
   assert.ok(seen.good > 1000 && seen.refused > 1000, JSON.stringify(seen));
 });
 
-test("a converter says what stands for a value", () => {
+test("a converter replaces a value", () => {
   const convert = (v) => (v instanceof Date ? v.toISOString() : typeof v === "bigint" ? String(v) : v === undefined ? OMIT : undefined);
   assert.equal(canonicalize({ at: new Date(0), n: 2n ** 70n, u: undefined }, { convert }), '{"at":"1970-01-01T00:00:00.000Z","n":"1180591620717411303424"}');
   assert.throws(() => canonicalize({ m: new Map() }, { convert }), InvalidValue);
@@ -138,7 +138,7 @@ test("a converter says what stands for a value", () => {
   assert.throws(() => canonicalize({ m: new Map() }, { convert: (v) => v }), InvalidValue);
 });
 
-test("texts have the rule of the service", () => {
+test("texts follow the rule of the service", () => {
   const refused = ["", "{", "[1,]", '{"a":1,"a":2}', '{"a":1,"\\u0061":2}', "9007199254740993", "18446744073709551616", "1e400", "1e-400",
     "0.123456789012345678", '"\\ud800"', '"\\ude00\\ud83d"', "\ufeff1", "01", "1.", "+1", "nul", "1 2", "'a'", '"\u0001"', "[".repeat(65) + "]".repeat(65)];
   for (const text of refused) assert.throws(() => canonicalizeText(text), InvalidValue, text);
@@ -147,7 +147,7 @@ test("texts have the rule of the service", () => {
   for (const [text, want] of Object.entries(table)) assert.equal(canonicalizeText(text), want);
 });
 
-test("events are signed as the vectors of the contract are", async () => {
+test("events are signed like the vectors of the contract", async () => {
   const file = JSON.parse(readFileSync(new URL("../../../event/testdata/aps1-signing.json", import.meta.url), "utf8"));
   for (const v of file.vectors) {
     const { organization_id: organization, agent_id: agent, key_id: keyId } = v.envelope;
@@ -169,7 +169,7 @@ test("a member named __proto__ is signed as it is", async () => {
   }
 });
 
-test("an event that the service would refuse is not signed", async () => {
+test("an event that the service would reject is not signed", async () => {
   const organization = "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11";
   const signer = new Signer({ organization, agent: "agt_a", keyId: "key_a" }, new Uint8Array(32));
   const good = { action_kind: "note" };

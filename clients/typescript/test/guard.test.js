@@ -48,7 +48,7 @@ const network = /Check the network and the service's address/;
 const address = /Check the service's address \(url\), because something else may answer there/;
 const operator = /its operator can say more/;
 
-test("after any failure before the act, it is not done, and the message says what to do", async () => {
+test("after any failure before the act, it is not done, and the message explains what to do", async () => {
   const table = [
     ["server down", stopped, NotDecided, network],
     ["time-out", silent, NotDecided, network],
@@ -97,7 +97,7 @@ test("after any failure before the act, it is not done, and the message says wha
   }
 });
 
-test("a disk that is really full keeps an act from running, and the next small one runs", () => {
+test("a full disk prevents an act, and the next small one runs", () => {
   const folder = mkdtempSync(join(tmpdir(), "agentledger-full-"));
   try {
     const line = `ulimit -f 4 && exec "$0" "$1" "$2" | cat`; // blocks of 512 bytes; the pipe has no bound
@@ -140,7 +140,7 @@ test("a key runs one act once", async () => {
   assert.equal(ran, 1);
 });
 
-test("an act that was cut off is not repeated after a restart", async () => {
+test("an interrupted act is not repeated after a restart", async () => {
   const folder = mkdtempSync(join(tmpdir(), "agentledger-journal-"));
   const sent = [];
   const open = async () => {
@@ -183,7 +183,7 @@ test("flush and close wait for the journal's note that a result is stored", asyn
   assert.deepEqual(told, ["a", "b"]);
 });
 
-test("a file queue keeps events through a restart, and tells when it is full", async () => {
+test("a file queue keeps events over a restart, and reports when it is full", async () => {
   const folder = mkdtempSync(join(tmpdir(), "agentledger-queue-"));
   const sent = [];
   try {
@@ -206,7 +206,7 @@ test("a file queue keeps events through a restart, and tells when it is full", a
   }
 });
 
-test("503 and 429 with Retry-After are tried again; other refusals are reported at once", async () => {
+test("503 and 429 with Retry-After are retried; other errors are reported at once", async () => {
   const pauses = [];
   const sleep = async (ms) => void pauses.push(ms);
   const answers = [json(503, { code: "overloaded" }, { "Retry-After": "7" }), json(429, { code: "rate_limited" }, { "Retry-After": "3" })];

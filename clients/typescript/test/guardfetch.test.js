@@ -63,7 +63,7 @@ test("a denied request is not made", async () => {
   await client.close();
 });
 
-test("a request that waits for a person carries the grant", async () => {
+test("an approved request carries the grant", async () => {
   const client = clientOf(server.acme);
   const vote = async () => {
     for (;;) {
@@ -83,7 +83,7 @@ test("a request that waits for a person carries the grant", async () => {
   await client.close();
 });
 
-test("without an answer of the log, no request is made", async () => {
+test("without a response of the log, no request is made", async () => {
   const nobody = { url: "http://127.0.0.1:1", retry: { attempts: 1 } };
   const silent = createServer(() => {}); // accepts requests and never answers
   await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));

@@ -11,7 +11,7 @@ import { Client } from "../src/index.js";
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
 const password = "a-pass-phrase-for-tests-only";
 
-/** The policy of both organizations: refunds need a person, customers are denied. */
+/** The policy of both organizations: refunds need approval, customers are denied. */
 export const policy = {
   policy_id: "desk",
   name: "Desk",
@@ -46,7 +46,7 @@ function freePort() {
   });
 }
 
-/** The real program on loopback, with a data folder of its own. */
+/** The real program on loopback, with its own data folder. */
 export class Server {
   #process;
 
@@ -148,7 +148,7 @@ class Person {
     return text === "" ? undefined : JSON.parse(text);
   }
 
-  /** Makes a policy the active one. */
+  /** Activates a policy. */
   async activate(document) {
     await this.call("POST", "/policies", document);
     await this.call("POST", `/policies/${document.policy_id}/activate`);

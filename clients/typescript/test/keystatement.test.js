@@ -8,7 +8,7 @@ import { findKeyStatements } from "../src/verify/keystatement.js";
 import { maxKnownKeys } from "../src/verify/knownkeys.js";
 import { corpusFiles } from "./corpus.js";
 
-test("a reader that remembers as many keys as it may refuses the next rotation", async () => {
+test("a reader with the maximum number of keys rejects the next rotation", async () => {
   const { input } = corpusFiles().find((f) => f.kind === "key-statement").vectors[0];
   const note = parseNote(JSON.parse(input.bundle).checkpoint);
   const [pinned] = parseKeys(input.keys);

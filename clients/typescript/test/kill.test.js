@@ -53,7 +53,7 @@ async function allPayloads(server, person) {
   );
 }
 
-test("a killed agent does nothing twice, and leaves nothing out", async () => {
+test("a killed agent does nothing twice and omits nothing", async () => {
   const server = await Server.start();
   const folder = mkdtempSync(join(tmpdir(), "agentledger-kill-"));
   try {

@@ -28,14 +28,14 @@ test("an event is stored once and proved under its own log's key only", async ()
   }
 });
 
-test("an event of another organization is refused", async () => {
+test("an event of another organization is rejected", async () => {
   const { org, agent, keyId, key } = server.boole.client;
   const stranger = clientOf(server.acme, { org, agent, keyId, key });
   await assert.rejects(stranger.send({ action_kind: "note" }), (why) => why instanceof Refused && why.status === 403);
   await stranger.close();
 });
 
-test("events that wait go as one batch, in their order", async () => {
+test("waiting events are sent as one batch, in order", async () => {
   const paths = [];
   const client = clientOf(server.acme, { fetch: (url, init) => (paths.push(new URL(url).pathname), fetch(url, init)) });
   const events = Array.from({ length: 40 }, (_, i) => ({ action_kind: "step", trace_id: "trc-order", payload: { i } }));
@@ -48,7 +48,7 @@ test("events that wait go as one batch, in their order", async () => {
   await client.close();
 });
 
-test("the policy is asked without an event", async () => {
+test("the policy is evaluated without an event", async () => {
   const client = clientOf(server.acme);
   const table = { "acme.mail.send": "allow", "acme.customers.delete": "deny", "acme.payments.refund": "allow_with_obligation" };
   for (const [tool, want] of Object.entries(table)) assert.equal((await client.evaluate({ tool })).decision, want);
@@ -105,7 +105,7 @@ test("a denied act does not run", async () => {
   await client.close();
 });
 
-test("an act waits for people, runs with their grant, or does not run", async () => {
+test("an act waits for approval, and runs with the grant or not at all", async () => {
   for (const [vote, want] of [["approve", undefined], ["deny", ApprovalDenied]]) {
     const client = clientOf(server.acme);
     let grant;
@@ -118,7 +118,7 @@ test("an act waits for people, runs with their grant, or does not run", async ()
   }
 });
 
-test("an act that is not waited for needs approval, and goes on with the same question", async () => {
+test("an act that does not wait for approval continues later with the same question", async () => {
   const client = clientOf(server.acme);
   const act = { tool: "acme.payments.refund", payload: { amount_usd: 7 }, key: "refund-7" };
   let approvalId;
@@ -134,7 +134,7 @@ test("an act that is not waited for needs approval, and goes on with the same qu
   await client.close();
 });
 
-test("an approval is asked for, and cancelled", async () => {
+test("an approval is requested and cancelled", async () => {
   const client = clientOf(server.acme);
   const asked = await client.approvals.ask({ tool: "acme.payments.refund", payload: { amount_usd: 1 } });
   assert.equal(asked.status, "pending");

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => server?.close());
 
-/** Sends events with payloads of that many characters, and waits until the newest checkpoint includes them. */
+/** Sends events with payloads of that many characters, and waits until the latest checkpoint includes them. */
 async function fill(organization, events, characters) {
   const client = clientOf(organization);
   const text = "Größe ".repeat(characters / 6);
@@ -73,7 +73,7 @@ test("a pack of more than 50 MB is proved by slices", async () => {
   assert.ok(blob.largest > 0 && blob.largest <= sliceBytes, String(blob.largest));
 });
 
-test("the memory does not follow the pack's size", () => {
+test("the memory does not grow with the pack's size", () => {
   const child = fileURLToPath(new URL("packchild.js", import.meta.url));
   const check = (own) => {
     const heap = ["--max-old-space-size=64", "--max-semi-space-size=2"]; // MiB, so that garbage is collected early
@@ -111,7 +111,7 @@ async function contents(bytes) {
   }
 }
 
-test("a changed byte is found wherever it is, or the files are the same", async () => {
+test("a changed byte is detected anywhere, unless the files are the same", async () => {
   const bytes = new Uint8Array(await (await openAsBlob(packs.boole)).arrayBuffer());
   const whole = await contents(bytes);
   for (let i = 0; i < 40; i++) {
@@ -124,7 +124,7 @@ test("a changed byte is found wherever it is, or the files are the same", async 
   }
 });
 
-test("a file that changes while it is read is an error of the platform, and no verdict", async () => {
+test("a file that changes while it is read causes an error of the platform, not a verdict", async () => {
   const path = await exportPack(server.boole);
   const blob = await openAsBlob(path);
   truncateSync(path, 1000);
@@ -132,7 +132,7 @@ test("a file that changes while it is read is an error of the platform, and no v
   for (const wrong of [undefined, null, "PK", {}, [80, 75]]) await assert.rejects(verify.pack(wrong, {}), TypeError);
 });
 
-test("Blobs of the corpus get the verdicts of bytes", async () => {
+test("Blobs of the corpus get the same verdicts as bytes", async () => {
   const { vectors } = corpusFiles().find((f) => f.kind === "evidence-pack");
   for (const { name, verdict, input } of vectors) {
     const { outcome } = await verify.pack(new Blob([Buffer.from(input.pack_b64, "base64")]), { key: input.key });
@@ -140,7 +140,7 @@ test("Blobs of the corpus get the verdicts of bytes", async () => {
   }
 });
 
-test("an unpacked pack is proved, and a folder that can't be read is no verdict", async () => {
+test("an unpacked pack is proved, and an unreadable folder causes no verdict", async () => {
   const whole = await openAsBlob(await exportPack(server.boole));
   const { files } = await Archive.open(whole);
   const folder = join(server.folder, "unpacked");
@@ -190,7 +190,7 @@ async function linesOf(text, most) {
   return lines;
 }
 
-test("lines are read as split reads them, and refused beyond their bounds", async () => {
+test("lines are read like split reads them, and rejected beyond their limits", async () => {
   const long = "ü".repeat((2 << 20) - 1) + "a"; // 4 MiB with the newline
   for (const lines of [[], ["a"], ["a", "bc", "ü"], [long, "a", long], Array(70_000).fill("Größe von 32 bytes und mehr")]) {
     assert.deepEqual(await linesOf(lines.map((l) => l + "\n").join("")), lines);
@@ -201,7 +201,7 @@ test("lines are read as split reads them, and refused beyond their bounds", asyn
   await assert.rejects(linesOf("a\n".repeat(8), 7), { name: "Malformed" });
 });
 
-test("SHA-256 of parts is that of the whole", () => {
+test("SHA-256 of parts equals SHA-256 of the whole", () => {
   const data = Buffer.from(Array.from({ length: 1000 }, (_, i) => (i * 7) & 255));
   for (let round = 0; round < 300; round++) {
     const length = round < 200 ? round : Math.floor(Math.random() * 1000);

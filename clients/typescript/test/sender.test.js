@@ -48,7 +48,7 @@ function heldService() {
 
 const note = (trace_id, i) => ({ action_kind: "note", trace_id, payload: { i } });
 
-test("events of one turn are one request, and events that come back at once are one again", async () => {
+test("events of one turn are one request, and events that are returned together are one again", async () => {
   for (const native of [true, false]) {
     const sizes = [];
     const fetch = async (url, init) => (sizes.push(eventsOf(init).length), answer(url, eventsOf(init)));
@@ -74,7 +74,7 @@ function withoutNative(make) {
   }
 }
 
-test("a second request goes beside another one if it is as large, and a third one waits", async () => {
+test("a second request is sent in parallel if it is as large, and a third one waits", async () => {
   const { fetch, arrived } = heldService();
   const client = new Client({ ...own, fetch });
   const all = [];
@@ -102,7 +102,7 @@ test("a second request goes beside another one if it is as large, and a third on
   await client.close();
 });
 
-test("an event waits while its trace has one out, and others pass it", async () => {
+test("an event waits while its trace has one in flight, and others overtake it", async () => {
   const { fetch, requests, arrived } = heldService();
   const client = new Client({ ...own, fetch });
   const first = client.send(note("a", 1));
@@ -152,7 +152,7 @@ function faultyService(random) {
   return { fetch, stored };
 }
 
-test("under any faults each event is stored once, and each trace in its order", async () => {
+test("under any faults each event is stored once, and each trace in order", async () => {
   for (let seed = 1; seed <= 60; seed++) {
     const random = seededRandom(seed);
     const { fetch, stored } = faultyService(random);
@@ -199,7 +199,7 @@ class NaiveWaiting {
   }
 }
 
-test("what waits is taken as a plain list gives it", () => {
+test("waiting events are taken like from a plain list", () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = seededRandom(seed);
     const [waiting, naive] = [new Waiting(), new NaiveWaiting()];
@@ -266,7 +266,7 @@ test("a request has at most 1,000 events and 8 MiB", async () => {
   await sender.close();
 });
 
-test("a listener's fault stops nothing, and its message is not printed", async () => {
+test("a listener's error stops nothing, and its message is not printed", async () => {
   const warned = [];
   const { warn } = console;
   console.warn = (...words) => warned.push(words.join(" "));
@@ -298,12 +298,12 @@ test("after close no event is accepted, and what remains is reported", async () 
   const [out, waits] = [client.send(note("a", 1)), client.send(note("b", 2))];
   await arrived(1);
   const later = client.send(note("a", 3));
-  await assert.rejects(client.close(20), /deadline is over, 3 events are left/);
+  await assert.rejects(client.close(20), /deadline has passed, 3 events are left/);
   for (const left of [out, waits, later]) await assert.rejects(left, /closed before the event was sent/);
   await assert.rejects(client.send(note("c", 4)), /the client is closed/);
 });
 
-test("requests leave nothing at the signal of their caller, and end with it", async () => {
+test("requests leave no listener at the signal of their caller, and end with it", async () => {
   const { signal } = new AbortController();
   const fetch = async (url, init) => answer(url, eventsOf(init));
   const client = new Client({ ...own, fetch, timeoutMs: 1e6 });

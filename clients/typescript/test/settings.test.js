@@ -10,7 +10,7 @@ import { readKeyFile } from "../src/node.js";
 
 const seed = Buffer.alloc(32, 7);
 
-test("a token and a key may have one line end after them", async () => {
+test("a token and a key may end with one line end", async () => {
   const folder = mkdtempSync(join(tmpdir(), "settings-"));
   for (const end of ["", "\n", "\r\n"]) {
     const sent = [];

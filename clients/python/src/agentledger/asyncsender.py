@@ -53,7 +53,7 @@ class AsyncSender:
             self._take_all()
             pause = self._delivery.pause
         except Exception as why:
-            warn(f"the sender goes on after a fault: {type(why).__name__}")
+            warn(f"the sender continues after a fault: {type(why).__name__}")
             pause = FAULT_PAUSE
         if pause is not None and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(pause, self._try_again)
@@ -76,7 +76,7 @@ class AsyncSender:
             self._outbox.give_up()
             raise
         except Exception as why:
-            warn(f"the sender goes on after a fault: {type(why).__name__}")
+            warn(f"the sender continues after a fault: {type(why).__name__}")
         self._end(batch)
         self._go_on()
 
@@ -84,7 +84,7 @@ class AsyncSender:
         try:
             self._delivery.end(batch)
         except Exception as why:
-            warn(f"the sender goes on after a fault: {type(why).__name__}")
+            warn(f"the sender continues after a fault: {type(why).__name__}")
         for waiter in self._settled:
             if not waiter.done():
                 waiter.set_result(None)

@@ -110,7 +110,7 @@ class Sender:
                 try:
                     self._deliver_next()
                 except Exception as why:
-                    warn(f"the sender goes on after a fault: {type(why).__name__}")
+                    warn(f"the sender continues after a fault: {type(why).__name__}")
                     with self._lock:
                         self._due.wait(FAULT_PAUSE)
         finally:

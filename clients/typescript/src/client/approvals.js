@@ -55,7 +55,7 @@ export class Approvals {
     const until = deadlineMs === undefined ? Infinity : Date.now() + deadlineMs;
     for (;;) {
       const left = (until - Date.now()) / 1000;
-      if (left <= 0) throw new Unreachable("the approval is pending, and the deadline is over");
+      if (left <= 0) throw new Unreachable("the approval is pending, and the deadline has passed");
       const longest = Math.floor(Math.max(this.#client.transport.timeoutMs - 5000, this.#client.transport.timeoutMs / 2) / 1000);
       const [a, rest] = await this.#poll(approvalId, Math.max(0, Math.min(25, longest, Math.ceil(left))), signal);
       if (a.status !== "pending") return a;

@@ -30,7 +30,7 @@ export function isRetryable(why) {
 /** Resolves after `ms`; rejects when the signal aborts. */
 export function sleep(ms, signal) {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(new Unreachable("the deadline is over"));
+    if (signal?.aborted) return reject(new Unreachable("the deadline has passed"));
     const timer = setTimeout(done, ms);
     function done() {
       signal?.removeEventListener("abort", stop);
@@ -38,7 +38,7 @@ export function sleep(ms, signal) {
     }
     function stop() {
       clearTimeout(timer);
-      reject(new Unreachable("the deadline is over"));
+      reject(new Unreachable("the deadline has passed"));
     }
     signal?.addEventListener("abort", stop, { once: true });
   });
@@ -127,7 +127,7 @@ class Limit {
     this.#outer = outer;
     this.#timer = setTimeout(() => {
       this.isOver = true;
-      this.#control.abort(new DOMException("The time is over", "TimeoutError"));
+      this.#control.abort(new DOMException("The time limit has passed", "TimeoutError"));
     }, ms);
     if (outer?.aborted) this.#stop();
     else outer?.addEventListener("abort", this.#stop);

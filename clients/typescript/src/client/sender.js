@@ -217,7 +217,7 @@ export class Sender {
     await this.resume();
     let timer;
     const late = new Promise((_, reject) => {
-      const why = () => reject(new Unreachable(`the deadline is over, ${this.pending} events are left`));
+      const why = () => reject(new Unreachable(`the deadline has passed, ${this.pending} events are left`));
       timer = setTimeout(why, deadlineMs);
     });
     const idle = new Promise((resolve) => this.#idle.push(resolve));
