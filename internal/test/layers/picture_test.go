@@ -119,28 +119,28 @@ func picture(t *testing.T) string {
 	return b.String()
 }
 
-// group says what the packages in a directory have in common if the directory itself is not a package.
+// group describes what the packages in a directory have in common if the directory itself is not a package.
 func group() map[string]string {
 	return map[string]string{
-		"bench":            "A module of its own: benchmarks beside peers.",
+		"bench":            "A separate module: benchmarks against peers.",
 		"clients":          "The clients for Python, TypeScript and n8n, each with its own tests.",
 		"cmd":              "The programs: `agentledger` (the service and its operator's commands) and `aps` (agents, auditors, monitors).",
 		"deploy":           "Units, images, charts, alerts and dashboards for operators.",
 		"docs":             "The documents; [docs/README.md](README.md) lists them.",
 		"examples":         "Agents to start from.",
-		"internal":         "Mechanisms that stand once:",
-		"internal/deliver": "What is sent later, because it waits for a receiver:",
-		"internal/flow":    "What goes on over several requests:",
+		"internal":         "Mechanisms that exist once:",
+		"internal/deliver": "Messages that are sent later, because they wait for a receiver:",
+		"internal/flow":    "Processes that span several requests:",
 		"internal/http":    "What the HTTP surfaces share:",
 		"internal/mcp":     "The gateway for the Model Context Protocol:",
 		"internal/operate": "Operations on whole organizations and logs:",
-		"internal/read":    "What people ask about stored events:",
+		"internal/read":    "Queries of stored events:",
 		"internal/tenant":  "The records of an organization:",
 		"internal/test":    "Fixtures, and the tests of the tree itself:",
-		"interop":          "A module of its own: programs of others on a served log.",
+		"interop":          "A separate module: third-party programs on a served log.",
 		"scripts":          "Helpers of `make`.",
 		"testdata":         "The corpus for verifiers (`testdata/vectors`, `testdata/packs`).",
-		"tools":            "Pinned tools, and what makes and checks a release.",
+		"tools":            "Pinned tools, and the programs that build and check a release.",
 	}
 }
 
