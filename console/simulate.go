@@ -63,9 +63,9 @@ func (q *simulation) checkMembers() error {
 	case (q.Last == nil) == (q.Input == nil):
 		return fault.New(fault.Invalid, "Give either input or last")
 	case q.Last != nil && (q.Now != nil || q.Limits != nil):
-		return fault.New(fault.Invalid, "now and limits go with input")
+		return fault.New(fault.Invalid, "now and limits require input")
 	case q.Last == nil && q.To != nil:
-		return fault.New(fault.Invalid, "to goes with last")
+		return fault.New(fault.Invalid, "to requires last")
 	case q.To != nil && *q.To == 0:
 		return fault.New(fault.Invalid, "to must be a log index from 1")
 	case q.Version != nil && *q.Version == 0:

@@ -112,7 +112,7 @@ func (s *Server) PutStreamExport(ctx context.Context, c *Caller, wanted NewStrea
 		return wire.StreamExport{}, err
 	}
 	if wanted.Payloads && !c.Who.Role.May(account.ReadPayloads) {
-		return wire.StreamExport{}, fault.New(fault.Forbidden, "Your role does not read payloads")
+		return wire.StreamExport{}, fault.New(fault.Forbidden, "Your role may not read payloads")
 	}
 	err = s.StreamExports.Put(ctx, c.Who.Tenant, string(c.Who.Account), streamexport.Request{
 		URL: wanted.URL, Format: wanted.Format, Encoding: wanted.Encoding, Headers: wanted.Headers,

@@ -145,7 +145,7 @@ func (p *pages) remove(r *page.Request) (page.Outcome, error) {
 func (p *pages) leave(r *page.Request) (page.Outcome, error) {
 	own := r.Person.User.MembershipID
 	if r.PathParameter("membership") != own {
-		return page.Outcome{}, fault.New(fault.Invalid, "Only a member's own membership can be left")
+		return page.Outcome{}, fault.New(fault.Invalid, "You can leave only your own membership")
 	}
 	err := visitOf(r).Identity.RemoveMember(r.Context(), visitOf(r).person, own)
 	return page.GoTo(r.Address("/signin"), "member-left"), err
