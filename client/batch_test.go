@@ -204,11 +204,11 @@ func TestSendBatchStops(t *testing.T) {
 		tries         int
 		want          string
 	}{
-		"500":          {[]fakeservice.Fault{fakeservice.Internal}, nil, 1, "send event: 500 Internal error (request req_1)"},
+		"500":             {[]fakeservice.Fault{fakeservice.Internal}, nil, 1, "send event: 500 Internal error (request req_1)"},
 		"503 permanently": {slices.Repeat([]fakeservice.Fault{fakeservice.Unavailable}, 4), nil, 4, "send event: gave up after 4 attempts: 503 Overloaded [overloaded] (request req_1)"},
-		"not the JSON": {[]fakeservice.Fault{fakeservice.NotJSON}, nil, 1, "send event: answer: 1 results for 1000 lines"},
-		"elsewhere":    {[]fakeservice.Fault{fakeservice.Redirected}, nil, 1, "send event: 307 Temporary Redirect"},
-		"no line":      {nil, slices.Repeat([]fakeservice.Fault{fakeservice.Unavailable}, 4000), 4, "send event: gave up after 4 attempts: 503 Overloaded [overloaded] (request req_1)"},
+		"not the JSON":    {[]fakeservice.Fault{fakeservice.NotJSON}, nil, 1, "send event: answer: 1 results for 1000 lines"},
+		"elsewhere":       {[]fakeservice.Fault{fakeservice.Redirected}, nil, 1, "send event: 307 Temporary Redirect"},
+		"no line":         {nil, slices.Repeat([]fakeservice.Fault{fakeservice.Unavailable}, 4000), 4, "send event: gave up after 4 attempts: 503 Overloaded [overloaded] (request req_1)"},
 	} {
 		c, _ := dial(t, s, o)
 		before := len(s.Requests())

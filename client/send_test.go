@@ -136,9 +136,9 @@ func TestSendGivesUp(t *testing.T) {
 		want  string
 	}{
 		"503 permanently": {fakeservice.Unavailable, 4, "gave up after 4 attempts: 503 Overloaded [overloaded] (request req_1)"},
-		"500":          {fakeservice.Internal, 1, "500 Internal error (request req_1)"},
-		"not the JSON": {fakeservice.NotJSON, 1, "answer: "},
-		"redirected":   {fakeservice.Redirected, 1, "307 Temporary Redirect"},
+		"500":             {fakeservice.Internal, 1, "500 Internal error (request req_1)"},
+		"not the JSON":    {fakeservice.NotJSON, 1, "answer: "},
+		"redirected":      {fakeservice.Redirected, 1, "307 Temporary Redirect"},
 	} {
 		before := len(s.Requests())
 		s.Next(slices.Repeat([]fakeservice.Fault{tc.fault}, tc.tries)...)

@@ -13,7 +13,7 @@ import (
 
 var eventLink = regexp.MustCompile(`<tr><td><a href="/console/events/([A-Za-z0-9._:-]+)`)
 
-// listed returns the ids of the events of a list, without those of the service itself.
+// listed returns the ids of a list's events without system events.
 func listed(body string) string {
 	var all []string
 	for _, m := range eventLink.FindAllStringSubmatch(body, -1) {
@@ -24,7 +24,7 @@ func listed(body string) string {
 	return strings.Join(all, " ")
 }
 
-// The list has each filter of the interface, search, order and pages, without JavaScript.
+// The list has every filter of the API, search, order and pages, without JavaScript.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -49,11 +49,11 @@ func TestEvents(t *testing.T) {
 		refused.WantNone(t, query, "data-follow")
 	}
 	ann.Get("/console/events?log=none").Want(t, "another log", http.StatusNotFound)
-	// The links to files answer as the interface does.
+	// The links to files return the same as the API.
 	csv := regexp.MustCompile(`href="([^"]+format=csv[^"]*)"`).FindStringSubmatch(page.Body)
 	file := ann.Get(html.UnescapeString(csv[1]))
 	file.Want(t, "CSV", http.StatusOK, "log_index,event_id", ",e3,")
-	file.WantNone(t, "CSV", "ledger_key_registered") // the filter holds
+	file.WantNone(t, "CSV", "ledger_key_registered") // the filter applies
 
 	bob := s.SignIn(s.Blue.Owner)
 	other := bob.Get("/console/events")
@@ -63,11 +63,11 @@ func TestEvents(t *testing.T) {
 	other.WantNone(t, "the other organization", "acme.orders", "desk 1")
 	s.Stranger().Get("/console/events").Want(t, "a stranger", http.StatusSeeOther)
 	if got := listed(s.SignIn(s.Red.Join("carl", "member")).Get("/console/events?q=canary-2").Body); got != "" {
-		t.Errorf("a member finds payloads: %q", got)
+		t.Errorf("a member can search payloads: %q", got)
 	}
 }
 
-// Many events are read page by page, each once.
+// Many events are listed page by page, each once.
 func TestEventPages(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -99,7 +99,7 @@ func TestEventPages(t *testing.T) {
 	}
 }
 
-// The page of an event has its documents by role, its proof and its neighbours.
+// The page of an event has its documents according to the role, its proof and its neighbors.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
@@ -164,7 +164,7 @@ func TestExactNumbers(t *testing.T) {
 	ann.Get("/console/events/untagged").Want(t, "the event without the marker", http.StatusOK, "&#34;effective&#34;: &#34;deny&#34;")
 }
 
-// A system event leads to the approval or the run that it is about.
+// A system event links to the approval or the run that it is about.
 func TestEventLinks(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)

@@ -38,9 +38,9 @@ func TestWriteIsReproducible(t *testing.T) {
 // A chart whose version is not a placeholder is rejected, and so is a chart without Chart.yaml.
 func TestWriteRejects(t *testing.T) {
 	for name, content := range map[string]string{
-		"another version":  "name: x\nversion: 1.0.0\nappVersion: \"0.0.0\"\n",
-		"no appVersion":    "name: x\nversion: 0.0.0\n",
-		"version twice": "name: x\nversion: 0.0.0\nversion: 0.0.0\nappVersion: \"0.0.0\"\n",
+		"another version": "name: x\nversion: 1.0.0\nappVersion: \"0.0.0\"\n",
+		"no appVersion":   "name: x\nversion: 0.0.0\n",
+		"version twice":   "name: x\nversion: 0.0.0\nversion: 0.0.0\nappVersion: \"0.0.0\"\n",
 	} {
 		source := t.TempDir()
 		folder := filepath.Join(source, chart.Folder)
