@@ -141,6 +141,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	s.checks = append(s.checks, s.node.CheckJoined)
 	s.records = s.node.Store(st.Engine)
 	s.ledgers, err = log.Open(ctx, log.Options{Owned: s.node.Share(), FirstAnchor: s.node.FirstAnchor,
 		FetchAnchors: s.node.FetchAnchors, Elapsed: watch.clocks.Elapsed,

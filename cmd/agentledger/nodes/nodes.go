@@ -178,6 +178,20 @@ func (n *Node) Start(l *log.Ledgers) {
 	}
 }
 
+// CheckJoined returns why the node cannot serve requests yet, or "": before it has joined the other nodes and knows which
+// of them owns the service's own shard, it has no organizations and can pass no request on.
+func (n *Node) CheckJoined(context.Context) string {
+	switch {
+	case n == nil:
+		return ""
+	case n.Self().ID == (cluster.NodeID{}):
+		return "this node has not joined the other nodes yet"
+	case n.Owner(id.Service).Node.URL == "":
+		return "this node does not know yet which node owns the service"
+	}
+	return ""
+}
+
 // Leave hands all organizations over to the other nodes. It returns when that is done or takes too long.
 func (n *Node) Leave() {
 	if n != nil && n.stop != nil {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,6 +50,47 @@ func TestStartIsRejected(t *testing.T) {
 				t.Errorf("got %v and %q, want %q", err, out, test.want)
 			}
 		})
+	}
+}
+
+// A node is ready once it has joined the table of nodes and knows who owns the service. While it cannot join, /readyz is
+// 503 with the reason.
+func TestNodeThatHasNotJoinedIsNotReady(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	first := startProcess(t, server.URL())
+	first.terminate()
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	lock, err := conn.Begin(t.Context())
+	if err == nil {
+		_, err = lock.Exec(t.Context(), "LOCK TABLE node IN SHARE MODE") // reads go on
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := startProcess(t, server.URL())
+	status, _, body, err := get(t.Context(), second, "/readyz", time.Minute)
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(body), "has not joined") {
+		t.Errorf("before it has joined: got %d %q, %v", status, body, err)
+	}
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var node string
+	for status = 0; status != http.StatusOK; {
+		if status, node, body, err = get(t.Context(), second, "/readyz", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Trim(node, "0") == "" {
+		t.Errorf("the ready node is %q", node)
 	}
 }
 
