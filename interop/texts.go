@@ -53,6 +53,9 @@ func (g Generator) joined(n int, part func() string) string {
 func (g Generator) space() string { return []string{"", "", "", " ", "\t", "\r "}[g.r.IntN(6)] }
 
 func (g Generator) quoted() string {
+	if g.r.IntN(8) == 0 { // names with a meaning in recorded arguments
+		return []string{`"$number"`, `"$object"`, `"$tagged"`, `"\u0024number"`}[g.r.IntN(4)]
+	}
 	pieces := []string{"a", "B", "é", "€", "😀", "\ufb33", "\u2028", `\n`, `\u0000`, `\u001F`, `\/`, `\\`, `\"`, `\u0041`,
 		`\ud83d\ude00`, `\uD800`, `\udc00`, "\x7f", "__proto__", "10", "~/", `\u20ac`}
 	var b strings.Builder

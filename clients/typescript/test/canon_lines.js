@@ -1,12 +1,16 @@
-// Reads one JSON text per line; prints the hex SHA-256 of its canonical form, or `error`, one per line.
+// Reads one JSON text per line; prints the hex SHA-256 of its canonical form, or `error`, one per line. With the argument
+// `arguments` it takes each text for the arguments of a tool: the digest is of the exact form, LF and the payload.
 
+import { canonicalizeExact, parseExact, payloadText, recordMembers } from "../src/canonical/exact.js";
 import { canonicalizeText } from "../src/canonical/write.js";
 import { sha256hex } from "../src/crypto/sha256.js";
 import { LedgerError } from "../src/errors.js";
 
 function digest(line) {
   try {
-    return sha256hex(canonicalizeText(line));
+    if (process.argv[2] !== "arguments") return sha256hex(canonicalizeText(line));
+    const exact = canonicalizeExact(parseExact(line));
+    return exact.startsWith("{") ? sha256hex(exact + "\n" + payloadText(recordMembers(exact))) : "error";
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;
     return "error";
