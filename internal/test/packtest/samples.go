@@ -45,18 +45,24 @@ func NewSampleLog(t testing.TB) *Log {
 // action and an export.
 func NewApprovalLog(t testing.TB) *Log {
 	t.Helper()
+	return approvalLog(t, `{"amount_usd":1.5,"text":"\u00e9\u20ac"}`, nil)
+}
+
+// approvalLog returns the log of NewApprovalLog for an action with a payload. intent is the payload of the first event,
+// nil for the usual one.
+func approvalLog(t testing.TB, payload string, intent map[string]any) *Log {
+	t.Helper()
 	l := NewLog(t)
 	organizationID, err := id.ParseOrganization(organization)
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload := `{"amount_usd":1.5,"text":"\u00e9\u20ac"}`
 	action, err := grant.NewAction(organizationID, "agt_1", "acme.payments.refund", []byte(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest := action.Digest().String()
-	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true})
+	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Payload: intent})
 	for i, s := range []struct{ transition, vote, principal string }{
 		{"requested", "", "ik_1"}, {"voted", "approve", "acc_1/session"}, {"approved", "approve", "acc_2"},
 	} {
@@ -99,6 +105,8 @@ func Samples(t testing.TB, l *Log) []Sample {
 	agents, approved := l.Pack(one), NewApprovalLog(t)
 	more := l.erasures(Selection{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
 	agents.spare = strings.TrimSuffix(more, "\n")
+	number := map[string]any{"$tagged": true, "amount": map[string]any{"$number": "1915883588174806058"}}
+	exact := approvalLog(t, `{"$tagged":true,"amount":{"$number":"1915883588174806058"}}`, number)
 	return []Sample{
 		{"everything", l.Pack(with(0, 13, pack.Request{Envelopes: true})), 0, 13, 13, 0, 2},
 		{"without envelopes", l.Pack(with(0, 13, pack.Request{})), 0, 13, 13, 0, 2},
@@ -109,5 +117,6 @@ func Samples(t testing.TB, l *Log) []Sample {
 		{"an empty log", NewLog(t).Pack(Selection{}), 0, 0, 0, 0, 0},
 		{"an approval of an action", approved.Pack(Selection{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
 		{"an approval without payload", approved.Pack(Selection{Size: 6, End: 6}), 0, 6, 6, 0, 0},
+		{"an approval of an exact number", exact.Pack(Selection{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
 	}
 }
