@@ -26,8 +26,19 @@ func (d *deployment) listen(t *testing.T) string {
 // listenHTTP starts a gateway with a listener and a token. It ends with the test.
 func listenHTTP(t *testing.T, s *interop.Service, arguments ...string) string {
 	t.Helper()
+	return startListening(t, s, append(s.Environment(), "APS_MCP_TOKEN=a token of the gateway"), arguments...)
+}
+
+// listenOpen is listenHTTP without a token.
+func listenOpen(t *testing.T, s *interop.Service, arguments ...string) string {
+	t.Helper()
+	return startListening(t, s, s.Environment(), arguments...)
+}
+
+func startListening(t *testing.T, s *interop.Service, environment []string, arguments ...string) string {
+	t.Helper()
 	command := exec.Command(filepath.Join(s.Programs, "aps"), append([]string{"mcp", "--listen", "127.0.0.1:0"}, arguments...)...)
-	command.Env = append(s.Environment(), "APS_MCP_TOKEN=a token of the gateway")
+	command.Env = environment
 	diagnostics, err := command.StderrPipe()
 	must(t, err)
 	must(t, command.Start())
