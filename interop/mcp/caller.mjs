@@ -1,5 +1,5 @@
 // Calls an MCP server through the official client and prints what it answers, one JSON value a line.
-// Arguments: the kind of server (everything, files, memory), then the command of the server.
+// Arguments: the kind of server (a name of steps.mjs), then the command of the server.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {

@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(ownVariable) != "" {
+		if err := serveOwn(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
 	if dir := os.Getenv(worksVariable); dir != "" {
 		if err := serveWorks(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -80,5 +80,27 @@ const memory = () => [
   ["empty", call("read_graph", {})],
 ];
 
-/** Returns the named steps of a kind of server. */
-export const steps = (kind) => ({ everything, files, memory })[kind]();
+const thought = (n, more = {}) => call("sequentialthinking",
+  { thought: `héllo ${n}`, thoughtNumber: n, totalThoughts: 2, nextThoughtNeeded: n < 2, ...more });
+
+const thinking = () => [
+  ["tools", (c) => c.listTools()],
+  ["first", thought(1)],
+  ["second", thought(2, { branchFromThought: 1, branchId: "b" })],
+  ["invalid", thought("x")],
+];
+
+const own = () => [
+  ["tools", (c) => c.listTools()],
+  ["prompts", (c) => c.listPrompts()],
+  ["resources", (c) => c.listResources()],
+  ["prompt", (c) => c.getPrompt({ name: "greet", arguments: { name: "Ada" } })],
+  ["resource", (c) => c.readResource({ uri: "own://note" })],
+  ["add", call("add", { a: 1.5, b: 2e3 })],
+  ["fail", call("fail", {})],
+  ["invalid", call("add", { a: "x" })],
+  ["unknown tool", call("no-such-tool", {})],
+];
+
+/** Returns the named steps of a kind of server. own is the server of this package, which uses mcp-go. */
+export const steps = (kind) => ({ everything, files, memory, thinking, own })[kind]();
