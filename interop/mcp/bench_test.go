@@ -1,13 +1,17 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,6 +52,12 @@ func (t *times) report(b *testing.B, name string) {
 
 // callEcho returns a call of a tool that does nothing, through a command line.
 func callEcho(b *testing.B, s *interop.Service, line []string) func() error {
+	call, _ := startEcho(b, s, line)
+	return call
+}
+
+// startEcho is callEcho, and returns the processor time of the started program and its descendants too.
+func startEcho(b *testing.B, s *interop.Service, line []string) (call func() error, used func() time.Duration) {
 	command := exec.Command(line[0], line[1:]...)
 	command.Env = s.Environment()
 	command.Stderr = os.Stderr
@@ -61,7 +71,30 @@ func callEcho(b *testing.B, s *interop.Service, line []string) func() error {
 			return fmt.Errorf("refused: %v", r.Content)
 		}
 		return err
+	}, func() time.Duration { return processorTime(command.Process.Pid) }
+}
+
+// processorTime returns the processor time of a process and its descendants, or 0 where there is no /proc.
+func processorTime(pid int) (used time.Duration) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the state, which is field 3
+		number, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		parent, _ := strconv.Atoi(fields[1])
+		switch {
+		case number == pid:
+			user, _ := strconv.Atoi(fields[11])
+			system, _ := strconv.Atoi(fields[12])
+			used += time.Duration(user+system) * time.Second / 100
+		case parent == pid:
+			used += processorTime(number)
+		}
 	}
+	return used
 }
 
 // sendEvent returns the work of sending one signed event.
@@ -95,19 +128,31 @@ func appendSynced(b *testing.B) func() error {
 }
 
 // before is a program that is measured in turn with the one of this tree.
-var before = flag.String("before", "", "program aps of another commit, for BenchmarkCall")
+var before = flag.String("before", "", "program aps of another commit")
+
+// contenders returns the command lines of a server without and with the gateway, and with that of the other program.
+func contenders(b *testing.B, s *interop.Service, server string) map[string][]string {
+	lines := map[string][]string{"direct": {server}, "gateway": gateway(s, b.TempDir(), server)}
+	if *before != "" {
+		lines["before"] = append([]string{*before}, gateway(s, b.TempDir(), server)[1:]...)
+	}
+	return lines
+}
 
 // BenchmarkCall measures in turn: a durable append to a file, one event, and one call of a tool that does nothing,
 // without and with the gateway.
 func BenchmarkCall(b *testing.B) {
 	s := interop.Start(b)
 	server := serverPath("mcp-server-everything")
-	names := []string{"sync", "event", "direct", "gateway"}
-	works := []func() error{appendSynced(b), sendEvent(b, s), callEcho(b, s, []string{server}), callEcho(b, s, gateway(s, b.TempDir(), server))}
-	if *before != "" {
-		line := gateway(s, b.TempDir(), server)
-		line[0] = *before
-		names, works = append(names, "before"), append(works, callEcho(b, s, line))
+	names := []string{"sync", "event"}
+	works := []func() error{appendSynced(b), sendEvent(b, s)}
+	lines := contenders(b, s, server)
+	used, begun := map[string]func() time.Duration{}, map[string]time.Duration{}
+	for name, line := range lines {
+		work, processors := startEcho(b, s, line)
+		names, works = append(names, name), append(works, work)
+		must(b, work())
+		used[name], begun[name] = processors, processors()
 	}
 	all := make([]times, len(works))
 	for b.Loop() {
@@ -115,9 +160,15 @@ func BenchmarkCall(b *testing.B) {
 			all[i].measure(b, works[i])
 		}
 	}
+	medians := map[string]time.Duration{}
 	for i, name := range names {
 		all[i].report(b, name)
+		medians[name] = all[i].all[len(all[i].all)/2]
 	}
+	for name := range lines {
+		b.ReportMetric(float64((used[name]()-begun[name]).Microseconds())/1000/float64(b.N), name+"-cpu-ms")
+	}
+	b.ReportMetric(float64(medians["gateway"])/float64(medians["direct"]), "gateway/direct")
 }
 
 // BenchmarkCallsAtOnce measures callers that make one call after the other, without and with the gateway.
@@ -125,11 +176,7 @@ func BenchmarkCallsAtOnce(b *testing.B) {
 	s := interop.Start(b)
 	server := serverPath("mcp-server-everything")
 	for _, callers := range []int{1, 8, 64} {
-		for _, name := range []string{"direct", "gateway"} {
-			line := []string{server}
-			if name == "gateway" {
-				line = gateway(s, b.TempDir(), server)
-			}
+		for name, line := range contenders(b, s, server) {
 			b.Run(fmt.Sprintf("%s/%d", name, callers), func(b *testing.B) {
 				work := callEcho(b, s, line)
 				var took times

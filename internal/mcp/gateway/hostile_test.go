@@ -28,7 +28,8 @@ type rawServer struct {
 	changed  *sync.Cond
 	received []message.Message
 	lines    *message.Lines
-	end      func() // ends the server
+	raw      func(line string) // sends a line that need not be a message
+	end      func()            // ends the server
 }
 
 func newRawServer() *rawServer {
@@ -43,6 +44,7 @@ func (r *rawServer) connect(context.Context) (upstream.Conn, error) {
 		lines := message.NewLines(in, out, 0)
 		r.mu.Lock()
 		r.lines, r.end = lines, func() { out.Close() }
+		r.raw = func(line string) { _, _ = io.WriteString(out, line+"\n") } // an ended session reads nothing
 		r.mu.Unlock()
 		for {
 			m, err := lines.Read()
@@ -226,7 +228,7 @@ func startRaw(t *testing.T, o *office, servers map[string]*rawServer, change fun
 // A message that the negotiated revision does not define for its direction reaches nobody, and is reported. The ping
 // after it shows that the gateway has handled it.
 func TestClientMessagesAreRefused(t *testing.T) {
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	const meta = statelessMeta
 	for name, tc := range map[string]struct {
 		revision string // "" for no handshake
 		line     string
@@ -270,6 +272,13 @@ func TestClientMessagesAreRefused(t *testing.T) {
 		"members in a list by case":        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"p":[1,[{"x":{}},{"amount":1,"AMOUNT":2}]]}}}`, `"isError":true`},
 		"members of _meta by case":         {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"who":"a","Who":"b"}}}`, `"isError":true`},
 		"arguments that are deeply nested": {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}}}`, `"isError":true`},
+		"beyond the bound of a message":    {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe","arguments":{"a":"` + strings.Repeat("z", message.DefaultMaxBytes) + `"}}}`, "-32600"},
+		"half of a message":                {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","par`, "-32700"},
+		"two messages in a line":           {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"another version of JSON-RPC":      {revision2025November, `{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"wipe"}}`, "-32700"},
+		"not UTF-8":                        {revision2025November, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"wipe\xff\"}}", "-32700"},
+		"progress of no request":           {revision2025November, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}`, ""},
+		"a task of the later revision":     {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tasks/update","params":{"taskId":"t"}}`, "-32601"},
 		"nested beyond every bound":        {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}`, "-32700"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,42 +315,191 @@ func TestClientMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// What a server sends reaches the client only if the protocol defines it for servers, and if it belongs to something.
+// What a server sends reaches the client only if the protocol defines it for servers, and if it belongs to something. The
+// call that runs meanwhile gets its answer, and the ledger has that call and nothing else.
 func TestServerMessagesAreRefused(t *testing.T) {
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 	for name, tc := range map[string]struct {
 		revision, line string
 		answer         string // what the server gets; "" for nothing
+		report         string // a part of what is reported; "" for nothing
 	}{
-		"a client's request":          {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe"}}`, "-32601"},
-		"an unknown request":          {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"shell/run","params":{}}`, "-32601"},
-		"a request of a later time":   {revision2025March, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`, "-32601"},
-		"an unknown notification":     {revision2025November, `{"jsonrpc":"2.0","method":"notifications/wipe"}`, ""},
-		"a client's notification":     {revision2025November, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ""},
-		"a cancellation of the other": {revision2025November, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`, ""},
-		"a response without request":  {revision2025November, `{"jsonrpc":"2.0","id":"no such","result":{"content":[]}}`, ""},
+		"a client's request":            {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe"}}`, "-32601", "not a method of"},
+		"an unknown request":            {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"shell/run","params":{}}`, "-32601", "not a method of"},
+		"another spelling":              {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"Sampling/createMessage","params":{}}`, "-32601", "not a method of"},
+		"a bidirectional character":     {revision2025November, `{"jsonrpc":"2.0","id":1,"method":"\u202eroots/list"}`, "-32601", "not a method of"},
+		"a request of a later time":     {revision2025March, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`, "-32601", "not a method of"},
+		"an unknown notification":       {revision2025November, `{"jsonrpc":"2.0","method":"notifications/wipe"}`, "", "not a method of"},
+		"a request without an id":       {revision2025November, `{"jsonrpc":"2.0","method":"sampling/createMessage","params":{}}`, "", "not a method of"},
+		"a client's notification":       {revision2025November, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "", "not a method of"},
+		"a later notification":          {revision2025June, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t"}}`, "", "not a method of"},
+		"a cancellation of the other":   {revision2025November, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`, "", "made no such request"},
+		"a cancellation of nothing":     {revision2025November, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`, "", "made no such request"},
+		"progress of no request":        {revision2025November, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"call","progress":1}}`, "", "progress token"},
+		"progress without a token":      {revision2025November, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}`, "", "progress token"},
+		"a response without request":    {revision2025November, `{"jsonrpc":"2.0","id":"no such","result":{"content":[]}}`, "", ""},
+		"a response to another type":    {revision2025November, `{"jsonrpc":"2.0","id":0,"result":{"content":[]}}`, "", ""},
+		"a response to null":            {revision2025November, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}`, "", ""},
+		"a response to null in full":    {revision2025November, `{"jsonrpc":"2.0","id":null,"result":{}}`, "", "skipped"},
+		"a response in another case":    {revision2025November, `{"jsonrpc":"2.0","id":"CALL","result":{"content":[{"type":"text","text":"forged"}]}}`, "", ""},
+		"a result and an error":         {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{},"error":{"code":1,"message":"m"}}`, "", "skipped"},
+		"two results":                   {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{"a":1},"result":{"a":2}}`, "", "skipped"},
+		"two results by case":           {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{"a":1},"Result":{"a":2}}`, "", "skipped"},
+		"two members in a result":       {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{"isError":true,"isError":false}}`, "", "skipped"},
+		"two ids":                       {revision2025November, `{"jsonrpc":"2.0","id":"call","id":"hello","result":{}}`, "", "skipped"},
+		"an unknown member":             {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{},"trace":1}`, "", "skipped"},
+		"another version":               {revision2025November, `{"jsonrpc":"1.0","id":"call","result":{}}`, "", "skipped"},
+		"a batch":                       {revision2025November, `[{"jsonrpc":"2.0","id":"call","result":{}}]`, "", "skipped"},
+		"two messages in a line":        {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{}} {"jsonrpc":"2.0","id":"call","result":{}}`, "", "skipped"},
+		"a line of a log":               {revision2025November, "\x1b[31mlistening on port 80\x1b[0m", "", "skipped"},
+		"half of a message":             {revision2025November, `{"jsonrpc":"2.0","id":"call","res`, "", "skipped"},
+		"a result that is not UTF-8":    {revision2025November, "{\"jsonrpc\":\"2.0\",\"id\":\"call\",\"result\":{\"a\":\"\xff\"}}", "", "skipped"},
+		"a deeply nested result":        {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{"a":` + deep + `}}`, "", "skipped"},
+		"a message beyond the bound":    {revision2025November, `{"jsonrpc":"2.0","id":"call","result":{"a":"` + strings.Repeat("z", message.DefaultMaxBytes) + `"}}`, "", "longer than the bound"},
+		"an update of no resource":      {revision2025November, `{"jsonrpc":"2.0","method":"notifications/resources/Updated","params":{"uri":"a://b"}}`, "", "not a method of"},
+		"a sampling of the old kind":    {revision2026July, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`, "-32601", "not a method of"},
+		"an elicitation of the old one": {revision2026July, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`, "-32601", "not a method of"},
+		"a subscription of nobody":      {revision2025November, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}`, "", "not a method of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, server := newOffice(t), newRawServer()
 			server.revision, server.results["tools/call"] = tc.revision, "silence"
-			g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+			g, reported := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+			startSending(t, g)
 			c := connectRaw(t, g)
-			c.handshake(tc.revision)
-			c.send(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"a"}}`)
+			meta := ""
+			if tc.revision == revision2026July {
+				meta = `,` + statelessMeta
+			} else {
+				c.handshake(tc.revision)
+			}
+			c.send(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"a"` + meta + `}}`)
 			call := server.await("tools/call")
-			server.send(t, tc.line)
+			server.raw(tc.line)
 			if tc.answer != "" {
 				if got := server.await(""); !strings.Contains(string(got.Error), tc.answer) {
 					t.Errorf("the server got %s", got.Error)
 				}
 			}
 			text, _ := call.Answer(map[string]any{"content": []any{}})
-			if err := server.lines.Write(text); err != nil {
-				t.Fatal(err)
+			for range 2 { // the second one reaches nobody
+				if err := server.lines.Write(text); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if got := c.next(); got != `{"jsonrpc":"2.0","id":"call","result":{"content":[]}}` {
-				t.Errorf("the client got %s", got)
+				t.Errorf("the client got %.500s", got)
+			}
+			last := `{"jsonrpc":"2.0","id":"last","method":"tools/list"}`
+			if meta != "" {
+				last = `{"jsonrpc":"2.0","id":"last","method":"tools/list","params":{` + statelessMeta + `}}`
+			}
+			if got := c.ask(last); !strings.Contains(got, `"id":"last"`) {
+				t.Errorf("after it, the client got %.500s", got)
+			}
+			if got := reported(); !strings.Contains(got, tc.report) || tc.report == "" && got != "" {
+				t.Errorf("reported: %.500s", got)
+			}
+			if got, want := o.toldResults(organizations[0], 1), []string{"intent mcp.files.a", "result mcp.files.a ok"}; !slices.Equal(got, want) {
+				t.Errorf("recorded: %v", got)
 			}
 		})
+	}
+}
+
+// statelessMeta is the _meta of a request of revision 2026-07-28.
+const statelessMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// An id that is in use is refused, for calls and for other requests. The request that has it is not disturbed.
+func TestIDsInUse(t *testing.T) {
+	o, server := newOffice(t), newRawServer()
+	server.results["tools/call"], server.results["prompts/get"] = "silence", "silence"
+	g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+	startSending(t, g)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	c.send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"first"}}`)
+	first := server.await("tools/call")
+	c.send(`{"jsonrpc":"2.0","id":"b","method":"prompts/get","params":{"name":"p"}}`)
+	prompt := server.await("prompts/get")
+	server.messages()
+	for id, want := range map[string]string{
+		`"a"`:      `-32600`, // of a call
+		`"\u0061"`: `-32600`, // the same in another spelling
+	} {
+		if got := c.ask(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"second"}}`); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s", id, got)
+		}
+	}
+	for _, id := range []string{`"a"`, `"b"`} {
+		if got := c.ask(`{"jsonrpc":"2.0","id":` + id + `,"method":"prompts/get","params":{"name":"q"}}`); !strings.Contains(got, "-32000") {
+			t.Errorf("%s: got %s", id, got)
+		}
+	}
+	// A call whose id another request has begins, is not sent, and says so.
+	if got := c.ask(`{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"third"}}`); !strings.Contains(got, "not sent") {
+		t.Errorf("got %s", got)
+	}
+	if got := server.got(); got != "" {
+		t.Errorf("the server got %s", got)
+	}
+	for _, m := range []message.Message{first, prompt} {
+		answer, _ := m.Answer(map[string]string{"of": string(m.Method)})
+		if err := server.lines.Write(answer); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.next(); !strings.Contains(got, `"of":"`+m.Method+`"`) {
+			t.Errorf("%s: got %s", m.Method, got)
+		}
+	}
+	want := []string{"intent mcp.files.first", "intent mcp.files.third", "result mcp.files.first ok", "result mcp.files.third error"}
+	if got := o.toldResults(organizations[0], 2); !slices.Equal(got, want) {
+		t.Errorf("recorded: %v", got)
+	}
+}
+
+// A tool's name can have any characters. The server gets it as it is, and the ledger has an unambiguous one without
+// control and bidirectional characters.
+func TestNamesOfTools(t *testing.T) {
+	for name, want := range map[string]string{
+		`read\u0000`:                      "mcp.files.read:00",
+		`read\n`:                          "mcp.files.read:0A",
+		`\u001b[31mread`:                  "mcp.files.:1B:5B31mread",
+		`\u202edaer`:                      "mcp.files.:E2:80:AEdaer",
+		`re\u200bad`:                      "mcp.files.re:E2:80:8Bad",
+		`r\u0435ad`:                       "mcp.files.r:D0:B5ad", // a Cyrillic letter
+		`../read`:                         "mcp.files.:2E./read",
+		`read*`:                           "mcp.files.read:2A",
+		`:72ead`:                          "mcp.files.:3A72ead",
+		`read `:                           "mcp.files.read:20",
+		``:                                "",
+		strings.Repeat("x", 300):          "",
+		strings.Repeat(`\u202e`, 30):      "",
+		strings.Repeat("x", 256-10) + "y": "",
+	} {
+		o, server := newOffice(t), newRawServer()
+		server.results["tools/call"] = `{"content":[]}`
+		g, _ := startRaw(t, o, map[string]*rawServer{"files": server}, nil)
+		startSending(t, g)
+		c := connectRaw(t, g)
+		c.handshake(revision2025November)
+		server.messages()
+		got := c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `"}}`)
+		if want == "" {
+			if !strings.Contains(got, "-32602") || server.got() != "" || len(o.told(organizations[0])) > 0 {
+				t.Errorf("%.40q: got %s, the server %s, recorded %v", name, got, server.got(), o.told(organizations[0]))
+			}
+			continue
+		}
+		var sent, received struct{ Name string }
+		all := server.messages()
+		if json.Unmarshal([]byte(`{"Name":"`+name+`"}`), &sent) != nil || len(all) != 1 ||
+			json.Unmarshal(all[0].Params, &received, json.MatchCaseInsensitiveNames(true)) != nil || received != sent {
+			t.Errorf("%q: the server got %+v", name, all)
+		}
+		if got := o.toldResults(organizations[0], 1); !slices.Equal(got, []string{"intent " + want, "result " + want + " ok"}) {
+			t.Errorf("%q: recorded %v", name, got)
+		}
 	}
 }
 
