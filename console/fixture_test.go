@@ -128,7 +128,7 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	public := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents,
 		Witnesses: w.witnesses, PublicURL: "https://ledger.example", Clock: w.Clock})
-	accounts := account.New(account.Options{Records: w.Engine, Clock: w.Clock,
+	accounts := account.New(account.Options{Records: w.Engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
 		Factors: func() account.Factors { return w.factors }})
 	factors, err := factor.New(factor.Options{Records: w.Engine, Accounts: accounts, Sealer: w.Keyring(), PublicURL: "https://ledger.example", Clock: w.Clock})
 	if err != nil {

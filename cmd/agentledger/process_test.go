@@ -32,6 +32,7 @@ var programs string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	testPasswords = "yes" // the linker sets it for the programs
 	if *neighbourFile != "" {
 		os.Exit(beNeighbour(*neighbourFile, flag.Arg(0)))
 	}

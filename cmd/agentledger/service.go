@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"time"
@@ -177,6 +178,20 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	return s, nil
 }
 
+// testPasswords is set by the linker (-X main.testPasswords=yes) for the programs that the tests start and for nothing
+// else. Each of more than a thousand servers hashes a few passwords, which was half of the servers' processor time.
+var testPasswords string
+
+// passwordHashing returns the cost of password hashes: the default of every release, or nearly none in the programs of
+// the tests.
+func passwordHashing(logger *slog.Logger) account.Hashing {
+	if testPasswords == "" {
+		return account.Hashing{}
+	}
+	logger.Warn("passwords are hashed so cheaply that they can be guessed: this program was built for tests")
+	return account.Hashing{MemoryKiB: 64, Passes: 1}
+}
+
 // buildComponents builds the components above the ledgers, each after those that it depends on.
 func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	host, err := provision.ParseHost(c.PublicURL)
@@ -215,7 +230,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	// People.
 	s.letters = notify.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count,
-		Factors: func() account.Factors { return s.factors }})
+		Hashing: passwordHashing(s.watch.logger), Factors: func() account.Factors { return s.factors }})
 	letters := notify.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
 	s.factors, err = factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,
