@@ -71,6 +71,10 @@ type ApprovalQuestion struct {
 // it is safe to repeat. If the policy needs no approval or denies the action, the error is an
 // *Error with status 422.
 func (c *Client) AskApproval(ctx context.Context, q ApprovalQuestion) (Approval, error) {
+	var err error
+	if q.Payload, err = recordPayload(q.Payload); err != nil {
+		return Approval{}, fmt.Errorf("ask approval: %w", err)
+	}
 	a, err := c.callApproval(ctx, http.MethodPost, approvalsPath, q)
 	if err != nil {
 		return Approval{}, fmt.Errorf("ask for approval: %w", err)

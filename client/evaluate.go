@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // Question asks for the policy's decision on an action before it happens.
@@ -16,7 +18,7 @@ type Question struct {
 	Organization id.Organization `json:"organization_id"`
 	Agent        id.Agent        `json:"agent_id"`
 	Tool         id.Tool         `json:"tool_name"`
-	Payload      any             `json:"payload,omitzero"`     // must become a JSON object; nil is {}
+	Payload      any             `json:"payload,omitzero"`     // must become a JSON object, whose numbers keep their digits; nil is {}
 	ActorType    string          `json:"actor_type,omitzero"`  // "" is agent
 	ActionKind   string          `json:"action_kind,omitzero"` // "" is tool_call
 }
@@ -48,7 +50,11 @@ type Obligation struct {
 // caller MUST NOT act.
 func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 	var d Decision
-	err := c.Call(ctx, http.MethodPost, "/v1/ingest/policy/evaluate", q, &d)
+	var err error
+	if q.Payload, err = recordPayload(q.Payload); err != nil {
+		return d, fmt.Errorf("evaluate: %w", err)
+	}
+	err = c.Call(ctx, http.MethodPost, "/v1/ingest/policy/evaluate", q, &d)
 	if err == nil && d.Decision == 0 {
 		err = malformedAnswer(errors.New("no decision"))
 	}
@@ -56,6 +62,27 @@ func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 		return Decision{}, fmt.Errorf("evaluate: %w", err)
 	}
 	return d, nil
+}
+
+// recordPayload returns a payload with its numbers in recorded form, so that the policy compares those that a double
+// cannot hold exactly.
+func recordPayload(payload any) (any, error) {
+	if payload == nil {
+		return nil, nil
+	}
+	exact, err := jcs.MarshalExact(payload)
+	if err != nil {
+		return nil, fmt.Errorf("payload: %w", err)
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(exact, &members); err != nil || members == nil {
+		return nil, errors.New("payload: must be a JSON object")
+	}
+	if members[jcs.TaggedMember] != nil {
+		return nil, fmt.Errorf("payload: must not have the member %s", jcs.TaggedMember)
+	}
+	jcs.TagMembers(members)
+	return members, nil
 }
 
 // DeniedError is returned by packages guard and runs for an action that is not allowed.

@@ -5,7 +5,10 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
@@ -51,5 +54,25 @@ func TestEvaluateRefused(t *testing.T) {
 	s.Next(fakeservice.NotJSON)
 	if d, err := c.Evaluate(t.Context(), Question{Agent: "a", Tool: "t"}); err == nil || d.Decision != 0 {
 		t.Errorf("a page: got %+v, %v", d, err)
+	}
+}
+
+// A question has numbers that a double cannot hold in recorded form, as an intent has them.
+func TestQuestionsHaveExactNumbers(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"id":9007199254740993,"n":1.0}`: `{"$tagged":true,"id":{"$number":"9007199254740993"},"n":1}`,
+		`{"o":{"$number":"5"}}`:           `{"$tagged":true,"o":{"$object":{"$number":"5"}}}`,
+		`{"b":1,"a":2}`:                   `{"a":2,"b":1}`,
+		`{}`:                              `{}`,
+		`{"$tagged":true}`:                "",
+		`[9007199254740993]`:              "",
+		`null`:                            "",
+		`{"n":1e10000}`:                   "",
+	} {
+		got, err := recordPayload(jsontext.Value(payload))
+		text, encodeErr := jcs.Marshal(got)
+		if (err == nil) != (want != "") || err == nil && (encodeErr != nil || string(text) != want) {
+			t.Errorf("%s: got %s, %v; want %s", payload, text, err, want)
+		}
 	}
 }

@@ -331,6 +331,19 @@ class Results(unittest.TestCase):
                 self.assertEqual(hashlib.sha256(exact.encode()).hexdigest(), payload["input_digest"])
             service.close()
 
+    def test_questions_have_such_numbers_in_recorded_form(self) -> None:
+        service = FakeService(lambda method, path, body: answer(422, {"error": "seen"}))
+        with Client(**service.settings()) as c:
+            for ask in (c.evaluate, c.approvals.ask):
+                with self.assertRaises(LedgerError):
+                    ask("acme.ads.get", {"id": 2**53 + 1, "n": 1.5})
+            with self.assertRaises(Malformed):
+                c.evaluate("acme.ads.get", {"$tagged": True})
+        self.assertEqual(2, len(service.requests))
+        for _, _, body, _ in service.requests:
+            self.assertEqual({"$tagged": True, "id": {"$number": "9007199254740993"}, "n": 1.5}, json.loads(body)["payload"])
+        service.close()
+
     def test_the_caller_may_say_what_becomes_of_decimals(self) -> None:
         service = FakeService(accept)
         with Client(**service.settings()) as c:

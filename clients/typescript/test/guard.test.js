@@ -254,3 +254,19 @@ test("arguments that have no recorded form are refused before anything is signed
   assert.throws(() => JSON.stringify(new ExactNumber("1e400")), /use toString/);
   assert.deepEqual(sent, []);
 });
+
+test("questions have numbers that a double cannot hold in recorded form", async () => {
+  const bodies = [];
+  const fetch = async (url, { body }) => {
+    bodies.push(JSON.parse(body));
+    return json(422, { error: "seen" });
+  };
+  const client = new Client({ ...own, fetch });
+  const payload = { id: 2n ** 53n + 1n, n: 1.5 };
+  await assert.rejects(client.evaluate({ tool: "acme.ads.get", payload, actionKind: "tool_call" }), Refused);
+  await assert.rejects(client.approvals.ask({ tool: "acme.ads.get", payload, trace: "t" }), Refused);
+  for (const body of bodies) assert.deepEqual(body.payload, { $tagged: true, id: { $number: "9007199254740993" }, n: 1.5 });
+  assert.deepEqual([bodies.length, bodies[0].action_kind, bodies[1].trace_id], [2, "tool_call", "t"]);
+  await assert.rejects(client.evaluate({ tool: "acme.ads.get", payload: [1] }), /not an object/);
+  await assert.rejects(client.evaluate({ tool: "acme.ads.get", payload: { $tagged: true } }), /give it another name/);
+});

@@ -55,7 +55,8 @@ def evaluate(
 
 def ask_approval(s: Settings, members: Mapping[str, Any], convert: Convert | None) -> Operation[Approval]:
     """Request approval, or find the open request with the same action, ingest key and trace."""
-    body = canonical_bytes({"organization_id": s.org, "agent_id": s.agent, **members}, convert)
+    payload = recorded_members(members["payload"], convert)
+    body = canonical_bytes({"organization_id": s.org, "agent_id": s.agent, **members, "payload": payload}, convert)
     answer = yield from fetch(ingest_request(s, "POST", APPROVALS, body), s.retry)
     return read_approval(read_object(answer.body))
 

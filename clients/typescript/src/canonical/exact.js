@@ -4,7 +4,7 @@
 import { InvalidValue } from "../errors.js";
 import { readExact } from "./number.js";
 import { maxDepth, parseWith, pointer } from "./parse.js";
-import { rewrite, writeExact } from "./write.js";
+import { canonicalize, rewrite, writeExact } from "./write.js";
 
 /** The member that marks a payload in recorded form. */
 export const taggedMember = "$tagged";
@@ -110,6 +110,14 @@ class Recorder {
     this.tagged = true;
     return `{"${name}":${text}}`;
   }
+}
+
+/** Returns the text of a question: members in canonical JSON, and its payload in recorded form. */
+export function questionText(members, payload, convert) {
+  const exact = canonicalizeExact(payload, { convert });
+  if (!exact.startsWith("{")) throw new InvalidValue("/payload", "is not an object");
+  const texts = Object.entries(members).map(([name, value]) => [name, canonicalize(value)]);
+  return payloadText({ ...Object.fromEntries(texts), payload: payloadText(recordMembers(exact)) });
 }
 
 /** Returns the object with members that are texts of JSON, in canonical order. */

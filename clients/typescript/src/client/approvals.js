@@ -1,5 +1,6 @@
 // Approvals: ask, wait, consume, cancel.
 
+import { questionText } from "../canonical/exact.js";
 import { canonicalize } from "../canonical/write.js";
 import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
 
@@ -31,17 +32,16 @@ export class Approvals {
     this.#client = client;
   }
 
-  #call(method, path, body, signal) {
-    const text = body === undefined ? undefined : canonicalize(body, { convert: this.#client.convert });
+  #call(method, path, text, signal) {
     return this.#client.transport.callJSON({ method, path, body: text, ingest: true, signal });
   }
 
   /** Requests approval, or finds the open request for the same action and trace. */
   async ask({ tool, payload = {}, trace, principal, signal }) {
-    const question = { organization_id: this.#client.org, agent_id: this.#client.agent, tool_name: tool, payload };
+    const question = { organization_id: this.#client.org, agent_id: this.#client.agent, tool_name: tool };
     if (trace !== undefined) question.trace_id = trace;
     if (principal !== undefined) question.actor_principal = principal;
-    return readApproval(await this.#call("POST", root, question, signal));
+    return readApproval(await this.#call("POST", root, questionText(question, payload, this.#client.convert), signal));
   }
 
   /** Resolves to the state of an approval. */
@@ -78,14 +78,14 @@ export class Approvals {
     if (!this.#client.signer) throw new LedgerError("no private key: set key, keyId, agent and org");
     const { approvalId, actionDigest } = approval;
     const body = { action_digest: actionDigest, proof_b64: await this.#client.signer.proveConsumption(approvalId, actionDigest) };
-    const answer = await this.#call("POST", `${root}/${encodeURIComponent(approvalId)}/consume`, body, signal);
+    const answer = await this.#call("POST", `${root}/${encodeURIComponent(approvalId)}/consume`, canonicalize(body), signal);
     if (answer.status !== "consumed" || typeof answer.grant !== "string" || answer.grant === "") throw new WrongAnswer("no grant");
     return answer.grant;
   }
 
   /** Withdraws a request for approval. */
   async cancel(approvalId, { signal } = {}) {
-    const answer = await this.#call("POST", `${root}/${encodeURIComponent(approvalId)}/cancel`, {}, signal);
+    const answer = await this.#call("POST", `${root}/${encodeURIComponent(approvalId)}/cancel`, "{}", signal);
     if (answer.status !== "cancelled") throw new WrongAnswer("not cancelled");
   }
 }

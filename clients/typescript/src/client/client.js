@@ -1,7 +1,6 @@
 // The client of one service for one agent.
 
-import { canonicalizeExact, payloadText, recordMembers } from "../canonical/exact.js";
-import { canonicalize } from "../canonical/write.js";
+import { questionText } from "../canonical/exact.js";
 import { LedgerError } from "../errors.js";
 import { Approvals } from "./approvals.js";
 import { Guard } from "../guard/guard.js";
@@ -76,10 +75,7 @@ export class Client {
     const question = { organization_id: this.org, agent_id: this.agent, tool_name: tool };
     if (actorType !== undefined) question.actor_type = actorType;
     if (actionKind !== undefined) question.action_kind = actionKind;
-    const exact = canonicalizeExact(payload, { convert: this.convert });
-    if (!exact.startsWith("{")) throw new LedgerError("the payload of a question must be an object");
-    const text = payloadText(recordMembers(exact));
-    const body = payloadText({ payload: text, ...Object.fromEntries(Object.entries(question).map(([name, v]) => [name, canonicalize(v)])) });
+    const body = questionText(question, payload, this.convert);
     return readDecision(await this.transport.callJSON({ method: "POST", path: "/v1/ingest/policy/evaluate", body, ingest: true, signal }));
   }
 
