@@ -66,7 +66,7 @@ func (s *Server) ChangePassword(ctx context.Context, c *Caller, change PasswordC
 	if err != nil {
 		return nil, err
 	}
-	names, err := s.organizationNames(ctx, session.Email)
+	names, err := s.organizationNames(ctx, session.Account)
 	if err != nil {
 		return nil, err
 	}

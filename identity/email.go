@@ -54,7 +54,7 @@ func (s *Server) ConfirmEmail(ctx context.Context, c *Caller, by EmailConfirmati
 	if by.Token == "" {
 		return nil, errRequired("token")
 	}
-	names, err := s.organizationNames(ctx, session.Email)
+	names, err := s.organizationNames(ctx, session.Account)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package identity
 import (
 	"context"
 	"net/http"
+
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
@@ -19,7 +21,11 @@ func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 // SetPassword sets the password of an existing account. The operator uses it for accounts that have no password or
 // whose owner lost it.
 func (s *Server) SetPassword(ctx context.Context, email, password string) error {
-	names, err := s.organizationNames(ctx, email)
+	who, err := s.Accounts.Find(ctx, email)
+	if err != nil {
+		return err
+	}
+	names, err := s.organizationNames(ctx, who.ID)
 	if err != nil {
 		return err
 	}
@@ -27,13 +33,9 @@ func (s *Server) SetPassword(ctx context.Context, email, password string) error 
 }
 
 // organizationNames returns the names of all organizations of an account, including offered ones, because none of these
-// names may be its password.
-func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
-	who, err := s.Accounts.Find(ctx, email)
-	if err != nil {
-		return nil, err
-	}
-	places, err := s.Accounts.Places(ctx, who.ID)
+// names may be its password. It does not look the account up by its address, which may change in the meantime.
+func (s *Server) organizationNames(ctx context.Context, who account.ID) ([]string, error) {
+	places, err := s.Accounts.Places(ctx, who)
 	if err != nil {
 		return nil, err
 	}

@@ -57,11 +57,11 @@ func (s *Server) ResetPassword(ctx context.Context, c *Caller, reset PasswordRes
 		return errRequired("token")
 	}
 	from := s.Address(c.request)
-	email, err := s.Accounts.FindReset(ctx, reset.Token, from)
+	who, err := s.Accounts.FindReset(ctx, reset.Token, from)
 	if err != nil {
 		return err
 	}
-	names, err := s.organizationNames(ctx, email)
+	names, err := s.organizationNames(ctx, who)
 	if err != nil {
 		return err
 	}

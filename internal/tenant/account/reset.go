@@ -97,14 +97,11 @@ func decoyFor(email string) ID {
 	return ID(fmt.Sprintf("decoy_%04d", (int(sum[0])<<8|int(sum[1]))%decoys))
 }
 
-// FindReset returns the address of the account that a token resets. It returns fault.Invalid for a token that is
+// FindReset returns the account that a token resets. It returns fault.Invalid for a token that is
 // wrong, used, replaced by a later one or expired, and fault.RateLimited after too many of these.
-func (a *Accounts) FindReset(ctx context.Context, token string, from netip.Addr) (email string, err error) {
-	r, _, _, _, err := a.readReset(ctx, token, from)
-	if err != nil {
-		return "", err
-	}
-	return r.Email, nil
+func (a *Accounts) FindReset(ctx context.Context, token string, from netip.Addr) (ID, error) {
+	_, who, _, _, err := a.readReset(ctx, token, from)
+	return who, err
 }
 
 func (a *Accounts) readReset(ctx context.Context, token string, from netip.Addr) (
