@@ -169,10 +169,18 @@ func (d *deployment) person() []string {
 // dial starts aps with arguments and returns the client of its standard input and output.
 func dial(t *testing.T, d *deployment, environment []string, o *mcp.ClientOptions, arguments ...string) *mcp.ClientSession {
 	t.Helper()
+	return dialRevision(t, d, "", environment, o, arguments...)
+}
+
+// dialRevision is dial in a revision of the protocol, "" for the latest.
+func dialRevision(
+	t *testing.T, d *deployment, revision string, environment []string, o *mcp.ClientOptions, arguments ...string,
+) *mcp.ClientSession {
+	t.Helper()
 	command := exec.Command(filepath.Join(d.Programs, "aps"), append([]string{"mcp"}, arguments...)...)
 	command.Env, command.Stderr = environment, os.Stderr
 	c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, o)
-	session, err := c.Connect(t.Context(), &mcp.CommandTransport{Command: command}, nil)
+	session, err := c.Connect(t.Context(), &mcp.CommandTransport{Command: command}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	must(t, err)
 	t.Cleanup(func() { session.Close() })
 	return session
@@ -205,7 +213,7 @@ func contentOf(r *mcp.CallToolResult) (text string) {
 // Two servers behind one gateway: hidden tools, denied calls, and questions of servers to the client.
 func TestSeveralServers(t *testing.T) {
 	d := deploy(t, map[string]any{"hide": []string{"mcp.*.die"}, "hide_denied": true})
-	s := d.dialGateway(t, &mcp.ClientOptions{
+	s := dialRevision(t, d, "2025-11-25", d.Environment(), &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			if !strings.HasPrefix(r.Params.Message, "How many ") {
 				return nil, fmt.Errorf("another question: %s", r.Params.Message)
@@ -217,17 +225,8 @@ func TestSeveralServers(t *testing.T) {
 			text := r.Params.Messages[0].Content.(*mcp.TextContent).Text
 			return &mcp.CreateMessageResult{Model: "model of " + text, Role: "assistant", Content: &mcp.TextContent{Text: "ok"}}, nil
 		},
-	})
-	var names []string
-	for tool, err := range s.Tools(t.Context(), nil) {
-		must(t, err)
-		names = append(names, tool.Name)
-	}
-	slices.Sort(names)
-	want := []string{"left__ask", "left__buy", "left__hang", "left__pay", "right__ask", "right__buy", "right__hang", "right__pay"}
-	if !slices.Equal(names, want) {
-		t.Errorf("tools: got %v, want %v", names, want)
-	}
+	}, "--config", d.config, "--state", filepath.Join(d.dir, "state"))
+	checkNames(t, s)
 	if text, r := call(t, s, "left__steal", order{"a"}); !r.IsError || !strings.HasPrefix(text, "Denied: Nobody steals (rule no-theft of policy shops), event evt_") {
 		t.Errorf("hidden and denied: got %q", text)
 	}
@@ -240,6 +239,35 @@ func TestSeveralServers(t *testing.T) {
 		}
 		if got, want := d.made(t, server), []string{"buy " + server, "ask " + server}; !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", server, got, want)
+		}
+	}
+}
+
+func checkNames(t *testing.T, s *mcp.ClientSession) {
+	t.Helper()
+	var names []string
+	for tool, err := range s.Tools(t.Context(), nil) {
+		must(t, err)
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	want := []string{"left__ask", "left__buy", "left__hang", "left__pay", "right__ask", "right__buy", "right__hang", "right__pay"}
+	if !slices.Equal(names, want) {
+		t.Errorf("tools: got %v, want %v", names, want)
+	}
+}
+
+// Two servers behind one gateway in the revision without a handshake, where the client listens for changes at both.
+func TestSeveralServersWithoutHandshake(t *testing.T) {
+	d := deploy(t, map[string]any{"hide": []string{"mcp.*.die"}, "hide_denied": true})
+	s := d.dialGateway(t, nil)
+	checkNames(t, s)
+	if got := s.InitializeResult().ProtocolVersion; got != "2026-07-28" {
+		t.Errorf("revision %s", got)
+	}
+	for _, server := range []string{"left", "right"} {
+		if text, r := call(t, s, server+"__buy", order{server}); r.IsError || text != "sold "+server {
+			t.Errorf("%s: got %q", server, text)
 		}
 	}
 }
@@ -407,7 +435,7 @@ func TestSignerProgram(t *testing.T) {
 	s.Close()
 	recorded := 0
 	for range 100 {
-		if recorded = countEvents(t, d, `"output":{"content":[{"text":"sold tea","type":"text"}]}`); recorded == 1 {
+		if recorded = countEvents(t, d, `"content":[{"text":"sold tea","type":"text"}]`); recorded == 1 {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -806,3 +806,30 @@ func TestServerThatEnds(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// Refused messages are counted. The first ones are reported one by one, and the session's end reports the number of all.
+func TestRefusalsAreCounted(t *testing.T) {
+	for sent, want := range map[int]int{maxRefusals: 0, maxRefusals + 4: 1} {
+		config := newConfig(t, newOffice(t), organizations[0], t.TempDir())
+		config.Servers = []Server{{Name: "files", Connect: newRawServer().connect}}
+		var mu sync.Mutex
+		var reported []string
+		config.OnError = func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			reported = append(reported, err.Error())
+		}
+		g, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/wipe"}`+"\n", sent)
+		if err := g.Serve(t.Context(), message.NewLines(strings.NewReader(lines), io.Discard, 0), ""); err != nil {
+			t.Fatal(err)
+		}
+		all := slices.DeleteFunc(slices.Clone(reported), func(r string) bool { return !strings.HasSuffix(r, "20 messages of one session were refused") })
+		if len(all) != want || len(reported) != maxRefusals+want {
+			t.Errorf("%d refusals: reported %v", sent, reported)
+		}
+	}
+}

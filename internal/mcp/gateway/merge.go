@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,11 +54,7 @@ func (s *session) renameListed(method string, links []*link, index int, answer m
 	} else if index+1 < len(links) {
 		changed["nextCursor"] = strconv.Itoa(index+1) + "/"
 	}
-	m, err := answer.Answer(changed)
-	if err != nil {
-		return answer.Refuse(message.CodeInternal, "internal error")
-	}
-	return m
+	return answerWith(answer, changed)
 }
 
 // initialized is the result of initialize.
@@ -70,40 +68,140 @@ type initialized struct {
 // mergeInitialize makes one server of several: the oldest protocol version, the capabilities of all, and the
 // instructions one after another. One server that refuses is a refusal.
 func (s *session) mergeInitialize(answers []message.Message) message.Message {
-	merged := initialized{Capabilities: map[string]jsontext.Value{},
-		Info: map[string]string{"name": "agentledger-gateway", "version": "1"}}
+	all, refusal := s.mergeServers(answers)
+	if refusal != nil {
+		return *refusal
+	}
+	merged := initialized{Capabilities: all.capabilities, Info: gatewayInfo, Instructions: all.instructions}
+	for i, versions := range all.versions {
+		if i == 0 || versions[0] < merged.Version {
+			merged.Version = versions[0]
+		}
+	}
+	return answerWith(answers[0], merged)
+}
+
+// discovered is the result of server/discover.
+type discovered struct {
+	Type         string                    `json:"resultType"`
+	Meta         map[string]any            `json:"_meta"`
+	Versions     []string                  `json:"supportedVersions"`
+	Capabilities map[string]jsontext.Value `json:"capabilities"`
+	Instructions string                    `json:"instructions,omitzero"`
+	TTL          int                       `json:"ttlMs"`
+	Scope        string                    `json:"cacheScope"`
+}
+
+// mergeDiscover makes one server of several, as mergeInitialize does, with the revisions that all of them and the gateway
+// know. Where the servers do not have the revision without a handshake in common, the client then sends initialize.
+func (s *session) mergeDiscover(answers []message.Message) message.Message {
+	all, refusal := s.mergeServers(answers)
+	if refusal != nil {
+		return *refusal
+	}
+	known := append(HandshakeRevisions(), revision2026July)
+	for _, versions := range all.versions {
+		known = slices.DeleteFunc(known, func(v string) bool { return !slices.Contains(versions, v) })
+	}
+	if !slices.Contains(known, revision2026July) {
+		return answers[0].Refuse(message.CodeMethodNotFound, "not all servers know "+revision2026July)
+	}
+	return answerWith(answers[0], discovered{Type: "complete", Versions: known, Capabilities: all.capabilities, Instructions: all.instructions,
+		Meta: map[string]any{"io.modelcontextprotocol/serverInfo": gatewayInfo}, Scope: "private"})
+}
+
+// afterDiscovery calls next once the capabilities of the servers are known. Without a handshake the gateway asks for them
+// before the first list.
+func (s *session) afterDiscovery(m message.Message, next func()) {
+	s.mu.Lock()
+	known := s.discovered
+	s.mu.Unlock()
+	var params struct {
+		Meta map[string]jsontext.Value `json:"_meta"`
+	}
+	if known || len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil || params.Meta[metaRevision] == nil {
+		next()
+		return
+	}
+	delete(params.Meta, "progressToken")
+	text, err := json.Marshal(params, json.Deterministic(true), jsontext.PreserveRawStrings(true))
+	if err != nil {
+		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
+		return
+	}
+	question := message.Message{ID: jsontext.Value(`"discovery for ` + strings.Trim(string(m.ID), `"`) + `"`), Method: "server/discover", Params: text}
+	s.fetching.Go(func() {
+		all := make([]message.Message, len(s.links))
+		var asking sync.WaitGroup
+		for i, l := range s.links {
+			asking.Add(1)
+			take := func(answer message.Message) {
+				all[i] = answer
+				asking.Done()
+			}
+			if !s.tryRequest(l, question, take) {
+				take(refuseLocally(question, "too many requests at once"))
+			}
+		}
+		asking.Wait()
+		_, _ = s.mergeServers(all) // a server that refuses has no lists
+		next()
+	})
+}
+
+// servers are what several servers say about themselves.
+type servers struct {
+	versions     [][]string // by server: the negotiated one, "" for none, then those that it knows
+	capabilities map[string]jsontext.Value
+	instructions string
+}
+
+// mergeServers notes the capabilities of the servers, and joins them. refusal is the first answer that is an error or can't
+// be read, or nil.
+func (s *session) mergeServers(answers []message.Message) (all servers, refusal *message.Message) {
+	all.capabilities = map[string]jsontext.Value{}
 	var instructions []string
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.discovered = true
 	for i, a := range answers {
 		var one struct {
 			Version      string                    `json:"protocolVersion"`
+			Versions     []string                  `json:"supportedVersions"`
 			Capabilities map[string]jsontext.Value `json:"capabilities"`
 			Instructions string                    `json:"instructions"`
 		}
-		if a.Error != nil {
-			return a
+		if a.Error == nil && json.Unmarshal(a.Result, &one) != nil {
+			a = a.Refuse(message.CodeInternal, "the answer of "+s.links[i].name+" can't be read")
 		}
-		if json.Unmarshal(a.Result, &one) != nil {
-			return a.Refuse(message.CodeInternal, "the answer of "+s.links[i].name+" can't be read")
+		if a.Error != nil {
+			if refusal == nil {
+				refusal = &a
+			}
+			continue
 		}
 		s.links[i].capabilities = one.Capabilities
-		if merged.Version == "" || one.Version < merged.Version {
-			merged.Version = one.Version
-		}
+		all.versions = append(all.versions, append([]string{one.Version}, one.Versions...))
 		for name, value := range one.Capabilities {
-			merged.Capabilities[name] = joinCapability(merged.Capabilities[name], value)
+			all.capabilities[name] = joinCapability(all.capabilities[name], value)
 		}
 		if one.Instructions != "" {
 			instructions = append(instructions, s.links[i].name+": "+one.Instructions)
 		}
 	}
-	merged.Instructions = strings.Join(instructions, "\n\n")
-	m, err := answers[0].Answer(merged)
+	all.instructions = strings.Join(instructions, "\n\n")
+	return all, refusal
+}
+
+// gatewayInfo names the gateway as one server in the place of several.
+var gatewayInfo = map[string]string{"name": "agentledger-gateway", "version": "1"}
+
+func answerWith(m message.Message, result any) message.Message {
+	answer, err := m.Answer(result)
 	if err != nil {
-		return answers[0].Refuse(message.CodeInternal, "internal error")
+		return m.Refuse(message.CodeInternal, "internal error")
 	}
-	return m
+	return answer
 }
 
 // joinCapability joins the members of two capability objects.

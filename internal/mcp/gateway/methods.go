@@ -18,6 +18,9 @@ const (
 	revision2026July     = StatelessRevision
 )
 
+// metaRevision is the member of a request's _meta that names the revision.
+const metaRevision = "io.modelcontextprotocol/protocolVersion"
+
 // StatelessRevision is the revision without a handshake: each request names it.
 const StatelessRevision = "2026-07-28"
 

@@ -43,9 +43,15 @@ func (s *session) passRequest(m message.Message) {
 
 // request sends a request to a server. take gets the response, also when the server ends.
 func (s *session) request(l *link, m message.Message, take func(message.Message)) {
-	if !s.await(l, m, take) {
+	if !s.tryRequest(l, m, take) {
 		s.answer(m.Refuse(message.CodeBusy, "too many requests at once, or the id is in use"))
-		return
+	}
+}
+
+// tryRequest is request, and reports false if the id is in use, or if too many requests are open.
+func (s *session) tryRequest(l *link, m message.Message, take func(message.Message)) bool {
+	if !s.await(l, m, take) {
+		return false
 	}
 	select {
 	case <-l.gone:
@@ -53,6 +59,7 @@ func (s *session) request(l *link, m message.Message, take func(message.Message)
 	default:
 		s.send(l, m)
 	}
+	return true
 }
 
 // passNotification passes a notification. A cancellation goes where its request went.
@@ -70,6 +77,7 @@ func (s *session) passNotification(m message.Message) {
 	requestID := cancelledID(m)
 	s.mu.Lock()
 	c := s.calls[string(requestID)]
+	delete(s.subscriptions, string(requestID))
 	var told []*link
 	for _, l := range s.links {
 		key := exchange{l.index, string(requestID)}

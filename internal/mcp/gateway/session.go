@@ -59,6 +59,9 @@ type session struct {
 	stateless bool                  // a request has named a revision without a handshake
 	refusals  int                   // messages that reached nobody
 
+	subscriptions map[string]*subscription // by the id of the request; used with several servers
+	discovered    bool                     // the capabilities of several servers are known
+
 	definitions map[id.Tool]id.Hash // digests of the listed tools
 	changes     map[id.Tool]id.Hash // changed definitions that are recorded
 	changed     int                 // number of recorded changes
@@ -78,7 +81,7 @@ func (g *Gateway) Serve(ctx context.Context, caller Caller, origin string) error
 	defer end(nil)
 	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}), owners: newOwners(),
 		pending: map[exchange]pending{}, asked: map[exchange]string{}, tokens: map[exchange]struct{}{}, calls: map[string]*call{},
-		definitions: map[id.Tool]id.Hash{}, changes: map[id.Tool]id.Hash{}}
+		subscriptions: map[string]*subscription{}, definitions: map[id.Tool]id.Hash{}, changes: map[id.Tool]id.Hash{}}
 	defer s.reportRefusals()
 	if err := s.connectServers(g.serversFor(origin)); err != nil {
 		return err
@@ -245,6 +248,8 @@ func (s *session) handleServer(l *link, m message.Message) {
 		reason = "the server has made no such request"
 	case m.Method == "notifications/progress" && !s.mayReport(l, m):
 		reason = "the server has no request with this progress token"
+	case m.Method == "notifications/subscriptions/acknowledged" && len(s.links) > 1 && !s.hasSubscription(m):
+		reason = "the client has no such subscription"
 	case m.Method == "notifications/resources/updated" && len(s.links) > 1 && !s.ownsUpdate(l, m):
 		reason = "the server has not listed the resource"
 	}
@@ -252,7 +257,9 @@ func (s *session) handleServer(l *link, m message.Message) {
 		if strings.HasPrefix(m.Method, "notifications/tasks") {
 			s.takeTask(l, m.Method, "", m.Params)
 		}
-		s.answer(s.renameAsked(l, m))
+		if len(s.links) == 1 || m.IsRequest() || !s.takeSubscribed(l, m) {
+			s.answer(s.renameAsked(l, m))
+		}
 		return
 	}
 	s.refuse(k, m, l.name+": ", reason)

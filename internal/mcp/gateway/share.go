@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,15 +25,17 @@ var listMembers = map[string][2]string{
 func (s *session) shareRequest(m message.Message) {
 	_, isList := listMembers[m.Method]
 	switch {
-	case m.Method == "server/discover": // the client then sends initialize, whose answers can be merged
-		s.answer(m.Refuse(message.CodeMethodNotFound, "not with several servers"))
+	case m.Method == "server/discover":
+		s.askAll(m, s.links, s.mergeDiscover)
 	case m.Method == "ping":
 		s.answer(message.Message{ID: m.ID, Result: jsontext.Value("{}")})
 	case m.Method == "logging/setLevel":
 		s.askAll(m, s.linksWith("logging"), firstSuccess)
 	case isList:
-		s.listPage(m)
-	case m.Method == "subscriptions/listen", m.Method == "tasks/list":
+		s.afterDiscovery(m, func() { s.listPage(m) })
+	case m.Method == "subscriptions/listen":
+		s.subscribe(m)
+	case m.Method == "tasks/list":
 		s.answer(m.Refuse(message.CodeMethodNotFound, "not with several servers"))
 	default:
 		s.askOwner(m)
@@ -56,11 +59,22 @@ func (s *session) askAll(m message.Message, links []*link, merge func([]message.
 		s.answer(m.Refuse(message.CodeMethodNotFound, "no server has this method"))
 		return
 	}
+	s.askEach(links, slices.Repeat([]message.Message{m}, len(links)), nil, merge)
+}
+
+// askEach sends a request to each server, and answers the client with their merged responses. each, unless it is nil, gets
+// every response.
+func (s *session) askEach(
+	links []*link, requests []message.Message, each func(*link, message.Message), merge func([]message.Message) message.Message,
+) {
 	var mu sync.Mutex
 	answers := make([]message.Message, len(links))
 	open := len(links)
 	for i, l := range links {
-		s.request(l, m, func(answer message.Message) {
+		s.request(l, requests[i], func(answer message.Message) {
+			if each != nil {
+				each(l, answer)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			answers[i] = answer
