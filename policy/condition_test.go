@@ -307,6 +307,41 @@ func TestExactNumbersInConditions(t *testing.T) {
 	}
 }
 
+// A double and an integer of the condition that no double holds are compared by their values, and so
+// different numbers never become one.
+func TestLargeIntegersInConditions(t *testing.T) {
+	const payload = `{"even":9007199254740996,"list":[9007199254740996],"map":{"id":9007199254740996},"small":12,"two60":1152921504606847000}`
+	for when, want := range map[string]bool{
+		`payload.even == 9007199254740996`:                     true,
+		`payload.even == 9007199254740995`:                     false,
+		`9007199254740995 == payload.even`:                     false,
+		`payload.even != 9007199254740997u`:                    true,
+		`payload.even > 9007199254740995`:                      true,
+		`payload.even >= 9007199254740997`:                     false,
+		`9007199254740997 > payload.even`:                      true,
+		`payload.even in [9007199254740995, 9007199254740997]`: false,
+		`9007199254740995 in payload.list`:                     false,
+		`payload.list == [9007199254740995]`:                   false,
+		`payload.map == {"id": 9007199254740995}`:              false,
+		`payload.even in {9007199254740995: true}`:             false,
+		`payload.small < 9007199254740995`:                     true,
+		`payload.small > -9007199254740995`:                    true,
+		`payload.two60 == 1152921504606846976`:                 false,
+		`payload.two60 == 1152921504606847000`:                 true,
+		`int(payload.two60) == 1152921504606846976`:            false,
+		`int(payload.two60) == 1152921504606847000`:            true,
+		`uint(payload.even) == 9007199254740996u`:              true,
+	} {
+		for _, decision := range []string{"deny", "allow"} {
+			c := compile(t, withWhen(t, decision, when, ""))
+			o := decide(c, at(payload))
+			if got := o.RuleID == "r"; got != want || strings.Contains(o.Reason, "could not") {
+				t.Errorf("%s under %s: got %v, want %v (%s)", when, decision, got, want, o.Reason)
+			}
+		}
+	}
+}
+
 // No spelling of an amount passes a policy that denies amounts above 100: not as a tagged number, with
 // or without the marker, well-formed or not. Other payloads are judged as before there were tags.
 func TestTagsPassNoLimit(t *testing.T) {

@@ -157,7 +157,7 @@ func (c *call) matchPattern(a *Attempt, v ref.Val) ref.Val {
 
 // invokeFunction calls the function as CEL does.
 func (c *call) invokeFunction(l, r ref.Val) ref.Val {
-	if answer := applyComparison(c.function, l, r); answer != nil {
+	if answer := applyExactly(c.function, l, r); answer != nil {
 		return answer
 	}
 	switch {

@@ -42,12 +42,34 @@ func (n exactNumber) toDecimal() (decimal.Decimal, error) {
 	return decimal.Parse(text)
 }
 
-// compareExactly returns the order of two numbers, at least one of which is an exactNumber. ok is
-// false if one of them is no number or not a finite one.
+// compareExactly returns the order of two numbers that CEL would not compare by their values, because
+// one of them is an exactNumber, or because one is a double and the other an integer that no double
+// holds. ok is false for all other values, and if one of the numbers is not finite.
 func compareExactly(l, r ref.Val) (order int, ok bool) {
+	if !isExactNumber(l) && !isExactNumber(r) && !(isDouble(l) && isLargeInteger(r)) && !(isDouble(r) && isLargeInteger(l)) {
+		return 0, false
+	}
 	left, ok := exactValue(l)
 	right, ok2 := exactValue(r)
 	return left.Compare(right), ok && ok2
+}
+
+// maxDoubleInteger is the integer up to which doubles hold all integers.
+const maxDoubleInteger = 1 << 53
+
+func isLargeInteger(v ref.Val) bool {
+	switch v := v.(type) {
+	case types.Int:
+		return v > maxDoubleInteger || v < -maxDoubleInteger
+	case types.Uint:
+		return v > maxDoubleInteger
+	}
+	return false
+}
+
+func isDouble(v ref.Val) bool {
+	_, ok := v.(types.Double)
+	return ok
 }
 
 // exactValue returns the value of a number; the value of a double is its shortest literal.
@@ -70,27 +92,42 @@ func isExactNumber(v ref.Val) bool {
 	return ok
 }
 
-// applyComparison evaluates a comparison of numbers, at least one of which is an exactNumber. It
-// returns nil for any other call.
-func applyComparison(function string, l, r ref.Val) ref.Val {
-	if !isExactNumber(l) && !isExactNumber(r) {
+// applyExactly evaluates a comparison by compareExactly, and the conversion of a large double to an
+// integer, which is that of its shortest literal. It returns nil for any other call.
+func applyExactly(function string, l, r ref.Val) ref.Val {
+	switch function {
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	case "int", "uint":
+		return convertLargeDouble(function, l)
+	default:
 		return nil
 	}
 	order, ok := compareExactly(l, r)
+	switch {
+	case !ok:
+		return nil
+	case function == operators.Less:
+		return types.Bool(order < 0)
+	case function == operators.LessEquals:
+		return types.Bool(order <= 0)
+	case function == operators.Greater:
+		return types.Bool(order > 0)
+	}
+	return types.Bool(order >= 0)
+}
+
+func convertLargeDouble(function string, v ref.Val) ref.Val {
+	if d, ok := v.(types.Double); !ok || d <= maxDoubleInteger && d >= -maxDoubleInteger {
+		return nil
+	}
+	n, ok := exactValue(v)
 	if !ok {
 		return nil
 	}
-	switch function {
-	case operators.Less:
-		return types.Bool(order < 0)
-	case operators.LessEquals:
-		return types.Bool(order <= 0)
-	case operators.Greater:
-		return types.Bool(order > 0)
-	case operators.GreaterEquals:
-		return types.Bool(order >= 0)
+	if function == "int" {
+		return exactNumber{n}.truncate(types.IntType)
 	}
-	return nil
+	return exactNumber{n}.truncate(types.UintType)
 }
 
 var errArithmetic = types.NewErr("arithmetic with a number that a double cannot hold; decimal(x) is exact")
@@ -107,7 +144,7 @@ func (n exactNumber) Divide(ref.Val) ref.Val { return errArithmetic }
 
 func (n exactNumber) Negate() ref.Val { return errArithmetic }
 
-// Compare implements traits.Comparer. Comparisons with numbers do not reach it, see applyComparison.
+// Compare implements traits.Comparer. Comparisons with numbers do not reach it, see applyExactly.
 func (n exactNumber) Compare(other ref.Val) ref.Val { return types.MaybeNoSuchOverloadErr(other) }
 
 // Equal implements ref.Val.

@@ -14,8 +14,8 @@ func equalValues(l, r ref.Val) bool {
 	if l == types.NullValue || r == types.NullValue {
 		return l == r
 	}
-	if isExactNumber(r) {
-		l, r = r, l
+	if order, ok := compareExactly(l, r); ok {
+		return order == 0
 	}
 	switch left := l.(type) {
 	case traits.Mapper:
