@@ -116,15 +116,13 @@ func (s *session) afterDiscovery(m message.Message, next func()) {
 	s.mu.Lock()
 	known := s.discovered
 	s.mu.Unlock()
-	var params struct {
-		Meta map[string]jsontext.Value `json:"_meta"`
-	}
-	if known || len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil || params.Meta[metaRevision] == nil {
+	if known || m.Revision() == "" {
 		next()
 		return
 	}
-	delete(params.Meta, "progressToken")
-	text, err := json.Marshal(params, json.Deterministic(true), jsontext.PreserveRawStrings(true))
+	meta := m.Meta()
+	delete(meta, message.MetaProgress)
+	text, err := json.Marshal(map[string]any{"_meta": meta}, json.Deterministic(true), jsontext.PreserveRawStrings(true))
 	if err != nil {
 		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
 		return

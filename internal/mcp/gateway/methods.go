@@ -15,14 +15,8 @@ const (
 	revision2025March    = "2025-03-26"
 	revision2025June     = "2025-06-18"
 	revision2025November = "2025-11-25" // the last one with a handshake
-	revision2026July     = StatelessRevision
+	revision2026July     = message.StatelessRevision
 )
-
-// metaRevision is the member of a request's _meta that names the revision.
-const metaRevision = "io.modelcontextprotocol/protocolVersion"
-
-// StatelessRevision is the revision without a handshake: each request names it.
-const StatelessRevision = "2026-07-28"
 
 // HandshakeRevisions returns the revisions that initialize can negotiate.
 func HandshakeRevisions() []string {
@@ -133,15 +127,7 @@ func treatmentOf(k kind, name, revision string) treatment {
 // Before, a request can name its revision; otherwise the last revision with a handshake applies. ok is false if the
 // request names a revision that the gateway does not know.
 func (s *session) revisionFor(m message.Message) (revision string, ok bool) {
-	var params struct {
-		Meta struct {
-			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
-	}
-	if len(m.Params) > 0 {
-		_ = json.Unmarshal(m.Params, &params) // params of another form name no revision
-	}
-	named := params.Meta.Revision
+	named := m.Revision()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -235,13 +221,10 @@ func (s *session) reportRefusals() {
 	}
 }
 
-// codeUnsupportedRevision is the protocol's own code.
-const codeUnsupportedRevision = -32022
-
 // RefuseRevision answers a request that names a revision the gateway does not know.
 func RefuseRevision(m message.Message, requested string) message.Message {
 	text, err := json.Marshal(map[string]any{
-		"code": codeUnsupportedRevision, "message": "unsupported protocol version",
+		"code": message.CodeUnsupportedRevision, "message": "unsupported protocol version",
 		"data": map[string]any{"supported": append(HandshakeRevisions(), revision2026July), "requested": requested},
 	}, json.Deterministic(true))
 	if err != nil { // the name is not UTF-8

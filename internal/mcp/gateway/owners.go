@@ -254,7 +254,7 @@ func (s *session) ownerOfReference(m message.Message, params map[string]jsontext
 			return nil, m, errors.New("no server has this prompt")
 		}
 		if params["ref"], err = replaceMember(ref, "name", own); err == nil {
-			m.Params, err = encodeMembers(params)
+			m.Params, err = message.EncodeMembers(params)
 		}
 		return l, m, err
 	case "ref/resource":

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
 // errFolded is returned for an object with two names that differ by case folding only. A server that ignores case would
@@ -90,19 +93,7 @@ func replaceMember(params map[string]jsontext.Value, name, value string) (jsonte
 	if err != nil {
 		return nil, errors.New("params: a name is not UTF-8")
 	}
-	changed := map[string]jsontext.Value{}
-	for member, v := range params {
-		changed[member] = v
-	}
+	changed := maps.Clone(params)
 	changed[name] = text
-	return encodeMembers(changed)
-}
-
-// encodeMembers writes members in the order of their names. Values keep their bytes.
-func encodeMembers(members map[string]jsontext.Value) (jsontext.Value, error) {
-	text, err := json.Marshal(members, json.Deterministic(true), jsontext.PreserveRawStrings(true))
-	if err != nil {
-		return nil, fmt.Errorf("write params: %w", err)
-	}
-	return text, nil
+	return message.EncodeMembers(changed)
 }

@@ -10,23 +10,6 @@ import (
 // maxTaskTokens bounds the tasks of a session whose progress is passed.
 const maxTaskTokens = 1024
 
-// progressToken returns the token of a request that wants progress, or of a notification about it; "" for none.
-func progressToken(m message.Message) string {
-	var params struct {
-		Token jsontext.Value `json:"progressToken"` // of a notification
-		Meta  struct {
-			Token jsontext.Value `json:"progressToken"` // of a request
-		} `json:"_meta"`
-	}
-	if len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil {
-		return ""
-	}
-	if m.IsRequest() {
-		return string(params.Meta.Token)
-	}
-	return string(params.Token)
-}
-
 // namesTask reports whether a result is the handle of a task, whose progress goes on after the result.
 func namesTask(result jsontext.Value) bool {
 	var named struct {
@@ -38,7 +21,7 @@ func namesTask(result jsontext.Value) bool {
 
 // mayReport reports whether a server has a request or a task with the token of its progress.
 func (s *session) mayReport(l *link, m message.Message) bool {
-	token := progressToken(m)
+	token := string(m.ProgressToken())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.tokens[exchange{l.index, token}]; ok {
@@ -54,7 +37,7 @@ func (s *session) mayReport(l *link, m message.Message) bool {
 
 // passProgress passes the client's progress to the server whose request has its token.
 func (s *session) passProgress(m message.Message) {
-	token := progressToken(m)
+	token := string(m.ProgressToken())
 	var receiver *link
 	s.mu.Lock()
 	for key, asked := range s.asked {

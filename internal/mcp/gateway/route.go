@@ -117,7 +117,7 @@ func (s *session) renameAsked(l *link, m message.Message) message.Message {
 		params, err := readParams(m.Params)
 		if err == nil {
 			params["requestId"] = askedID(l, params["requestId"])
-			m.Params, err = encodeMembers(params)
+			m.Params, err = message.EncodeMembers(params)
 		}
 		if err != nil {
 			s.gate.OnError(fmt.Errorf("cancellation of %s: %w", l.name, err))

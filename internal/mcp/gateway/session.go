@@ -276,7 +276,7 @@ func (s *session) noteAsked(l *link, m message.Message) bool {
 	if _, used := s.asked[key]; used || len(s.asked) >= s.gate.Bounds.Requests*len(s.links) {
 		return false
 	}
-	s.asked[key] = progressToken(m)
+	s.asked[key] = string(m.ProgressToken())
 	return true
 }
 
@@ -334,7 +334,7 @@ func (s *session) await(l *link, m message.Message, take func(message.Message)) 
 	if _, used := s.pending[key]; used || len(s.pending) >= s.gate.Bounds.Requests*len(s.links)+s.gate.Bounds.Calls {
 		return false
 	}
-	s.pending[key] = pending{m.Method, progressToken(m), take}
+	s.pending[key] = pending{m.Method, string(m.ProgressToken()), take}
 	return true
 }
 

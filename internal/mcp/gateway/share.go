@@ -127,7 +127,7 @@ func (s *session) listPage(m message.Message) {
 	if own != "" {
 		m.Params, err = replaceMember(params, "cursor", own)
 	} else {
-		m.Params, err = encodeMembers(params)
+		m.Params, err = message.EncodeMembers(params)
 	}
 	if err != nil {
 		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))

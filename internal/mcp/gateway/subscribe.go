@@ -32,8 +32,6 @@ type subscription struct {
 // maxHeld bounds the notifications that wait for the acknowledgement of another server.
 const maxHeld = 256
 
-const metaSubscription = "io.modelcontextprotocol/subscriptionId"
-
 // subscribe passes subscriptions/listen to all servers, to each with its own resources and tasks. Those of no server are
 // left out, and the acknowledgement says so.
 func (s *session) subscribe(m message.Message) {
@@ -74,7 +72,7 @@ func (s *session) subscribe(m message.Message) {
 		text, err := json.Marshal(sub.asked[l])
 		if err == nil {
 			params["notifications"] = text
-			requests[i].Params, err = encodeMembers(params)
+			requests[i].Params, err = message.EncodeMembers(params)
 		}
 		if err != nil {
 			s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
@@ -93,15 +91,9 @@ func (s *session) subscribe(m message.Message) {
 
 // hasSubscription reports whether the client has the subscription that a notification names.
 func (s *session) hasSubscription(m message.Message) bool {
-	var params struct {
-		Meta map[string]jsontext.Value `json:"_meta"`
-	}
-	if len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.subscriptions[string(params.Meta[metaSubscription])] != nil
+	return s.subscriptions[string(m.Meta()[message.MetaSubscription])] != nil
 }
 
 // takeSubscribed takes a server's notification of a subscription. It reports false if the notification belongs to none.
@@ -110,13 +102,9 @@ func (s *session) takeSubscribed(l *link, m message.Message) bool {
 		return s.endSubscription(l, m)
 	}
 	var params struct {
-		Meta          map[string]jsontext.Value `json:"_meta"`
-		Notifications subscribed                `json:"notifications"`
+		Notifications subscribed `json:"notifications"`
 	}
-	if len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil {
-		return false
-	}
-	name := params.Meta[metaSubscription]
+	name := m.Meta()[message.MetaSubscription]
 	s.mu.Lock()
 	sub := s.subscriptions[string(name)]
 	s.mu.Unlock()
@@ -124,6 +112,7 @@ func (s *session) takeSubscribed(l *link, m message.Message) bool {
 		return false
 	}
 	if m.Method == "notifications/subscriptions/acknowledged" {
+		_ = json.Unmarshal(m.Params, &params) // what can't be read agrees to nothing
 		s.acknowledge(sub, name, l, params.Notifications)
 		return true
 	}
@@ -175,7 +164,7 @@ func (s *session) acknowledge(sub *subscription, name jsontext.Value, l *link, a
 		return
 	}
 	m, err := message.Notification("notifications/subscriptions/acknowledged", map[string]any{
-		"notifications": sub.agreed, "_meta": map[string]any{metaSubscription: name},
+		"notifications": sub.agreed, "_meta": map[string]any{message.MetaSubscription: name},
 	})
 	if err != nil {
 		s.gate.OnError(fmt.Errorf("acknowledge a subscription: %w", err))

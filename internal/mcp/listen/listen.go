@@ -241,7 +241,7 @@ func (h *Handler) openSession(origin, caller string) *session {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
 	ctx, end := context.WithCancel(h.ctx)
-	s := newSession(hex.EncodeToString(name[:]), caller, origin, ctx, end)
+	s := newSession(hex.EncodeToString(name[:]), caller, origin, newInbox(ctx, end))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sessions)+len(h.pools) >= h.Sessions || h.ctx.Err() != nil {
@@ -251,8 +251,7 @@ func (h *Handler) openSession(origin, caller string) *session {
 	h.sessions[s.name] = s
 	h.serving.Go(func() {
 		defer end()
-		idle := s.endIdle(h.Idle)
-		defer idle.Stop()
+		defer s.endIdle(h.Idle, s.inUse).Stop()
 		_ = h.Serve(ctx, s, origin) // its errors are reported by the gateway
 		h.mu.Lock()
 		delete(h.sessions, s.name)

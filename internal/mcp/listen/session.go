@@ -3,14 +3,11 @@ package listen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
@@ -26,68 +23,85 @@ type stream struct {
 	gone     chan struct{} // closed when the client has left
 }
 
-// session is the connection of one client. It implements gateway.Caller.
-type session struct {
-	name     string
-	owner    string // the caller whose token has opened it, "" for none
-	origin   string // of the web page that has opened it, "" for another client
+// inbox holds the client's messages until the gateway reads them. It ends after a time without use.
+type inbox struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	incoming chan message.Message
+	used     *atomic.Int64 // time of the last use in nanoseconds
+}
+
+func newInbox(ctx context.Context, end context.CancelFunc) inbox {
+	i := inbox{ctx, end, make(chan message.Message), &atomic.Int64{}}
+	i.touch()
+	return i
+}
+
+func (i inbox) touch() { i.used.Store(time.Now().UnixNano()) }
+
+// hand gives a message to the gateway. It reports false if the inbox or the request has ended.
+func (i inbox) hand(ctx context.Context, m message.Message) bool {
+	i.touch()
+	select {
+	case i.incoming <- m:
+		return true
+	case <-i.ctx.Done():
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Read returns the next message of the client, io.EOF after the end.
+func (i inbox) Read() (message.Message, error) {
+	select {
+	case m := <-i.incoming:
+		return m, nil
+	case <-i.ctx.Done():
+		return message.Message{}, io.EOF
+	}
+}
+
+// endIdle ends the inbox when it has not been used for a time and inUse reports false.
+func (i inbox) endIdle(idle time.Duration, inUse func() bool) *time.Timer {
+	var timer *time.Timer
+	var made sync.Mutex // held until timer is set
+	made.Lock()
+	defer made.Unlock()
+	timer = time.AfterFunc(idle, func() {
+		made.Lock()
+		defer made.Unlock()
+		rest := idle - time.Since(time.Unix(0, i.used.Load()))
+		if rest > 0 || inUse() {
+			timer.Reset(max(rest, time.Second))
+			return
+		}
+		i.end()
+	})
+	return timer
+}
+
+// session is the connection of one client. It implements gateway.Caller.
+type session struct {
+	inbox
+	name   string
+	owner  string // the caller whose token has opened it, "" for none
+	origin string // of the web page that has opened it, "" for another client
 
 	mu         sync.Mutex
 	streams    map[string]*stream // by the id of the request
 	tokens     map[string]string  // ids of requests by progressToken
 	standalone *stream
 	backlog    []message.Message
-	used       time.Time
 }
 
-func newSession(name, owner, origin string, ctx context.Context, end context.CancelFunc) *session {
-	return &session{name: name, owner: owner, origin: origin, ctx: ctx, end: end, incoming: make(chan message.Message),
-		streams: map[string]*stream{}, tokens: map[string]string{}, used: time.Now()}
+func newSession(name, owner, origin string, in inbox) *session {
+	return &session{inbox: in, name: name, owner: owner, origin: origin, streams: map[string]*stream{}, tokens: map[string]string{}}
 }
 
-// endIdle ends the session after a time without requests and streams.
-func (s *session) endIdle(idle time.Duration) *time.Timer {
-	var timer *time.Timer
+func (s *session) inUse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	timer = time.AfterFunc(idle, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		rest := idle - time.Since(s.used)
-		if rest > 0 || len(s.streams) > 0 || s.standalone != nil {
-			timer.Reset(max(rest, time.Second))
-			return
-		}
-		s.end()
-	})
-	return timer
-}
-
-// hand gives a message to the gateway. It reports false when the session or the request has ended.
-func (s *session) hand(ctx context.Context, m message.Message) bool {
-	s.mu.Lock()
-	s.used = time.Now()
-	s.mu.Unlock()
-	select {
-	case s.incoming <- m:
-		return true
-	case <-s.ctx.Done():
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// Read returns the next message of the client, io.EOF after the session's end.
-func (s *session) Read() (message.Message, error) {
-	select {
-	case m := <-s.incoming:
-		return m, nil
-	case <-s.ctx.Done():
-		return message.Message{}, io.EOF
-	}
+	return len(s.streams) > 0 || s.standalone != nil
 }
 
 // Write sends a message by the stream that it belongs to. A response to a client that has left is dropped.
@@ -121,7 +135,7 @@ func (s *session) streamFor(m message.Message) *stream {
 		return s.streams[string(m.ID)]
 	}
 	if m.Method == "notifications/progress" {
-		if to := s.streams[s.tokens[string(progressToken(m.Params))]]; to != nil {
+		if to := s.streams[s.tokens[string(m.ProgressToken())]]; to != nil {
 			return to
 		}
 	}
@@ -134,24 +148,10 @@ func (s *session) streamFor(m message.Message) *stream {
 	return nil
 }
 
-func progressToken(params jsontext.Value) jsontext.Value {
-	var p struct {
-		Token jsontext.Value `json:"progressToken"`
-		Meta  struct {
-			Token jsontext.Value `json:"progressToken"`
-		} `json:"_meta"`
-	}
-	_ = json.Unmarshal(params, &p) // without a token the message belongs to no request
-	if p.Token != nil {
-		return p.Token
-	}
-	return p.Meta.Token
-}
-
 // serveRequest hands a request to the gateway and streams the answers until its response.
 func (s *session) serveRequest(w http.ResponseWriter, r *http.Request, m message.Message) {
 	own := &stream{make(chan message.Message), make(chan struct{})}
-	token := string(progressToken(m.Params))
+	token := string(m.ProgressToken())
 	s.mu.Lock()
 	_, used := s.streams[string(m.ID)]
 	if !used {
@@ -194,7 +194,7 @@ func (s *session) serveStandalone(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.standalone = nil
-		s.used = time.Now()
+		s.touch()
 		close(own.gone)
 	}()
 	s.copyStream(w, r, own, "")
@@ -204,8 +204,7 @@ func (s *session) serveStandalone(w http.ResponseWriter, r *http.Request) {
 func (s *session) copyStream(w http.ResponseWriter, r *http.Request, own *stream, last string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	flush := http.NewResponseController(w).Flush
-	_ = flush() // a client that has left is seen at the first message
+	_ = http.NewResponseController(w).Flush() // a client that has left is seen at the first message
 	s.mu.Lock()
 	waiting := s.backlog
 	s.backlog = nil
@@ -223,11 +222,7 @@ func (s *session) copyStream(w http.ResponseWriter, r *http.Request, own *stream
 				return
 			}
 		}
-		line, err := m.AppendLine([]byte("event: message\ndata: "))
-		if err != nil {
-			return
-		}
-		if _, err := fmt.Fprintf(w, "%s\n", line); err != nil || flush() != nil {
+		if writeEvent(w, m) != nil {
 			return
 		}
 		if last != "" && m.IsResponse() && string(m.ID) == last {

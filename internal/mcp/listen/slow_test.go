@@ -12,7 +12,7 @@ import (
 // A client that does not read the messages of its request loses it, and does not stop the other requests of its pool.
 func TestClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pool{ctx: t.Context(), open: map[string]*statelessRequest{}}
+		p := &pool{inbox: newInbox(t.Context(), func() {}), open: map[string]*statelessRequest{}}
 		request := message.Message{ID: jsontext.Value("7"), Method: "tools/call",
 			Params: jsontext.Value(`{"_meta":{"progressToken":"mine"}}`)}
 		slow, entered, err := p.enter(t.Context(), request)

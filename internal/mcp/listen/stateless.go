@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,52 +17,31 @@ import (
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-// metaSubscription is the member of a notification's _meta that names the request of its subscription.
-const metaSubscription = "io.modelcontextprotocol/subscriptionId"
-
-// Codes of errors that the protocol defines for HTTP.
-const (
-	codeHeaderMismatch     = -32020
-	codeMissingCapability  = -32021
-	codeUnsupportedVersion = -32022
-)
-
 const versionHeader = "Mcp-Protocol-Version"
 
 // readStateless returns the revision that a message names in its _meta, and reports whether the message belongs to a
 // revision without sessions, which its _meta or its header names.
 func readStateless(r *http.Request, m message.Message) (revision string, ok bool) {
-	var params struct {
-		Meta struct {
-			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
-	}
-	if len(m.Params) > 0 {
-		_ = json.Unmarshal(m.Params, &params) // params of another form name nothing
-	}
+	revision = m.Revision()
 	handshake := gateway.HandshakeRevisions()
-	for _, named := range [...]string{params.Meta.Revision, r.Header.Get(versionHeader)} {
+	for _, named := range [...]string{revision, r.Header.Get(versionHeader)} {
 		ok = ok || named != "" && !slices.Contains(handshake, named)
 	}
-	return params.Meta.Revision, ok
+	return revision, ok
 }
 
 // checkMeta returns the refusal of a request whose _meta is not complete, or whose revision is not the one that is served.
 func checkMeta(r *http.Request, m message.Message, revision string) (refusal message.Message, refused bool) {
-	var params struct {
-		Meta struct {
-			Capabilities map[string]jsontext.Value `json:"io.modelcontextprotocol/clientCapabilities"`
-		} `json:"_meta"`
-	}
+	var capabilities map[string]jsontext.Value
 	header := r.Header.Get(versionHeader)
 	switch {
 	case revision == "":
 		return m.Refuse(message.CodeInvalidParams, "params: _meta must name the protocol version"), true
 	case header != revision:
-		return m.Refuse(codeHeaderMismatch, "header mismatch: "+versionHeader+" differs from the body"), true
-	case revision != gateway.StatelessRevision:
+		return m.Refuse(message.CodeHeaderMismatch, "header mismatch: "+versionHeader+" differs from the body"), true
+	case revision != message.StatelessRevision:
 		return gateway.RefuseRevision(m, revision), true
-	case json.Unmarshal(m.Params, &params) != nil || params.Meta.Capabilities == nil:
+	case json.Unmarshal(m.Meta()["io.modelcontextprotocol/clientCapabilities"], &capabilities) != nil || capabilities == nil:
 		return m.Refuse(message.CodeInvalidParams, "params: _meta must have the client's capabilities"), true
 	}
 	return message.Message{}, false
@@ -99,13 +77,13 @@ func (h *Handler) serveStateless(w http.ResponseWriter, r *http.Request, m messa
 		return
 	}
 	if reason := checkHeaders(r, m, p.mirrored()); reason != "" {
-		writeMessage(w, m.Refuse(codeHeaderMismatch, "header mismatch: "+reason), http.StatusBadRequest)
+		writeMessage(w, m.Refuse(message.CodeHeaderMismatch, "header mismatch: "+reason), http.StatusBadRequest)
 		return
 	}
 	m.Stateless = true
 	if !m.IsRequest() { // the gateway reports it; over HTTP this revision has no notification
 		_ = p.hand(r.Context(), m)
-		http.Error(w, "no notification of "+gateway.StatelessRevision+" is sent by HTTP", http.StatusBadRequest)
+		http.Error(w, "no notification of "+message.StatelessRevision+" is sent by HTTP", http.StatusBadRequest)
 		return
 	}
 	p.serve(w, r, m)
@@ -132,7 +110,7 @@ func statusOf(m message.Message) int {
 	switch failed.Code {
 	case message.CodeMethodNotFound:
 		return http.StatusNotFound
-	case codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+	case message.CodeHeaderMismatch, message.CodeMissingCapability, message.CodeUnsupportedRevision:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
@@ -144,13 +122,11 @@ type poolName struct{ origin, caller string }
 // pool is the connection of the requests of one caller with the gateway. Each request has an id and a progress token of
 // its own there, because different clients use the same ones. It implements gateway.Caller.
 type pool struct {
-	ctx      context.Context
-	incoming chan message.Message
+	inbox
 
 	mu    sync.Mutex
 	last  int
-	open  map[string]*statelessRequest // by the text of the id
-	used  time.Time
+	open  map[string]*statelessRequest  // by the text of the id
 	tools map[string][]message.Mirrored // by the names of the lists that clients have seen
 }
 
@@ -187,12 +163,11 @@ func (h *Handler) openPool(origin, caller string) *pool {
 		return nil
 	}
 	ctx, end := context.WithCancel(h.ctx)
-	p := &pool{ctx: ctx, incoming: make(chan message.Message), open: map[string]*statelessRequest{}, used: time.Now()}
+	p := &pool{inbox: newInbox(ctx, end), open: map[string]*statelessRequest{}}
 	h.pools[name] = p
 	h.serving.Go(func() {
 		defer end()
-		idle := p.endIdle(h.Idle, end)
-		defer idle.Stop()
+		defer p.endIdle(h.Idle, p.inUse).Stop()
 		_ = h.Serve(ctx, p, origin) // its errors are reported by the gateway
 		end()
 		h.mu.Lock()
@@ -202,44 +177,6 @@ func (h *Handler) openPool(origin, caller string) *pool {
 		}
 	})
 	return p
-}
-
-// endIdle ends the pool after a time without requests.
-func (p *pool) endIdle(idle time.Duration, end context.CancelFunc) *time.Timer {
-	var timer *time.Timer
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	timer = time.AfterFunc(idle, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if rest := idle - time.Since(p.used); rest > 0 || len(p.open) > 0 {
-			timer.Reset(max(rest, time.Second))
-			return
-		}
-		end()
-	})
-	return timer
-}
-
-// hand gives a message to the gateway. It reports false when the pool or the request has ended.
-func (p *pool) hand(ctx context.Context, m message.Message) bool {
-	select {
-	case p.incoming <- m:
-		return true
-	case <-p.ctx.Done():
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// Read implements gateway.Caller.
-func (p *pool) Read() (message.Message, error) {
-	select {
-	case m := <-p.incoming:
-		return m, nil
-	case <-p.ctx.Done():
-		return message.Message{}, io.EOF
-	}
 }
 
 // Write implements gateway.Caller. A message that belongs to no open request is dropped. A request whose client does not
@@ -281,23 +218,16 @@ func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) 
 		}
 		return to, m
 	}
-	var params struct {
-		Token jsontext.Value            `json:"progressToken"`
-		Meta  map[string]jsontext.Value `json:"_meta"`
-	}
-	if len(m.Params) > 0 && json.Unmarshal(m.Params, &params) != nil {
-		return nil, m
-	}
 	var err error
 	var to *statelessRequest
-	switch subscription := params.Meta[metaSubscription]; {
+	switch subscription, token := m.Meta()[message.MetaSubscription], m.ProgressToken(); {
 	case subscription != nil:
 		if to = p.open[string(subscription)]; to != nil {
-			m.Params, err = replaceMeta(m.Params, metaSubscription, to.id)
+			m.Params, err = message.ReplaceMeta(m.Params, message.MetaSubscription, to.id)
 		}
-	case params.Token != nil:
-		if to = p.open[string(params.Token)]; to != nil {
-			m.Params, err = replaceMember(m.Params, "progressToken", to.token)
+	case token != nil:
+		if to = p.open[string(token)]; to != nil {
+			m.Params, err = message.ReplaceMember(m.Params, "progressToken", to.token)
 		}
 	case m.Method == "notifications/message" && len(p.open) == 1: // it names no request
 		for _, only := range p.open {
@@ -313,17 +243,17 @@ func (p *pool) receiver(m message.Message) (*statelessRequest, message.Message) 
 // enter gives a request an id and a progress token that no other request has. The request ends with ctx.
 func (p *pool) enter(ctx context.Context, m message.Message) (*statelessRequest, message.Message, error) {
 	ctx, abandon := context.WithCancel(ctx)
-	own := &statelessRequest{method: m.Method, id: m.ID, messages: make(chan message.Message, maxQueued), abandon: abandon, gone: ctx.Done()}
+	own := &statelessRequest{method: m.Method, id: m.ID, token: m.ProgressToken(), messages: make(chan message.Message, maxQueued), abandon: abandon, gone: ctx.Done()}
 	p.mu.Lock()
 	p.last++
 	m.ID = jsontext.Value(strconv.Itoa(p.last))
 	p.open[string(m.ID)] = own
 	p.mu.Unlock()
-	if own.token = progressToken(m.Params); own.token == nil {
+	if own.token == nil {
 		return own, m, nil
 	}
 	var err error
-	m.Params, err = replaceMeta(m.Params, "progressToken", m.ID)
+	m.Params, err = message.ReplaceMeta(m.Params, message.MetaProgress, m.ID)
 	return own, m, err
 }
 
@@ -331,8 +261,14 @@ func (p *pool) leave(name jsontext.Value, own *statelessRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, string(name))
-	p.used = time.Now()
+	p.touch()
 	own.abandon()
+}
+
+func (p *pool) inUse() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open) > 0
 }
 
 // serve hands a request to the gateway and writes its answer: one document, or a stream if a notification comes first.
@@ -411,29 +347,4 @@ func writeEvent(w http.ResponseWriter, m message.Message) error {
 		return err
 	}
 	return nil
-}
-
-// replaceMeta returns params with another value of one member of _meta.
-func replaceMeta(params jsontext.Value, name string, value jsontext.Value) (jsontext.Value, error) {
-	var outer struct {
-		Meta jsontext.Value `json:"_meta"`
-	}
-	if err := json.Unmarshal(params, &outer); err != nil {
-		return nil, err
-	}
-	meta, err := replaceMember(outer.Meta, name, value)
-	if err != nil {
-		return nil, err
-	}
-	return replaceMember(params, "_meta", meta)
-}
-
-// replaceMember returns an object with another value of one member. The other values keep their bytes.
-func replaceMember(object jsontext.Value, name string, value jsontext.Value) (jsontext.Value, error) {
-	members := map[string]jsontext.Value{}
-	if err := json.Unmarshal(object, &members); err != nil {
-		return nil, err
-	}
-	members[name] = value
-	return json.Marshal(members, json.Deterministic(true), jsontext.PreserveRawStrings(true))
 }

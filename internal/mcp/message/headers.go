@@ -9,9 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// statelessRevision is the first revision without sessions. Revisions sort by date.
-const statelessRevision = "2026-07-28"
-
 // Mirrored is an argument of a tool that a header repeats.
 type Mirrored struct {
 	header string
@@ -25,14 +22,12 @@ func RoutingHeaders(m Message, tools map[string][]Mirrored) (headers map[string]
 		Name      string         `json:"name"`
 		URI       string         `json:"uri"`
 		Arguments jsontext.Value `json:"arguments"`
-		Meta      struct {
-			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
 	}
-	if m.Method == "" || len(m.Params) == 0 || json.Unmarshal(m.Params, &params) != nil || params.Meta.Revision < statelessRevision {
+	revision := m.Revision()
+	if m.Method == "" || revision < StatelessRevision || json.Unmarshal(m.Params, &params) != nil {
 		return nil, false
 	}
-	headers = map[string]string{"Mcp-Protocol-Version": params.Meta.Revision, "Mcp-Method": m.Method}
+	headers = map[string]string{"Mcp-Protocol-Version": revision, "Mcp-Method": m.Method}
 	switch m.Method {
 	case "tools/call":
 		headers["Mcp-Name"] = encodeHeader(params.Name)

@@ -31,6 +31,10 @@ const (
 	CodeInvalidParams  = -32602
 	CodeInternal       = -32603
 	CodeBusy           = -32000
+
+	CodeHeaderMismatch      = -32020
+	CodeMissingCapability   = -32021
+	CodeUnsupportedRevision = -32022
 )
 
 // Message is a request, a notification or a response.

@@ -18,9 +18,6 @@ const (
 	metaServerInfo = "io.modelcontextprotocol/serverInfo"
 )
 
-// codeUnsupportedVersion is the protocol's own code.
-const codeUnsupportedVersion = -32022
-
 // object is an object of JSON.
 type object map[string]any
 
@@ -77,7 +74,7 @@ func readRequest(m message.Message) (request, *message.Message) {
 
 // refuseVersion returns the error that lets a client choose another version.
 func refuseVersion(m message.Message, requested string) message.Message {
-	text, err := json.Marshal(object{"code": codeUnsupportedVersion, "message": "unsupported protocol version",
+	text, err := json.Marshal(object{"code": message.CodeUnsupportedRevision, "message": "unsupported protocol version",
 		"data": object{"supported": versions(), "requested": requested}}, json.Deterministic(true))
 	if err != nil {
 		return m.Refuse(message.CodeInvalidParams, "unsupported protocol version")
