@@ -45,17 +45,6 @@ func failedResult(request message.Message, text string, status *callStatus) mess
 	return m
 }
 
-// staysOpen reports whether an equal call goes on with the question of this one.
-func (c *call) staysOpen(ctx context.Context, err error) bool {
-	if err == nil || c.wasEntered() || c.alone {
-		return false
-	}
-	_, denied := errors.AsType[*client.DeniedError](err)
-	_, failed := errors.AsType[*guard.FailedError](err)
-	return !denied && !failed && !errors.Is(err, guard.ErrInterrupted) && !errors.Is(err, guard.ErrKeyReused) &&
-		!errors.Is(context.Cause(ctx), ErrManyQuestions)
-}
-
 func (c *call) wasEntered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

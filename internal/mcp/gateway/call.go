@@ -1,13 +1,9 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +14,31 @@ import (
 	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// A tool call goes through these stages, and the functions of this file are in the same order:
+//
+//	received   startCall
+//	parsed     readCall, identify: who calls which tool with which arguments
+//	deciding   run, decide: the guard asks the service
+//	waiting    beginWait: people are asked
+//	permitted  forward: the guard has noted that the call begins
+//	sent       exchange: a server may have it
+//	answered   follow: the result, or a question of the server (awaitInput, back to sent), or a task (awaitTask)
+//	recorded   takeResult, and the guard notes the result; then reply
+//
+// A call that stops before permitted reaches no server. Its answer says why (answerFailure).
+
+// stage is how far a call has come, after received and before recorded.
+type stage int
+
+const (
+	parsed    stage = iota // its tool, arguments and caller are known; what can't be parsed is no call
+	deciding               // the service is asked
+	waiting                // people are asked
+	permitted              // the guard lets it run, so it is begun
+	sent                   // a server may have it
+	answered               // the server has answered; after that, the guard records the result
 )
 
 // call is a request for a tool call, and, if it begins one, the call itself on its way through the guard. The requests
@@ -64,7 +85,7 @@ var (
 	errEnded     = errors.New("the session has ended")
 )
 
-// startCall admits a tool call, and runs it beside the other messages.
+// startCall admits a received tool call, and runs it beside the other messages.
 func (s *session) startCall(m message.Message) {
 	c, err := s.readCall(m)
 	if refused, ok := errors.AsType[*argumentsError](err); ok {
@@ -99,7 +120,7 @@ func (s *session) startCall(m message.Message) {
 	}
 }
 
-// readCall reads the params of a tool call. The request that the server gets is written anew from the values that are
+// readCall parses the params of a tool call. The request that the server gets is written anew from the values that are
 // judged.
 func (s *session) readCall(m message.Message) (*call, error) {
 	params, err := readParams(m.Params)
@@ -148,99 +169,18 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	return c, nil
 }
 
-// traceOf returns the trace that a caller's traceparent names (W3C Trace Context): its 32 hexadecimal digits. It returns
-// "" for a missing or malformed one.
-func traceOf(text jsontext.Value) id.Trace {
-	var parent string
-	if text == nil || json.Unmarshal(text, &parent) != nil || !traceparent.MatchString(parent) {
-		return ""
-	}
-	version, trace, span := parent[:2], parent[3:35], parent[36:52]
-	if version == "ff" || version == "00" && len(parent) > len("00-")+len(trace)+len("-")+len(span)+len("-01") ||
-		strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
-		return ""
-	}
-	return id.Trace(trace)
-}
-
-// traceparent has a version, a trace, a parent and flags. A version after 00 can have more.
-var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
-
-func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value) (string, error) {
-	if m.Caller != "" {
-		return m.Caller, nil
-	}
-	var named string
-	if g.Principal.Meta != "" {
-		if text := meta[g.Principal.Meta]; text != nil && json.Unmarshal(text, &named) != nil {
-			return "", errors.New("_meta: the principal must be a string")
-		}
-	}
-	if named == "" && g.Principal.Header {
-		named = m.Principal
-	}
-	if named == "" {
-		named = g.Principal.Fixed
-	}
-	if named == "" && (g.Principal.Meta != "" || g.Principal.Header) {
-		return "", errors.New("the call names no principal")
-	}
-	return named, nil
-}
-
-// identify gives the call the key of the open question that an equal call has asked, or a new one.
-func (c *call) identify() {
-	owner, trace := c.principal, c.session.trace
-	if c.request.Stateless {
-		trace = newTrace()
-	}
-	g := c.session.gate
-	nameless := g.SharedByCallers && c.request.Caller == "" && (owner == "" || owner == g.Principal.Fixed)
-	if nameless {
-		owner += "\x00" + string(c.session.trace)
-	}
-	c.act = questionName(owner, c.tool, c.arguments)
-	if c.question = c.act; nameless && c.request.Stateless { // nobody else may use its approval, so nobody may
-		c.alone = true
-		c.question = questionName(owner+"\x00"+string(newTrace()), c.tool, c.arguments)
-	}
-	if open, ok := c.session.gate.Questions.find(c.question); ok {
-		c.key, c.trace, c.approval = open.Key, open.Trace, open.Approval
-		return
-	}
-	var name [16]byte
-	_, _ = rand.Read(name[:]) // never fails
-	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, cmp.Or(c.trace, trace)
-}
-
 // continues reports whether the request continues a call.
 func (c *call) continues() bool { return c.state != "" || c.responses != nil }
 
-// run runs the call under the guard and answers it. A request that continues an open call is handed to that call.
+// run takes a parsed call to its end and answers it. A request that continues an open call is handed to that call.
 func (c *call) run() {
 	s := c.session
 	if c.continues() && s.gate.acts.claim(c) {
 		<-c.replied
 		return
 	}
-	// The session's end interrupts a call that has not started, and no other.
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.ctx))
-	defer cancel(nil)
-	c.mu.Lock()
-	c.cancel = cancel
-	if c.dropped {
-		cancel(errCancelled)
-	}
-	c.mu.Unlock()
-	defer context.AfterFunc(s.ctx, func() { c.interrupt(errEnded) })()
-	c.deciding = time.AfterFunc(s.gate.Decide, func() { c.interrupt(errNoAnswer) })
-	defer c.deciding.Stop()
-	c.setStage(deciding)
-	if c.approval != "" {
-		defer c.beginWait(c.approval)()
-	}
 	defer s.gate.wakeFlusher() // after the answer, because the client waits for that alone
-	answer := c.execute(ctx)
+	answer := c.decide()
 	select {
 	case <-c.leg.replied: // with questions or the handle of a task
 	default:
@@ -248,9 +188,34 @@ func (c *call) run() {
 	}
 }
 
-func (c *call) execute(ctx context.Context) message.Message {
+// beginDeciding returns the context of the decision. It ends when the service takes too long, when the client cancels, and
+// with the session, but not once the call is sent.
+func (c *call) beginDeciding() (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.session.ctx))
+	c.mu.Lock()
+	c.cancel, c.stage = cancel, deciding
+	if c.dropped {
+		cancel(errCancelled)
+	}
+	c.mu.Unlock()
+	stop := context.AfterFunc(c.session.ctx, func() { c.interrupt(errEnded) })
+	c.deciding = time.AfterFunc(c.session.gate.Decide, func() { c.interrupt(errNoAnswer) })
+	return ctx, func() {
+		c.deciding.Stop()
+		stop()
+		cancel(nil)
+	}
+}
+
+// decide runs the call under the guard, which calls forward if the call is permitted, and returns the answer.
+func (c *call) decide() message.Message {
+	ctx, end := c.beginDeciding()
+	defer end()
 	gate := c.session.gate
 	endWait := func() {}
+	if c.approval != "" {
+		endWait = c.beginWait(c.approval)
+	}
 	defer func() { endWait() }()
 	g, err := guard.New(guard.Config{
 		Client: gate.Client, Signer: gate.Signer, Journal: gate.Journal, OnError: gate.OnError, FlushLater: true,
@@ -261,6 +226,7 @@ func (c *call) execute(ctx context.Context) message.Message {
 				gate.withdraw(asked.ID)
 				return
 			}
+			endWait()
 			endWait = c.beginWait(asked.ID)
 		},
 	})
@@ -290,13 +256,130 @@ func (c *call) execute(ctx context.Context) message.Message {
 	return c.answerRepeated(outcome.Result)
 }
 
-// withdraw cancels an approval that no call waits for.
-func (g *Gateway) withdraw(approval string) {
-	ctx, cancel := context.WithTimeout(context.Background(), client.DefaultTimeout)
-	defer cancel()
-	if err := g.Client.CancelApproval(ctx, approval); err != nil {
-		g.OnError(err)
+// forward makes a permitted call, and follows it until the server ends it. The guard calls it once. Its error is
+// guard.ErrInterrupted when it can't be known how far the server came.
+func (c *call) forward(context.Context, guard.Permit) (any, error) {
+	result, err := c.follow()
+	if result == nil && len(c.trips) > 0 { // how it ended is not known, but what was asked is
+		result = c.recordedResult(nil)
 	}
+	return result, err
+}
+
+// follow follows the call from the permission to its end.
+func (c *call) follow() (any, error) {
+	c.mu.Lock()
+	c.stage = permitted
+	if c.dropped {
+		c.mu.Unlock()
+		return nil, errCancelled
+	}
+	c.stage = sent
+	c.mu.Unlock()
+	for {
+		m, err := c.leg.exchange(c.session.hurry)
+		if err != nil {
+			return nil, err
+		}
+		c.setStage(answered)
+		var kind answerKind
+		if m.Error != nil || json.Unmarshal(m.Result, &kind) != nil {
+			return c.takeResult(m)
+		}
+		if s := c.leg.session; len(s.links) > 1 {
+			s.owners.addResult(c.leg.link, m.Result)
+		}
+		switch task := kind.TaskID + kind.Task.TaskID; {
+		case kind.Type == "input_required":
+			if err := c.awaitInput(m, kind); err != nil {
+				return nil, err
+			}
+		case task != "" && (kind.Type == "task" || kind.Type == "" && kind.Task.TaskID != ""):
+			return c.awaitTask(m, task)
+		default:
+			return c.takeResult(m)
+		}
+		c.setStage(sent)
+	}
+}
+
+// errNotSent is returned for a request that no server has received.
+var errNotSent = errors.New("the call was not sent")
+
+// exchange sends a request of a call to its server and waits for the response. hurry ends the wait, and so does the end
+// of the request's own session.
+func (c *call) exchange(hurry <-chan struct{}) (message.Message, error) {
+	responses := make(chan message.Message, 1)
+	s := c.session
+	select {
+	case <-c.link.gone:
+		return message.Message{}, fmt.Errorf("%w: the MCP server %s has ended", errNotSent, c.link.name)
+	default:
+	}
+	if !s.await(c.link, c.request, func(m message.Message) { responses <- m }) {
+		return message.Message{}, fmt.Errorf("%w: too many requests of the client have no answer", errNotSent)
+	}
+	s.send(c.link, c.request)
+	select {
+	case m := <-responses:
+		if m.Local {
+			return m, guard.ErrInterrupted
+		}
+		return m, nil
+	case <-c.abandoned:
+		s.forgetExchange(c.link, c.request.ID)
+		if m, err := message.Notification("notifications/cancelled",
+			map[string]any{"requestId": c.request.ID, "reason": "cancelled by the client"}); err == nil {
+			s.send(c.link, m)
+		}
+	case <-s.hurry:
+		s.forgetExchange(c.link, c.request.ID)
+	case <-hurry:
+		s.forgetExchange(c.link, c.request.ID)
+	}
+	return message.Message{}, guard.ErrInterrupted
+}
+
+func (c *call) setStage(s stage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stage = s
+}
+
+var errToolFailed = errors.New("the tool reported an error")
+
+// takeResult keeps the last response of a call for the client, and returns the result for the ledger.
+func (c *call) takeResult(m message.Message) (any, error) {
+	if m.Local {
+		return nil, guard.ErrInterrupted
+	}
+	c.response = &m
+	if m.Error != nil {
+		return c.recordedResult(nil), errToolFailed
+	}
+	var told struct {
+		IsError bool `json:"isError"`
+	}
+	var failed error
+	if json.Unmarshal(m.Result, &told) == nil && told.IsError {
+		failed = errToolFailed
+	}
+	return c.recordedResult(m.Result), failed
+}
+
+// reply answers a request of a call, unless the client has cancelled it.
+func (c *call) reply(m message.Message) {
+	s := c.session
+	s.mu.Lock()
+	delete(s.calls, string(c.request.ID))
+	s.mu.Unlock()
+	c.mu.Lock()
+	dropped := c.dropped
+	c.mu.Unlock()
+	if !dropped {
+		s.answer(m)
+	}
+	close(c.replied)
 }
 
 // interrupt ends a call that no server has.
@@ -319,60 +402,5 @@ func (c *call) drop() {
 	close(c.abandoned)
 	if c.stage < sent && c.cancel != nil {
 		c.cancel(errCancelled)
-	}
-}
-
-// beginWait bounds the wait for people, and tells the client about it. The returned function ends it.
-func (c *call) beginWait(approval string) (end func()) {
-	s := c.session
-	c.deciding.Stop()
-	c.mu.Lock()
-	c.approval, c.stage = approval, waiting
-	c.mu.Unlock()
-	s.mu.Lock()
-	full := s.waiting >= s.gate.Bounds.Waiting
-	s.waiting++
-	s.mu.Unlock()
-	wait := s.gate.Wait
-	if full { // the client is told at once to call again
-		wait = 0
-	}
-	timer := time.AfterFunc(wait, func() { c.interrupt(errWaitOver) })
-	over := make(chan struct{})
-	if c.token != nil && !full {
-		s.fetching.Go(func() { c.reportWait(approval, over) })
-	}
-	return func() {
-		timer.Stop()
-		close(over)
-		s.mu.Lock()
-		s.waiting--
-		s.mu.Unlock()
-	}
-}
-
-// reportWait sends progress until the wait is over. The steps are tiny, because the server's own progress
-// follows and must not go back.
-func (c *call) reportWait(approval string, over <-chan struct{}) {
-	ticker := time.NewTicker(c.session.gate.Progress)
-	defer ticker.Stop()
-	for step := 1; ; step++ {
-		c.mu.Lock()
-		quiet := c.stage >= sent || c.dropped
-		c.mu.Unlock()
-		if quiet {
-			return
-		}
-		m, err := message.Notification("notifications/progress", map[string]any{
-			"progressToken": c.token, "progress": float64(step) / 1e6, "message": "waits for people: " + approval,
-		})
-		if err == nil {
-			c.session.answer(m)
-		}
-		select {
-		case <-ticker.C:
-		case <-over:
-			return
-		}
 	}
 }

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -44,6 +47,7 @@ var reserved = [...]string{"phase", "call_id", "salt", "input_digest", jcs.Tagge
 type argumentsError struct{ err error }
 
 func (e *argumentsError) Error() string { return e.err.Error() }
+
 func (e *argumentsError) Unwrap() error { return e.err }
 
 // maxInput is the size in bytes of the largest arguments that are recorded whole. An event has at most 256 KiB.
@@ -105,4 +109,82 @@ func readArguments(raw jsontext.Value) (arguments, error) {
 		delete(a.members, name)
 	}
 	return a, nil
+}
+
+// inexactMember holds a result that has no canonical form, as text.
+const inexactMember = "inexact_result"
+
+const (
+	// maxOutput is the size in bytes of the largest result that is recorded itself, in canonical form. An event has
+	// at most 256 KiB.
+	maxOutput = 200 << 10
+	// outputDepth is how deep a result lies in its event: event, payload, output.
+	outputDepth = 3
+)
+
+// recordedResult is what the ledger gets of a result: its digest, and the result itself where the rule says so. The
+// round trips before it are recorded in the same way. A nil result is that of an error.
+func (c *call) recordedResult(result jsontext.Value) any {
+	members := map[string]any{}
+	if len(c.trips) > 0 {
+		members["round_trips"] = c.recordedTrips()
+	}
+	output := canonicalText(result)
+	switch {
+	case !c.rule.Output || output == nil:
+	case len(output) > maxOutput:
+		members["output_left_out"] = len(output)
+	default:
+		members["output"] = output
+	}
+	if len(members) == 0 && output == nil {
+		return nil
+	}
+	return guard.Disclosed{Output: output, Members: members}
+}
+
+// recordedTrips is what the ledger gets of the round trips: questions and answers where the rule records the result
+// itself, and otherwise their digests.
+func (c *call) recordedTrips() []roundTrip {
+	all := make([]roundTrip, len(c.trips))
+	size := 0
+	for i, t := range c.trips {
+		all[i] = roundTrip{canonicalText(t.Requests), canonicalText(t.Responses), t.State}
+		size += len(all[i].Requests) + len(all[i].Responses)
+	}
+	if c.rule.Output && size <= maxTrips {
+		return all
+	}
+	for i, t := range all {
+		all[i].Requests, all[i].Responses = quotedDigest(t.Requests), quotedDigest(t.Responses)
+	}
+	return all
+}
+
+// maxTrips is the size in bytes of the questions and answers that are recorded themselves.
+const maxTrips = 32 << 10
+
+// canonicalText returns the canonical form of a value, or an object with its text if it has none.
+func canonicalText(value jsontext.Value) jsontext.Value {
+	if value == nil {
+		return nil
+	}
+	text, err := jcs.Canonicalize(value, jcs.MaxDepth-outputDepth)
+	if err != nil { // numbers that are not exact, for example
+		text = jcs.AppendString([]byte(`{"`+inexactMember+`":`), string(value))
+		text = append(text, '}')
+	}
+	return text
+}
+
+func quotedDigest(text jsontext.Value) jsontext.Value {
+	if text == nil {
+		return nil
+	}
+	return jsontext.Value(`"sha256:` + digestOf(string(text)) + `"`)
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }

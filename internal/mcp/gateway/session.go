@@ -361,3 +361,9 @@ func refuseLocally(request message.Message, text string) message.Message {
 	m.Local = true
 	return m
 }
+
+func (s *session) forgetExchange(l *link, requestID jsontext.Value) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pending, exchange{l.index, string(requestID)})
+}
