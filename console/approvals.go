@@ -99,7 +99,7 @@ func (s *Server) parseApprovalFilter(ctx context.Context, c *Caller, query url.V
 	wanted = approval.Filter{Status: approval.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id")),
 		Tool: query.Get("tool")}
 	if wanted.Status != "" && !wanted.Status.Valid() {
-		return wanted, false, fault.New(fault.Invalid, "status must be one of an approval's")
+		return wanted, false, fault.New(fault.Invalid, "status must be pending, approved, consumed, denied, expired, cancelled, revoked or invalidated")
 	}
 	switch query.Get("may_vote") {
 	case "":

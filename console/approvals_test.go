@@ -76,7 +76,7 @@ func TestApprovals(t *testing.T) {
 	w.refuses("another vote", w.request("POST", path+"/votes", strings.Replace(ballot, "approve", "maybe", 1), as("red-admin")), 422, "vote must be approve or deny")
 	w.refuses("a long comment", w.request("POST", path+"/votes", `{"vote":"deny","comment":"`+strings.Repeat("x", 1025)+`"}`, as("red-admin")), 422, "comment must have at most 1024 characters")
 	w.refuses("a code of words", w.request("POST", path+"/votes", `{"vote":"deny","reason_code":"no no"}`, as("red-admin")), 422, "reason_code must match [a-z][a-z0-9_]{0,63}")
-	w.refuses("no digest", w.request("POST", path+"/votes", `{"vote":"approve"}`, as("red-admin")), 409, "action_digest is not that of the approval")
+	w.refuses("no digest", w.request("POST", path+"/votes", `{"vote":"approve"}`, as("red-admin")), 409, "action_digest does not match the approval")
 	w.refuses("another organization's", w.request("POST", path+"/votes", ballot, as("blue-admin")), 404, "Not found")
 	w.refuses("another organization's", w.request("GET", path, "", as("blue-admin")), 404, "Not found")
 	w.refuses("another organization's", w.request("POST", path+"/revoke", "", as("blue-admin")), 404, "Not found")
@@ -105,7 +105,7 @@ func TestApprovals(t *testing.T) {
 	mine("after a vote", "red-approver", "", 1)
 	stands("after a vote", "red-admin", "already_voted")
 	stands("after a vote", "red-approver", nil)
-	w.refuses("twice", w.request("POST", path+"/votes", ballot, as("red-admin")), 409, "You have voted on this")
+	w.refuses("twice", w.request("POST", path+"/votes", ballot, as("red-admin")), 409, "You have already voted on this")
 	after := w.call(200, "POST", path+"/votes", ballot, as("red-approver"))
 	if after["status"] != "approved" || len(after["votes"].([]any)) != 2 {
 		t.Errorf("approved: got %v", after)
@@ -141,7 +141,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("the other organization: got %v", other)
 	}
 	w.refuses("a glob", w.request("GET", "/approvals?tool=a..b", ""), 422, "tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **")
-	w.refuses("an unknown status", w.request("GET", "/approvals?status=open", ""), 422, "status must be one of an approval's")
+	w.refuses("an unknown status", w.request("GET", "/approvals?status=open", ""), 422, "status must be pending, approved, consumed, denied, expired, cancelled, revoked or invalidated")
 	w.refuses("a bad limit", w.request("GET", "/approvals?limit=0", ""), 422, "limit must be from 1 to 1000")
 
 	got := slices.DeleteFunc(w.kinds(red), func(s string) bool { return !strings.HasPrefix(s, "ledger_approval") })

@@ -177,7 +177,7 @@ func (s *Server) checkSignIn(c *Caller, requested *wire.RequiredSignIn) (*string
 	}
 	if account.Method(required).Allow(c.Who.SignIn) != nil {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "sign_in_required",
-			Message: "Sign in that way first: your own session could not act any more"}
+			Message: "Sign in that way first: your own session could no longer act"}
 	}
 	return &required, nil
 }

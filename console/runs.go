@@ -54,7 +54,7 @@ func (s *Server) ListRuns(ctx context.Context, c *Caller, query url.Values) (wir
 	}
 	wanted := workflow.Filter{Status: workflow.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id"))}
 	if wanted.Status != "" && !wanted.Status.Valid() {
-		return body, fault.New(fault.Invalid, "status must be one of a run's")
+		return body, fault.New(fault.Invalid, "status must be running, succeeded, failed, aborted or abandoned")
 	}
 	found, next, err := s.Workflows.List(ctx, c.Who.Tenant, wanted, workflow.ID(p.After), p.Limit)
 	if err != nil {

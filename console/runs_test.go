@@ -72,7 +72,7 @@ func TestRuns(t *testing.T) {
 		t.Errorf("blue: got %s", got)
 	}
 	w.refuses("another organization's", w.request("GET", "/runs/"+string(runs[0].ID), "", as("blue-owner")), 404, "Not found")
-	w.refuses("an unknown status", w.request("GET", "/runs?status=open", ""), 422, "status must be one of a run's")
+	w.refuses("an unknown status", w.request("GET", "/runs?status=open", ""), 422, "status must be running, succeeded, failed, aborted or abandoned")
 	w.refuses("a bad limit", w.request("GET", "/runs?limit=0", ""), 422, "limit must be from 1 to 1000")
 	w.refuses("a bad page", w.request("GET", "/runs/"+string(runs[0].ID)+"?after=x", ""), 422, "after must be a whole number from 0 to 2147483647")
 }

@@ -32,7 +32,7 @@ func TestRequiredSignIn(t *testing.T) {
 	w.call(200, "GET", "/agents", "", byCompany)
 	w.call(200, "GET", "/agents", "", as("blue-owner"))
 	w.refuses("a passkey by the provider", w.request("PATCH", "/organization", `{"sign_in":{"require":"passkey"}}`, byCompany), 409,
-		"Sign in that way first: your own session could not act any more")
+		"Sign in that way first: your own session could no longer act")
 	w.call(200, "PATCH", "/organization", `{"sign_in":null}`, byCompany)
 	w.refuses("null is no change", w.request("GET", "/agents", ""), 403, needsCompany)
 	w.call(200, "PATCH", "/organization", `{"sign_in":{"require":null}}`, byCompany)

@@ -18,7 +18,7 @@ func describeTry(t streamexport.Try) *wire.StreamTry {
 	if t.At == 0 {
 		return nil
 	}
-	return &wire.StreamTry{At: t.At, Status: wire.Number(t.Status), Trouble: wire.Text(t.Trouble)}
+	return &wire.StreamTry{At: t.At, Status: wire.Number(t.Status), Failure: wire.Text(t.Failure)}
 }
 
 func (s *Server) describeStreamExport(e streamexport.Export, role account.Role) wire.StreamExport {

@@ -211,7 +211,7 @@ func (s *Server) TestEndpoint(ctx context.Context, c *Caller, name string) (webh
 
 func describeAttempt(a webhook.Attempt) wire.Attempt {
 	v := wire.Attempt{DeliveryID: string(a.Delivery), Type: a.Type, At: a.At, Try: a.Try, Status: wire.Number(a.Status),
-		Trouble: wire.Text(a.Trouble)}
+		Failure: wire.Text(a.Failure)}
 	if a.Status != 0 {
 		v.DurationMS = &a.DurationMS
 	}

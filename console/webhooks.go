@@ -12,7 +12,7 @@ import (
 
 func describeDeadLetter(d webhook.DeadLetter, role account.Role) wire.DeadLetter {
 	v := wire.DeadLetter{WebhookID: string(d.ID), Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt,
-		Tries: d.Tries, Trouble: d.Trouble, EndpointID: wire.Text(d.Endpoint)}
+		Tries: d.Tries, Failure: d.Failure, EndpointID: wire.Text(d.Endpoint)}
 	if role.May(account.Manage) {
 		v.URL = wire.Text(d.URL)
 	}

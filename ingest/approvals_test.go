@@ -89,7 +89,7 @@ func TestApproval(t *testing.T) {
 	if a := w.do("GET", path, w.red.token, ""); a.Code != 200 || a.fields["approvals"] != 1.0 || a.fields["status"] != "pending" {
 		t.Errorf("after one: got %d %s", a.Code, a.Body)
 	}
-	w.expect(w.post(path+"/consume", w.red.token, claim(&w.red, path, digest)), http.StatusConflict, "The approval is not given yet")
+	w.expect(w.post(path+"/consume", w.red.token, claim(&w.red, path, digest)), http.StatusConflict, "The approval is still pending")
 	w.agree(&w.red, path, digest, "acc_2")
 	if a := w.do("GET", path+"?wait=30", w.red.token, ""); a.Code != 200 || a.fields["status"] != "approved" || a.fields["comment"] != "yes from acc_2" || a.fields["reason_code"] != "fine" {
 		t.Errorf("after two: got %d %s", a.Code, a.Body)
@@ -178,7 +178,7 @@ func TestApprovalRefused(t *testing.T) {
 		"short proof":    {`{"action_digest":"` + digest + `","proof_b64":"AAAA"}`, 422, "proof_b64 must be the base64 of 64 bytes"},
 		"broken proof":   {strings.Replace(good, `proof_b64":"`, `proof_b64":"\n`, 1), 422, "proof_b64 must be the base64 of 64 bytes"},
 		"wrong proof":    {claim(&w.blue, path, digest), 422, "proof_b64 is not the signature of an active key of the agent"},
-		"another action": {claim(&w.red, path, strings.Repeat("0", 64)), 409, "action_digest is not that of the approval"},
+		"another action": {claim(&w.red, path, strings.Repeat("0", 64)), 409, "action_digest does not match the approval"},
 	} {
 		a := w.post(path+"/consume", w.red.token, c.body)
 		if a.Code != c.status || a.fields["error"] != c.message {
@@ -189,7 +189,7 @@ func TestApprovalRefused(t *testing.T) {
 		w.expect(w.do("GET", path+"?wait="+wait, w.red.token, ""), 422, "wait must be a whole number of seconds from 0 to 30")
 	}
 	w.Pass(time.Hour)
-	w.expect(w.post(path+"/consume", w.red.token, good), http.StatusGone, "The approval is expired")
+	w.expect(w.post(path+"/consume", w.red.token, good), http.StatusGone, "The approval has expired")
 }
 
 // All approval routes check the request before they look for the approval.

@@ -165,7 +165,7 @@ func TestIntentAsksOnce(t *testing.T) {
 	same("approved")
 	other := w.red
 	other.token = w.ingestKey(&w.red, org.WantedKey{})
-	w.expect(w.send(&other, envelope, wantsApproval), 409, "The event is stored without its approval: Another ingest key has asked for the approval of this event")
+	w.expect(w.send(&other, envelope, wantsApproval), 409, "The event is stored without its approval: Another ingest key requested the approval of this event")
 	if a := w.send(&other, envelope); a.Code != 200 || told(a.fields) != "allow_with_obligation" {
 		t.Errorf("another key that does not ask: got %d %s", a.Code, a.Body)
 	}

@@ -18,10 +18,10 @@ func TestStepWithApproval(t *testing.T) {
 	asked, digest := w.ask(&w.red, fields{"agent_id": bridge, "tool_name": "acme.ask", "payload": fields{"amount": 7}})
 	name := strings.TrimPrefix(asked, approvalsPath+"/")
 	step := `{"step_key":"pay","tool_name":"acme.ask","payload":{"amount":7},"status":"started","approval_id":"` + name + `"}`
-	w.expect(w.post(path+"/steps", w.red.token, step), http.StatusConflict, "The approval is not given yet")
+	w.expect(w.post(path+"/steps", w.red.token, step), http.StatusConflict, "The approval is still pending")
 	w.agree(&w.red, asked, digest, "acc_1", "acc_2")
 	both := `[{"step_key":"x","status":"started"},` + strings.Replace(step, `"amount":7`, `"amount":8`, 1) + `]`
-	w.expect(w.post(path+"/steps", w.red.token, both), http.StatusConflict, "[1].approval_id: The approval is for another agent, tool or payload than those of the step")
+	w.expect(w.post(path+"/steps", w.red.token, both), http.StatusConflict, "[1].approval_id: The approval is for another agent, tool or payload than the step")
 	for _, tt := range []struct {
 		scopes org.Scopes
 		status int
@@ -34,7 +34,7 @@ func TestStepWithApproval(t *testing.T) {
 		w.expect(w.post(path+"/steps", token, step), tt.status, tt.says)
 	}
 	blue := w.startRun(&w.blue, runBody)
-	w.expect(w.post(blue+"/steps", w.blue.token, step), http.StatusNotFound, "approval_id is not an approval that this ingest key asked for")
+	w.expect(w.post(blue+"/steps", w.blue.token, step), http.StatusNotFound, "approval_id is not an approval that this ingest key requested")
 
 	done := w.post(path+"/steps", w.red.token, step)
 	w.expect(done, http.StatusCreated, "")
@@ -50,12 +50,12 @@ func TestStepWithApproval(t *testing.T) {
 	}
 	for _, prefix := range prefixes {
 		second := strings.Replace(path, prefixes[0], prefix, 1) + "/steps"
-		w.expect(w.post(second, w.red.token, strings.Replace(step, `"pay"`, `"pay2"`, 1)), http.StatusGone, "The approval was consumed before")
+		w.expect(w.post(second, w.red.token, strings.Replace(step, `"pay"`, `"pay2"`, 1)), http.StatusGone, "The approval was already consumed")
 	}
 	w.Pass(5 * time.Minute)
 	late := w.post(path+"/steps", w.red.token, step)
 	if used, _ := late.fields["approval"].(map[string]any); late.Code != 200 || used["grant"] != nil || used["status"] != "consumed" {
 		t.Errorf("when the grant is over: got %s", late.Body)
 	}
-	w.expect(w.post(path+"/steps", w.red.token, `{"step_key":"z","status":"started","approval_id":"`+name+`"}`), 422, "approval_id needs a tool_name")
+	w.expect(w.post(path+"/steps", w.red.token, `{"step_key":"z","status":"started","approval_id":"`+name+`"}`), 422, "approval_id requires tool_name")
 }

@@ -15,7 +15,7 @@ import (
 // homeView is the content of the service's home page.
 type homeView struct {
 	PublicURL string
-	Trouble   string // why the service is unhealthy; "" if it is healthy
+	Reason    string // why the service is unhealthy; "" if it is healthy
 	Logs      *logsView
 }
 
@@ -23,7 +23,7 @@ type homeView struct {
 func (s *Server) showHome(r *request) (page.Answer, error) {
 	v := homeView{PublicURL: s.kit.Public}
 	if s.options.Health != nil {
-		v.Trouble = s.options.Health(r.Context())
+		v.Reason = s.options.Health(r.Context())
 	}
 	if found, err := s.readLogs(r, "", logsOnHome); err == nil {
 		v.Logs = found

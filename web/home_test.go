@@ -83,10 +83,10 @@ func TestListOfLogs(t *testing.T) {
 
 func TestHealthOnHome(t *testing.T) {
 	w := newWorld(t)
-	trouble := ""
-	w.serve(nil, func(o *web.Options) { o.Health = func(context.Context) string { return trouble } })
+	reason := ""
+	w.serve(nil, func(o *web.Options) { o.Health = func(context.Context) string { return reason } })
 	w.want("/", "The service can be used.")
-	trouble = "the store <b>does not answer"
+	reason = "the store <b>does not answer"
 	if body := w.want("/", "can't be used at the moment: the store &lt;b&gt;does not answer."); strings.Contains(body, "The service can be used") {
 		t.Errorf("got %s", body)
 	}

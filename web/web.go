@@ -108,9 +108,9 @@ type Options struct {
 	// a trailing slash.
 	PublicURL string
 
-	Logs   Logs                                   // if nil, no log is listed
-	Hashes Hashes                                 // if nil, events are not found by hash
-	Health func(context.Context) (trouble string) // why the service is unhealthy, or ""; if nil, the service is healthy
+	Logs   Logs                                  // if nil, no log is listed
+	Hashes Hashes                                // if nil, events are not found by hash
+	Health func(context.Context) (reason string) // why the service is unhealthy, or ""; if nil, the service is healthy
 
 	MaxInFlight int                // pages rendered at a time; if zero, 512
 	Control     *admission.Control // load control shared with other surfaces; if nil, New makes one

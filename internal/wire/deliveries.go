@@ -62,7 +62,7 @@ type DeadLetter struct {
 	CreatedAt  id.Instant `json:"created_at"`
 	GivenUpAt  id.Instant `json:"given_up_at"`
 	Tries      int        `json:"tries"`
-	Trouble    string     `json:"trouble"`
+	Failure    string     `json:"trouble"`
 }
 
 // Attempt is one attempt to deliver to an endpoint.
@@ -73,7 +73,7 @@ type Attempt struct {
 	Try        int        `json:"try"`
 	Status     Number     `json:"status"` // null: no answer
 	DurationMS *int64     `json:"duration_ms"`
-	Trouble    Text       `json:"trouble"` // null: delivered
+	Failure    Text       `json:"trouble"` // null: delivered
 }
 
 // Attempts is a page of the latest attempts of an endpoint.
@@ -116,7 +116,7 @@ type StreamLag struct {
 type StreamTry struct {
 	At      id.Instant `json:"at"`
 	Status  Number     `json:"status"`  // null: no answer
-	Trouble Text       `json:"trouble"` // null: accepted
+	Failure Text       `json:"trouble"` // null: accepted
 }
 
 // StreamExportTest is the latest test delivery.

@@ -35,7 +35,7 @@ func TestVotes(t *testing.T) {
 		t.Errorf("vote: got %d to %s", voted.Status, voted.Header.Get("Location"))
 	}
 	want(t, "one voted", ann.Get(path+"?notice=voted"), http.StatusOK, "Your vote is counted.", "1 of 2 approvals", "You have already voted on this.", "fine by me", "in_budget")
-	want(t, "twice", ann.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusConflict, "You have voted on this")
+	want(t, "twice", ann.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusConflict, "You have already voted on this")
 	want(t, "the second", eve.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusSeeOther)
 	want(t, "given", ann.Get(path), http.StatusOK, "It is approved, not used yet", "It has already been decided.", "Revoke the approval")
 	s.Red.Consume(asked)

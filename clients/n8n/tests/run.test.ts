@@ -84,7 +84,7 @@ test('a step uses an approval up, once, and no other act goes through with it', 
 	await assert.rejects(operate({ ...step, payload: '{"order":"B-2"}' }, { items }), /409: The approval is for another/);
 	const got = await operate(step, { items });
 	assert.equal((answersOf(got[0]![0]!).step!.approval as IDataObject).status, 'consumed');
-	await assert.rejects(operate({ ...step, stepKey: 'again' }, { items }), /410: The approval was consumed before/);
+	await assert.rejects(operate({ ...step, stepKey: 'again' }, { items }), /410: The approval was already consumed/);
 	const result = await operate(
 		{ operation: 'step', stepKey: 'refund.result', kind: 'result', stepStatus: 'succeeded' },
 		{ items: [got[0]![0]!.json] },

@@ -58,10 +58,10 @@ test('an approved act may go on with a grant, and its repetition has the same on
 test('nothing but the act that people agreed to may go on', async () => {
 	const approved = await decided('approve');
 	const cases: Array<{ id: string; change?: INodeParameters; more?: Partial<Setting>; want: RegExp }> = [
-		{ id: await decided(undefined), want: /409: The approval is not given yet/ },
+		{ id: await decided(undefined), want: /409: The approval is still pending/ },
 		{ id: await decided('deny'), want: /409: The approval is denied/ },
-		{ id: approved, change: { payload: '{"order":"A-1","sum":1000}' }, want: /409: action_digest is not that of the approval/ },
-		{ id: approved, change: { toolName: 'acme.payments.payout' }, want: /409: action_digest is not that of the approval/ },
+		{ id: approved, change: { payload: '{"order":"A-1","sum":1000}' }, want: /409: action_digest does not match the approval/ },
+		{ id: approved, change: { toolName: 'acme.payments.payout' }, want: /409: action_digest does not match the approval/ },
 		{ id: approved, change: { payload: '{"n":9007199254740993}' }, want: /Payload is not valid JSON/ },
 		{ id: approved, more: { credentials: agentCredentials(server, globex) }, want: /404: Not found/ },
 		{

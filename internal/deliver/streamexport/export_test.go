@@ -45,7 +45,7 @@ func TestEventsArrive(t *testing.T) {
 			t.Errorf("again: got %v", indices(got))
 		}
 		e := h.export(red)
-		if e.Position.Next != 6 || e.Lag.Events != 0 || e.Sent != 6 || e.Rejected != 0 || e.Last.Status != 200 || e.Last.Trouble != "" {
+		if e.Position.Next != 6 || e.Lag.Events != 0 || e.Sent != 6 || e.Rejected != 0 || e.Last.Status != 200 || e.Last.Failure != "" {
 			t.Errorf("got %+v", e)
 		}
 		if _, err := h.exporter.Export(t.Context(), blue, ledgertest.Organization(blue)); !fault.Is(err, fault.NotFound) {
@@ -109,7 +109,7 @@ func TestFailures(t *testing.T) {
 			h.send()
 			tries := len(r.take())
 			e := h.export(red)
-			if e.Position.Next != next || e.Last.Status != tc.status || e.Last.Trouble != tc.want || e.Position.Tries != 1 || e.Lag.Events != 1 || e.Lag.Received == 0 {
+			if e.Position.Next != next || e.Last.Status != tc.status || e.Last.Failure != tc.want || e.Position.Tries != 1 || e.Lag.Events != 1 || e.Lag.Received == 0 {
 				t.Errorf("%s: got %+v", tc.name, e)
 			}
 			pause := time.Duration(e.Position.NextAt-id.InstantOf(h.Clock())) * time.Millisecond
@@ -203,7 +203,7 @@ func TestPartialSuccess(t *testing.T) {
 		if got, want := indices(r.take()), upTo(0, 5); !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", encoding, got, want)
 		}
-		if e := h.export(red); e.Sent != 3 || e.Rejected != 2 || e.Position.Next != 5 || e.Last.Trouble != "" {
+		if e := h.export(red); e.Sent != 3 || e.Rejected != 2 || e.Position.Next != 5 || e.Last.Failure != "" {
 			t.Errorf("%s: got %+v", encoding, e)
 		}
 	}
@@ -379,7 +379,7 @@ func TestTestDelivery(t *testing.T) {
 		r.answers(func(w http.ResponseWriter, _ int) { w.WriteHeader(403) })
 		h.append(red, 1)
 		h.send()
-		for _, want := range []streamexport.Try{{Status: 403, Trouble: "answered 403"}, {Status: 200}} {
+		for _, want := range []streamexport.Try{{Status: 403, Failure: "answered 403"}, {Status: 200}} {
 			h.Pass(time.Millisecond)
 			r.take()
 			if want.Status == 200 {

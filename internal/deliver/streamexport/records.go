@@ -50,7 +50,7 @@ type statusRecord struct {
 type Try struct {
 	At      id.Instant `json:"at,omitzero"`
 	Status  int        `json:"status,omitzero"`  // 0 without a response
-	Trouble string     `json:"trouble,omitzero"` // "" if the receiver accepted it
+	Failure string     `json:"trouble,omitzero"` // "" if the receiver accepted it
 }
 
 // testRecord is the latest test delivery that a user requested.

@@ -137,7 +137,7 @@ func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 			continue
 		}
 		s.status.Last = try.Try
-		if try.Trouble != "" {
+		if try.Failure != "" {
 			s.metrics.requests.WithLabelValues("failed").Inc()
 			return follow.Result{Next: b.Position.Cursor, Failed: true, Pause: requested}, nil
 		}
@@ -180,10 +180,10 @@ func (s *sending) post(ctx context.Context, body []byte) (t tried, requested tim
 	taken := answer.Status/100 == 2
 	switch {
 	case err != nil && !(taken && errors.Is(err, egress.ErrTooLarge)):
-		t.Trouble = noAnswer
+		t.Failure = noAnswer
 		return t, 0, nil
 	case !taken:
-		t.Trouble = fmt.Sprintf("answered %d", answer.Status)
+		t.Failure = fmt.Sprintf("answered %d", answer.Status)
 		requested = min(header.RetryAfter(answer.Header, s.Clock()), maxRetryAfter)
 	default:
 		t.rejected = s.codec.rejectedRecords(answer.Body)

@@ -39,7 +39,7 @@ type Attempt struct {
 	Try        int        `json:"try"`
 	Status     int        `json:"status,omitzero"`      // 0 without a response
 	DurationMS int64      `json:"duration_ms,omitzero"` // only with a response, because a duration reveals facts about networks
-	Trouble    string     `json:"trouble,omitzero"`     // "" if it was delivered
+	Failure    string     `json:"trouble,omitzero"`     // "" if it was delivered
 }
 
 type healthRecord struct {
@@ -125,7 +125,7 @@ func (o *Sender) moveHealth(
 	if err != nil {
 		return nil, false, err
 	}
-	if a.Trouble == "" {
+	if a.Failure == "" {
 		if stored.Exists() {
 			changes = []storage.Change{{Kind: kindHealth, Key: string(endpoint), If: storage.AnyVersion}}
 		}

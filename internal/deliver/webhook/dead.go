@@ -21,7 +21,7 @@ type DeadLetter struct {
 	CreatedAt id.Instant
 	GivenUpAt id.Instant
 	Tries     int
-	Trouble   string
+	Failure   string
 }
 
 // DeadLetters returns at most limit dead letters after the given one, oldest first.
@@ -30,8 +30,8 @@ func (o *Sender) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 	letters := make([]DeadLetter, len(found))
 	for i := range found {
 		d := &found[i].Value
-		if d.Trouble == formerlyRefused {
-			d.Trouble = noAnswer
+		if d.Failure == formerlyRefused {
+			d.Failure = noAnswer
 		}
 		letters[i] = DeadLetter{
 			ID:        ID(found[i].Key),
@@ -41,7 +41,7 @@ func (o *Sender) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 			CreatedAt: d.CreatedAt,
 			GivenUpAt: d.NextAt,
 			Tries:     d.Tries,
-			Trouble:   d.Trouble,
+			Failure:   d.Failure,
 		}
 	}
 	return letters, err
@@ -58,7 +58,7 @@ func (o *Sender) Replay(ctx context.Context, t id.Tenant, name ID) error {
 		return fault.New(fault.NotFound, "Not found")
 	}
 	d := &dead.Value
-	d.Tries, d.NextAt, d.Trouble = 0, o.currentTime(), ""
+	d.Tries, d.NextAt, d.Failure = 0, o.currentTime(), ""
 	again, err := o.deliveries.Put(records.Versioned[delivery]{
 		Key:     string(name),
 		Value:   *d,

@@ -81,7 +81,7 @@ func (o *Sender) attemptDelivery(ctx context.Context, e schedule.Entry) (schedul
 	case reason == endpointDeleted:
 		return o.endDelivery(ctx, t, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
 	case reason != "":
-		d.Trouble = reason
+		d.Failure = reason
 		return o.moveToDeadLetters(ctx, t, stored)
 	}
 	return o.sendDelivery(ctx, t, stored, to)
@@ -102,8 +102,8 @@ func (o *Sender) sendDelivery(
 	}
 	d.Tries++
 	reason, final := judgeAnswer(answer, err)
-	d.Trouble = reason
-	tried := Attempt{Delivery: name, Type: d.Type, At: id.InstantOf(began), Try: d.Tries, Trouble: reason}
+	d.Failure = reason
+	tried := Attempt{Delivery: name, Type: d.Type, At: id.InstantOf(began), Try: d.Tries, Failure: reason}
 	if reason != noAnswer {
 		tried.Status, tried.DurationMS = answer.Status, o.clock().Sub(began).Milliseconds()
 	}
@@ -134,7 +134,7 @@ func (o *Sender) moveDelivery(
 ) (schedule.Outcome, error) {
 	d := &stored.Value
 	removal := storage.Change{Kind: kindDelivery, Key: stored.Key, If: stored.Version}
-	if d.Trouble == "" {
+	if d.Failure == "" {
 		o.results.WithLabelValues("delivered").Inc()
 		return o.endDelivery(ctx, t, append(logged, removal)...)
 	}

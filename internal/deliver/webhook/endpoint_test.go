@@ -210,14 +210,14 @@ func TestGone(t *testing.T) {
 			t.Errorf("got %d calls, want 1 of the other", got)
 		}
 		dead := h.dead(red)
-		if len(dead) != 1 || dead[0].Endpoint != name || dead[0].URL != "" || dead[0].Trouble != "answered 410: no more" {
+		if len(dead) != 1 || dead[0].Endpoint != name || dead[0].URL != "" || dead[0].Failure != "answered 410: no more" {
 			t.Fatalf("dead letters: got %+v", dead)
 		}
 		if err := h.sender.Replay(t.Context(), red, dead[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		h.deliver()
-		if dead := h.dead(red); len(dead) != 1 || dead[0].Trouble != "the endpoint is disabled" {
+		if dead := h.dead(red); len(dead) != 1 || dead[0].Failure != "the endpoint is disabled" {
 			t.Errorf("replayed while it is off: got %+v", dead)
 		}
 		h.answerWith(200)
@@ -364,11 +364,11 @@ func TestRealReceivers(t *testing.T) {
 	h.deliver()
 	for name, want := range map[webhook.EndpointID]string{slow: "no answer", gone: "no answer", redirecting: "answered 307"} {
 		a := h.attempts(red, name)
-		if len(a) != 1 || a[0].Trouble != want || (want == "no answer") != (a[0].Status == 0) || want == "no answer" && a[0].DurationMS != 0 {
+		if len(a) != 1 || a[0].Failure != want || (want == "no answer") != (a[0].Status == 0) || want == "no answer" && a[0].DurationMS != 0 {
 			t.Errorf("got %+v, want %q", a, want)
 		}
 	}
-	if a := h.attempts(blue, good); len(a) != 1 || a[0].Trouble != "" || a[0].Status != 200 {
+	if a := h.attempts(blue, good); len(a) != 1 || a[0].Failure != "" || a[0].Status != 200 {
 		t.Errorf("good: got %+v", a)
 	}
 	mu.Lock()

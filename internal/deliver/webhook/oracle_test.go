@@ -43,7 +43,7 @@ func TestReceiversWithoutAnAnswerLookAlike(t *testing.T) {
 		return all
 	}
 	want := shows("hook.example", "") // unknown
-	if last := want[len(want)-1]; last.waiting != 0 || last.dead.Tries != 10 || last.dead.Trouble != "no answer" {
+	if last := want[len(want)-1]; last.waiting != 0 || last.dead.Tries != 10 || last.dead.Failure != "no answer" {
 		t.Fatalf("a name that does not exist: got %+v", last)
 	}
 	for title, at := range map[string][2]string{
@@ -68,7 +68,7 @@ func TestFormerDeadLetter(t *testing.T) {
 	if err := w.store.Write(t.Context(), red, []storage.Change{{Kind: "outbox_dead", Key: "msg_1", Value: dead}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.dead(red); len(got) != 1 || got[0].Trouble != "no answer" {
+	if got := w.dead(red); len(got) != 1 || got[0].Failure != "no answer" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -30,7 +30,7 @@ type delivery struct {
 	CreatedAt    id.Instant      `json:"created_at"`
 	NextAt       id.Instant      `json:"next_at"` // time of the next attempt, or when it was given up
 	Tries        int             `json:"tries"`
-	Trouble      string          `json:"trouble,omitzero"` // of the last attempt, in the words of this program
+	Failure      string          `json:"trouble,omitzero"` // of the last attempt, in the words of this program
 
 	Endpoint EndpointID `json:"endpoint_id,omitzero"` // "" for a callback
 	Lane     string     `json:"lane,omitzero"`        // only if Endpoint is set; otherwise it follows from URL

@@ -226,7 +226,7 @@ func TestTriesAndDeadLetter(t *testing.T) {
 	w.pass(100 * time.Hour)
 	w.deliver()
 	dead := w.dead(red)
-	if len(dead) != 1 || dead[0].Tries != len(pauses) || dead[0].Trouble != "answered 500" || w.count() != len(pauses) {
+	if len(dead) != 1 || dead[0].Tries != len(pauses) || dead[0].Failure != "answered 500" || w.count() != len(pauses) {
 		t.Fatalf("dead letters: got %+v after %d calls", dead, w.count())
 	}
 	if n := w.rest(red, "outbox") + w.rest(id.Service, "outbox_due"); n != 0 {
@@ -278,7 +278,7 @@ func TestWhatEndsAtOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer  egress.Answer
 		err     error
-		trouble string
+		failure string
 	}{
 		"410": {egress.Answer{Status: 410}, nil, "answered 410: no more"},
 	} {
@@ -287,8 +287,8 @@ func TestWhatEndsAtOnce(t *testing.T) {
 			w.answer = func(string) (egress.Answer, error) { return tt.answer, tt.err }
 			w.write(red, "https://a.example/")
 			w.deliver()
-			if dead := w.dead(red); len(dead) != 1 || dead[0].Trouble != tt.trouble {
-				t.Errorf("got %+v, want %q", dead, tt.trouble)
+			if dead := w.dead(red); len(dead) != 1 || dead[0].Failure != tt.failure {
+				t.Errorf("got %+v, want %q", dead, tt.failure)
 			}
 		})
 	}

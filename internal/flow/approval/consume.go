@@ -43,7 +43,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may,
 		func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
 			if r.Value.ActionDigest != claim.Action {
-				return refusal{errConflict("action_digest is not that of the approval")}
+				return refusal{errConflict("action_digest does not match the approval")}
 			}
 			if status == Consumed && a.currentTime() < r.Value.GrantEnds {
 				note = r.Value.Grant
@@ -69,13 +69,13 @@ func checkUsable(status Status) error {
 	case Approved:
 		return nil
 	case Expired:
-		return fault.New(fault.Gone, "The approval is expired")
+		return fault.New(fault.Gone, "The approval has expired")
 	case Consumed:
 		return fault.New(fault.Gone, "The approval was consumed and its grant has expired")
 	case Invalidated:
-		return errConflict("The active policy does not ask for this approval any more")
+		return errConflict("The active policy no longer requires this approval")
 	case Pending:
-		return errConflict("The approval is not given yet")
+		return errConflict("The approval is still pending")
 	}
 	return errConflict("The approval is " + string(status))
 }

@@ -19,7 +19,7 @@ func wantLost(t *testing.T, name string, err error) {
 	t.Helper()
 	var told *fault.Error
 	if !errors.As(err, &told) || told.Kind != fault.Conflict || told.Code != "quorum_lost" ||
-		told.Message != "Somebody who agreed may not decide on this any more: the approval is pending again" {
+		told.Message != "An approver may no longer decide on this: the approval is pending again" {
 		t.Errorf("%s: got %v", name, err)
 	}
 }

@@ -40,7 +40,7 @@ func (a *Approvals) findIntent(ctx context.Context, s *log.State, q Question) (a
 		return Approval{}, false, errUnreadable("read approval of an event", err)
 	}
 	if r.Value.IngestKeyID != q.IngestKeyID {
-		return Approval{}, false, errConflict("Another ingest key has asked for the approval of this event")
+		return Approval{}, false, errConflict("Another ingest key requested the approval of this event")
 	}
 	j, err := a.newJudge(ctx, s)
 	if err != nil {

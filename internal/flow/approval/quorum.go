@@ -74,7 +74,7 @@ func (a *Approvals) recheckQuorum(
 
 func errQuorumLost() error {
 	return &fault.Error{Kind: fault.Conflict, Code: "quorum_lost",
-		Message: "Somebody who agreed may not decide on this any more: the approval is pending again"}
+		Message: "An approver may no longer decide on this: the approval is pending again"}
 }
 
 // NoneOpen returns fault.Conflict with code approvals_open if approvals of an organization are open. Otherwise it

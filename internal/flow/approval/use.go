@@ -44,7 +44,7 @@ func (a *Approvals) BeginUses(s *log.State, ingestKey string) *Uses {
 func (u *Uses) Consume(ctx context.Context, use Use) (note string, err error) {
 	r, err := u.owner.readApproval(ctx, u.c.tenant, use.Approval)
 	if fault.Is(err, fault.NotFound) || err == nil && r.Value.IngestKeyID != u.ingestKey {
-		return "", fault.New(fault.NotFound, "approval_id is not an approval that this ingest key asked for")
+		return "", fault.New(fault.NotFound, "approval_id is not an approval that this ingest key requested")
 	}
 	if err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func (u *Uses) Consume(ctx context.Context, use Use) (note string, err error) {
 		Organization: u.state.Identity().Organization, Agent: use.Agent, Tool: use.Tool, Payload: use.Payload,
 	}
 	if r.Value.ActionDigest != action.Digest() {
-		return "", errConflict("The approval is for another agent, tool or payload than those of the step")
+		return "", errConflict("The approval is for another agent, tool or payload than the step")
 	}
 	if err := u.checkUsable(ctx, use.Approval, &r.Value); err != nil {
 		return "", err
@@ -75,7 +75,7 @@ func (u *Uses) checkUsable(ctx context.Context, name ID, r *record) error {
 		return err
 	}
 	if status == Consumed {
-		return fault.New(fault.Gone, "The approval was consumed before")
+		return fault.New(fault.Gone, "The approval was already consumed")
 	}
 	if err := checkUsable(status); err != nil {
 		return err

@@ -80,7 +80,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	}
 	if b.Assertion != nil {
 		if a.voters == nil {
-			return Approval{}, fault.New(fault.Invalid, "No vote is signed here")
+			return Approval{}, fault.New(fault.Invalid, "Signed votes are not available here")
 		}
 		if err := a.voters.CheckVote(ctx, t, b.Account, b.SignedVote(name), b.Assertion, b.Visit); err != nil {
 			return Approval{}, fmt.Errorf("vote: %w", err)
@@ -94,14 +94,14 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 				return refusal{errConflict("The approval is " + string(status))}
 			}
 			if r.Value.ActionDigest != b.Action {
-				return refusal{errConflict("action_digest is not that of the approval")}
+				return refusal{errConflict("action_digest does not match the approval")}
 			}
 			if before := r.Value.toApproval(name, status); before.voteOf(b.Account) != "" {
-				return refusal{errConflict("You have voted on this")}
+				return refusal{errConflict("You have already voted on this")}
 			}
 			if r.Value.Signed && b.Vote == Approve && b.Assertion == nil {
 				return refusal{&fault.Error{Kind: fault.Invalid, Code: "signature_required",
-					Message: "Sign the vote by your passkey: an approving vote on this needs it"}}
+					Message: "Sign the vote with your passkey: approving this requires a signed vote"}}
 			}
 			if err := a.castVote(ctx, s, c, name, r, b); err != nil {
 				return err

@@ -25,11 +25,11 @@ func checkApproval(s *Step, where string, seen map[approval.ID]bool) error {
 	case !event.ValidEvent(string(s.Approval)):
 		return errInvalid(where + "approval_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
 	case s.Tool == "":
-		return errInvalid(where + "approval_id needs a tool_name")
+		return errInvalid(where + "approval_id requires tool_name")
 	case event.ParseCall(s.Payload).IsResult():
 		return errInvalid(where + "approval_id belongs to the step before the act, not to its result")
 	case seen[s.Approval]:
-		return errInvalid(where + "approval_id is that of a step before it in the list")
+		return errInvalid(where + "approval_id is already used by an earlier step in the list")
 	}
 	seen[s.Approval] = true
 	return nil

@@ -194,7 +194,7 @@ func TestStepConsumesApproval(t *testing.T) {
 		t.Errorf("again: got %+v, %+v", again, again.Consumed)
 	}
 	_, err = o.workflows.Record(t.Context(), red, "ik_1", o.run.ID, []workflow.Step{paying("pay-again", 70, a)})
-	wantFault(t, "another step", err, fault.Gone, "The approval was consumed before")
+	wantFault(t, "another step", err, fault.Gone, "The approval was already consumed")
 	o.Pass(5 * time.Minute)
 	if again := o.record(red, o.run.ID, paying("pay", 70, a))[0]; again.Consumed == nil || again.Consumed.Grant != "" {
 		t.Errorf("when the grant is over: got %+v", again.Consumed)
@@ -233,8 +233,8 @@ func TestStepsConsumeTogether(t *testing.T) {
 
 // If an approval cannot be consumed, all steps of the request are rejected, and none is stored.
 func TestStepRefusedByApproval(t *testing.T) {
-	const another = "The approval is for another agent, tool or payload than those of the step"
-	const foreign = "approval_id is not an approval that this ingest key asked for"
+	const another = "The approval is for another agent, tool or payload than the step"
+	const foreign = "approval_id is not an approval that this ingest key requested"
 	revoke := func(o *office, a approval.Approval) {
 		if err := o.approvals.Revoke(o.t.Context(), red, "acc_eve", a.ID, approval.Remark{}); err != nil {
 			o.t.Fatal(err)
@@ -247,17 +247,17 @@ func TestStepRefusedByApproval(t *testing.T) {
 		message string
 		stated  string // last statement about the approval
 	}{
-		"expired":      {func(o *office, _ approval.Approval) { o.Pass(601 * time.Second) }, nil, fault.Gone, "The approval is expired", "expired by operator"},
+		"expired":      {func(o *office, _ approval.Approval) { o.Pass(601 * time.Second) }, nil, fault.Gone, "The approval has expired", "expired by operator"},
 		"revoked":      {revoke, nil, fault.Conflict, "The approval is revoked", "revoked by acc_eve"},
-		"invalidated":  {func(o *office, _ approval.Approval) { o.activate(red, "open", `[]`) }, nil, fault.Conflict, "The active policy does not ask for this approval any more", "invalidated by operator"},
-		"a lost vote":  {func(o *office, _ approval.Approval) { o.left["acc_bob"] = true }, nil, fault.Conflict, "Somebody who agreed may not decide on this any more: the approval is pending again", "pending by operator"},
+		"invalidated":  {func(o *office, _ approval.Approval) { o.activate(red, "open", `[]`) }, nil, fault.Conflict, "The active policy no longer requires this approval", "invalidated by operator"},
+		"a lost vote":  {func(o *office, _ approval.Approval) { o.left["acc_bob"] = true }, nil, fault.Conflict, "An approver may no longer decide on this: the approval is pending again", "pending by operator"},
 		"another tool": {nil, func(_ *office, s *workflow.Step) { s.Tool = "acme.pays" }, fault.Conflict, another, "approved by acc_bob"},
 		"more money":   {nil, func(_ *office, s *workflow.Step) { s.Payload = pay("", 71).Payload }, fault.Conflict, another, "approved by acc_bob"},
 		"pending": {nil, func(o *office, s *workflow.Step) {
 			s.Payload = pay("", 99).Payload
 			s.Approval = o.ask(red, "ik_1", 99).ID
 		},
-			fault.Conflict, "The approval is not given yet", "requested by ik_1"},
+			fault.Conflict, "The approval is still pending", "requested by ik_1"},
 		"denied": {nil, func(o *office, s *workflow.Step) {
 			a := o.ask(red, "ik_1", 99)
 			o.vote(red, a, approval.Deny)
@@ -339,9 +339,9 @@ func TestStepWithMalformedApproval(t *testing.T) {
 	}{
 		"a malformed id": {[]workflow.Step{paying("pay", 70, approval.Approval{ID: "a b"})}, "approval_id must match [A-Za-z0-9._:-]{1,128}, not . or .."},
 		"a long id":      {[]workflow.Step{paying("pay", 70, approval.Approval{ID: approval.ID(strings.Repeat("a", 129))})}, "approval_id must match [A-Za-z0-9._:-]{1,128}, not . or .."},
-		"no tool":        {[]workflow.Step{toolless}, "approval_id needs a tool_name"},
+		"no tool":        {[]workflow.Step{toolless}, "approval_id requires tool_name"},
 		"a result":       {[]workflow.Step{result}, "approval_id belongs to the step before the act, not to its result"},
-		"twice":          {[]workflow.Step{paying("a", 70, a), paying("b", 70, a)}, "[1].approval_id is that of a step before it in the list"},
+		"twice":          {[]workflow.Step{paying("a", 70, a), paying("b", 70, a)}, "[1].approval_id is already used by an earlier step in the list"},
 	} {
 		_, err := o.workflows.Record(t.Context(), red, "ik_1", o.run.ID, tt.steps)
 		wantFault(t, name, err, fault.Invalid, tt.message)
@@ -368,7 +368,7 @@ func TestApprovalConsumedOnce(t *testing.T) {
 					run := []workflow.ID{o.run.ID, other.ID}[i%2]
 					got, err := desks[i/2%2].Record(t.Context(), red, "ik_1", run, []workflow.Step{paying(fmt.Sprint("pay-", round, "-", i), 70, a)})
 					if err != nil {
-						wantFault(t, "a late one", err, fault.Gone, "The approval was consumed before")
+						wantFault(t, "a late one", err, fault.Gone, "The approval was already consumed")
 						return
 					}
 					mu.Lock()

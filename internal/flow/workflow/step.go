@@ -109,7 +109,7 @@ func checkSteps(steps []Step) error {
 			return err
 		}
 		if seen[attempt{s.Key, s.Attempt}] {
-			return errInvalid(where + "step_key and attempt are those of a step before it in the list")
+			return errInvalid(where + "step_key and attempt are already used by an earlier step in the list")
 		}
 		seen[attempt{s.Key, s.Attempt}] = true
 	}

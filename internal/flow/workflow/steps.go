@@ -86,7 +86,7 @@ func (w *Workflows) Record(
 func translateError(err error) error {
 	if fault.Is(err, fault.OutcomeUnknown) {
 		return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: err,
-			Message: "The steps may be recorded; send them again as they are"}
+			Message: "The steps may have been recorded; send them again unchanged"}
 	}
 	return fmt.Errorf("record steps: %w", err)
 }

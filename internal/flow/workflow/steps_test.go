@@ -99,8 +99,8 @@ func TestRecordRefuses(t *testing.T) {
 		"another kind":       {with(func(s *workflow.Step) { s.Key, s.Kind = "known", "result" }), "step_key and attempt were used with another step"},
 		"in a list":          {append(with(func(*workflow.Step) {}), with(func(s *workflow.Step) { s.Key, s.Tool = "known", "t" })...), "[1].step_key and attempt were used with another step"},
 		"malformed in it":    {append(with(func(*workflow.Step) {}), with(func(s *workflow.Step) { s.Status = "?" })...), "[1].status" + token},
-		"twice in it":        {append(with(func(*workflow.Step) {}), with(func(*workflow.Step) {})...), "[1].step_key and attempt are those of a step before it in the list"},
-		"twice, differently": {append(with(func(*workflow.Step) {}), with(func(s *workflow.Step) { s.Payload = nil })...), "[1].step_key and attempt are those of a step before it in the list"},
+		"twice in it":        {append(with(func(*workflow.Step) {}), with(func(*workflow.Step) {})...), "[1].step_key and attempt are already used by an earlier step in the list"},
+		"twice, differently": {append(with(func(*workflow.Step) {}), with(func(s *workflow.Step) { s.Payload = nil })...), "[1].step_key and attempt are already used by an earlier step in the list"},
 	} {
 		_, err := w.workflows.Record(t.Context(), red, "ik_1", run.ID, c.steps)
 		wantFault(t, name, err, fault.Invalid, c.message)
