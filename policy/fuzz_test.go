@@ -24,6 +24,12 @@ func FuzzCondition(f *testing.F) {
 			f.Add(when, payload, false)
 		}
 	}
+	for _, when := range []string{
+		`payload.a > 9007199254740993 && payload.b in [payload.a, 1.5]`, `-payload.a + payload.b * 2.0 > 1.0`, `{1: 2.0}[payload.a] > 1.0`, `int(payload.a) > uint(payload.b)`,
+		`payload.c == payload.a || string(payload.b) == string(payload.a)`, `decimal(payload.a) + decimal(payload.b) > decimal(1)`, `payload.c["$number"] == [payload.a]`, `payload.c[payload.a] < now`,
+	} {
+		f.Add(when, `{"$tagged":true,"a":{"$number":"9007199254740993"},"b":{"$number":"1e-400"},"c":{"$object":{"$number":[1]}}}`, true)
+	}
 	f.Fuzz(func(t *testing.T, when, payload string, free bool) {
 		text, err := json.Marshal(when)
 		if err != nil {

@@ -2,13 +2,18 @@ package policy_test
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -150,6 +155,55 @@ func explained(t testing.TB, p policy.Policy, in policy.Input, want policy.Outco
 		matches := e.Settle(func(*policy.Claim) bool { return false }).RuleID == r.RuleID
 		if got := r.Result == policy.ResultMatch || r.Result == policy.ResultError; got != matches || (r.Result == policy.ResultLimit) != (len(e.Claims) == 1) {
 			t.Fatalf("rule %s is told as %s, and matches: %v, claims: %d\n%s", r.RuleID, r.Result, matches, len(e.Claims), only.Canonical())
+		}
+	}
+}
+
+// Comparisons of numbers in a payload, tagged or plain, are those of their decimal values.
+func TestComparisonsAreExact(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	literal := func() string {
+		switch random.IntN(6) {
+		case 0:
+			return fmt.Sprint(uint64(1)<<53 + random.Uint64N(9) - 4)
+		case 1:
+			return fmt.Sprintf("-%d", uint64(1)<<53+random.Uint64N(9)-4)
+		case 2:
+			return fmt.Sprintf("%d.%019d", random.IntN(3), random.IntN(5))
+		case 3:
+			return fmt.Sprintf("%de%d", 1+random.IntN(3), random.IntN(10)-5+[]int{-330, 0, 308, 400}[random.IntN(4)])
+		case 4:
+			return fmt.Sprint(random.Uint64() >> random.IntN(12))
+		}
+		return fmt.Sprint(random.IntN(4))
+	}
+	compiled := map[string]*policy.Compiled{}
+	for _, operator := range []string{"<", "<=", "==", "!=", ">=", ">"} {
+		compiled[operator] = compile(t, withWhen(t, "deny", "payload.a "+operator+" payload.b", ""))
+	}
+	for range 5_000 {
+		a, b := literal(), literal()
+		exact, err := jcs.Exact([]byte(`{"a":`+a+`,"b":`+b+`}`), jcs.MaxDepth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(exact, &members); err != nil {
+			t.Fatal(err)
+		}
+		jcs.TagMembers(members)
+		payload, err := jcs.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, _ := new(big.Rat).SetString(a)
+		right, _ := new(big.Rat).SetString(b)
+		order := left.Cmp(right)
+		for operator, want := range map[string]bool{"<": order < 0, "<=": order <= 0, "==": order == 0, "!=": order != 0, ">=": order >= 0, ">": order > 0} {
+			o := decide(compiled[operator], at(string(payload)))
+			if o.RuleError != "" || (o.RuleID == "r") != want {
+				t.Fatalf("%s %s %s: got %+v, want %v", a, operator, b, o, want)
+			}
 		}
 	}
 }
