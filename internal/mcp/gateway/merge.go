@@ -161,7 +161,6 @@ func (s *session) mergeServers(answers []message.Message) (all servers, refusal 
 	var instructions []string
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.discovered = true
 	for i, a := range answers {
 		var one struct {
 			Version      string                    `json:"protocolVersion"`
@@ -187,6 +186,7 @@ func (s *session) mergeServers(answers []message.Message) (all servers, refusal 
 			instructions = append(instructions, s.links[i].name+": "+one.Instructions)
 		}
 	}
+	s.discovered = refusal == nil // otherwise the next list asks again
 	all.instructions = strings.Join(instructions, "\n\n")
 	return all, refusal
 }
