@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -11,51 +10,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
-
-// renameListed gives the entries of a server's page the names that clients use, and the page the cursor of
-// the next one.
-func (s *session) renameListed(method string, links []*link, index int, answer message.Message) message.Message {
-	if answer.Error != nil {
-		return answer
-	}
-	l := links[index]
-	if method == "tools/list" {
-		if answer = s.takeTools(l, answer); answer.Error != nil {
-			return answer
-		}
-	}
-	member := listMembers[method][0]
-	var result map[string]jsontext.Value
-	var entries []map[string]jsontext.Value
-	if json.Unmarshal(answer.Result, &result) != nil || json.Unmarshal(result[member], &entries) != nil {
-		return answer.Refuse(message.CodeInternal, "the list of "+l.name+" can't be read")
-	}
-	if member == "tools" || member == "prompts" {
-		for _, entry := range entries {
-			var name string
-			if json.Unmarshal(entry["name"], &name) != nil {
-				return answer.Refuse(message.CodeInternal, "the list of "+l.name+" can't be read")
-			}
-			entry["name"], _ = jsontext.AppendQuote(nil, l.name+separator+name) // the name was read as UTF-8
-		}
-	}
-	if strings.HasPrefix(member, "resource") {
-		for _, entry := range entries {
-			if err := s.owners.addListed(l, entry); err != nil {
-				s.gate.OnError(err)
-			}
-		}
-	}
-	changed := withMember(result, member, entries)
-	delete(changed, "nextCursor")
-	var next string
-	if text := result["nextCursor"]; text != nil && json.Unmarshal(text, &next) == nil && next != "" {
-		changed["nextCursor"] = strconv.Itoa(index) + "/" + next
-	} else if index+1 < len(links) {
-		changed["nextCursor"] = strconv.Itoa(index+1) + "/"
-	}
-	return answerWith(answer, changed)
-}
 
 // initialized is the result of initialize.
 type initialized struct {

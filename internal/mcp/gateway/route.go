@@ -34,7 +34,7 @@ func (s *session) passRequest(m message.Message) {
 		s.shareRequest(m)
 	case m.Method == "tools/list" && (s.gate.hidesTools() || s.gate.Pins != nil):
 		s.request(s.links[0], m, func(answer message.Message) {
-			s.fetching.Go(func() { s.answer(s.takeTools(s.links[0], answer)) })
+			s.fetching.Go(func() { s.answer(s.takeTools(answer)) })
 		})
 	default:
 		s.request(s.links[0], m, s.taskTaker(s.links[0], m))

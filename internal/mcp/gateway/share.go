@@ -134,6 +134,6 @@ func (s *session) listPage(m message.Message) {
 		return
 	}
 	s.request(links[index], m, func(answer message.Message) {
-		s.fetching.Go(func() { s.answer(s.renameListed(m.Method, links, index, answer)) })
+		s.fetching.Go(func() { s.answer(s.takeListed(m.Method, links, index, answer)) })
 	})
 }
