@@ -331,6 +331,20 @@ class Results(unittest.TestCase):
                 self.assertEqual(hashlib.sha256(exact.encode()).hexdigest(), payload["input_digest"])
             service.close()
 
+    def test_results_keep_such_integers(self) -> None:
+        service = FakeService(accept)
+        with Client(**service.settings()) as c:
+            for output in ({"id": 2**53 + 1}, {"part": Decimal("0.5")}):
+                self.assertEqual(output, c.act("acme.ads.get", {}, lambda permit, o=output: o, options=Options(record_output=True)))
+            c.flush()
+        lines = [line for _, path, body, _ in service.requests if path.endswith("/batch") for line in body.splitlines()]
+        exact, without = (json.loads(line)["payload"] for line in lines)
+        self.assertEqual({"id": {"$number": "9007199254740993"}}, exact["output"])
+        self.assertTrue(exact["$tagged"])
+        self.assertEqual(hashlib.sha256(b'{"id":9007199254740993}').hexdigest(), exact["output_digest"])
+        self.assertNotIn("output", without)
+        service.close()
+
     def test_questions_have_such_numbers_in_recorded_form(self) -> None:
         service = FakeService(lambda method, path, body: answer(422, {"error": "seen"}))
         with Client(**service.settings()) as c:

@@ -270,3 +270,19 @@ test("questions have numbers that a double cannot hold in recorded form", async 
   await assert.rejects(client.evaluate({ tool: "acme.ads.get", payload: [1] }), /not an object/);
   await assert.rejects(client.evaluate({ tool: "acme.ads.get", payload: { $tagged: true } }), /give it another name/);
 });
+
+test("results keep integers that a double cannot hold, also for repetitions", async () => {
+  const sent = [];
+  const client = new Client({ ...own, fetch: service((e) => json(201, created(e)), sent) });
+  const act = { tool: "acme.ads.get", payload: {}, key: "k", recordOutput: true };
+  const output = { id: 2n ** 53n + 1n, z: [1, "x"], 2: 1, 10: 2 };
+  assert.deepEqual((await client.run(act, () => output)).output, output);
+  const again = (await client.run(act, () => assert.fail("it ran"))).output;
+  assert.deepEqual({ ...again }, output);
+  await client.flush(1000);
+  const { payload } = sent.find((e) => e.payload.phase === "result");
+  assert.deepEqual(payload.output, { 2: 1, 10: 2, id: { $number: "9007199254740993" }, z: [1, "x"] });
+  assert.equal(payload.$tagged, true);
+  assert.equal(payload.output_digest, createHash("sha256").update('{"10":2,"2":1,"id":9007199254740993,"z":[1,"x"]}').digest("hex"));
+  await client.close();
+});

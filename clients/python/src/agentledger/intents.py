@@ -110,8 +110,8 @@ def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o:
         "salt": secrets.token_hex(16),
     }
     if has_output:
-        payload["output_digest"] = hashlib.sha256(canonical_bytes(entry.output)).hexdigest()
-        payload.update({"output": entry.output} if o.record_output else {})
+        payload["output_digest"] = _sha256(exact_text(entry.output))
+        payload.update(recorded_members({"output": entry.output}) if o.record_output else {})
     if entry.approval_id:
         payload["approval_id"] = entry.approval_id
     nonce = _nonce_of(grant)
@@ -134,10 +134,14 @@ def _nonce_of(grant: str) -> str:
     return lines[6] if len(lines) > 9 else ""
 
 
+def _refuse_decimal(path: str, value: Any) -> Any:
+    raise Malformed("is no JSON value that the journal keeps", path)
+
+
 def plain(output: Any, convert: Convert | None) -> Any:
     """Return an output as JSON, or None if it has no such form: the act is done, so its output is not an error."""
     try:
-        canonical_bytes(output)
+        exact_text(output, _refuse_decimal)
         return output
     except LedgerError:
         pass

@@ -1,8 +1,8 @@
 // Guarded acts: intent, decision, act, result. After any failure before the act, the act is not done. An act that has
 // begun without an end never begins again, unless it is declared idempotent.
 
-import { canonicalizeExact, payloadText, recordMembers } from "../canonical/exact.js";
-import { canonicalize } from "../canonical/write.js";
+import { canonicalizeExact, parseExact, payloadText, recordMembers } from "../canonical/exact.js";
+import { canonicalize, canonicalizeText } from "../canonical/write.js";
 import { randomHex } from "../client/random.js";
 import { tell } from "../client/tell.js";
 import { sha256hex } from "../crypto/sha256.js";
@@ -95,7 +95,7 @@ export class Guard {
         tool_name: o.tool,
         policy_decision: "allow",
       });
-      intent = await this.client.sign(`${members.slice(0, -1)},"payload":${intentPayload(o, callId)}}`);
+      intent = await this.client.sign(withPayload(members, intentPayload(o, callId)));
     } catch (cause) {
       if (cause instanceof LedgerError) throw cause;
       throw new NotDecided("the intent can't be signed", { cause });
@@ -114,7 +114,7 @@ export class Guard {
     } else if (!act.told) {
       await this.#tell(act);
     }
-    if (act.status === "ok") return { output: act.output === undefined ? undefined : JSON.parse(act.output), repeated: true };
+    if (act.status === "ok") return { output: act.output === undefined ? undefined : readOutput(act.output), repeated: true };
     throw act.status === "unknown" ? new Interrupted(act.key) : new FailedBefore(act.key);
   }
 
@@ -130,36 +130,39 @@ export class Guard {
     act.stage = "done";
     act.status = failure ? "error" : "ok";
     const details = { duration_ms: Date.now() - began };
-    if (!failure) Object.assign(details, this.#outputMembers(act, o, output));
-    await this.state(act, o, details);
+    const described = failure ? {} : this.#describeOutput(act, o, output);
+    await this.state(act, o, { ...details, ...described.members }, described.recorded);
     if (failure) throw failure.why;
     return { output, permit, repeated: false };
   }
 
-  /** Returns the members of the result that describe the output, which is stored for repetitions if it is JSON. */
-  #outputMembers(act, o, output) {
+  /**
+   * Returns the members of the result that describe the output, and the texts of others in recorded form. The output is
+   * stored for repetitions if it is JSON.
+   */
+  #describeOutput(act, o, output) {
     try {
-      act.output = canonicalize(o.describe ? o.describe(output) : (output ?? null), { convert: this.client.convert });
+      act.output = canonicalizeExact(o.describe ? o.describe(output) : (output ?? null), { convert: this.client.convert });
     } catch {
       return {}; // the act was done: an output that is not JSON is not stated
     }
     const members = { output_digest: sha256hex(act.output) };
-    if (o.recordOutput) members.output = JSON.parse(act.output);
-    return members;
+    return o.recordOutput ? { members, recorded: recordMembers(`{"output":${act.output}}`) } : { members };
   }
 
   /** Signs the result of an act, stores it, and queues it. Failures are reported to onTrouble. */
-  async state(act, o, details) {
+  async state(act, o, details, recorded = {}) {
     try {
-      act.result = await this.client.sign({
+      const members = canonicalize({
         trace_id: act.intent.traceId,
         ...(o.principal === undefined ? {} : { actor_principal: o.principal }),
         action_kind: o.actionKind ?? "tool_call",
         tool_name: o.tool,
         policy_decision: act.decision ?? "allow",
         parent_event_id: act.intent.eventId,
-        payload: resultPayload(act, details),
       });
+      const payload = Object.entries(resultPayload(act, details)).map(([name, value]) => [name, canonicalize(value)]);
+      act.result = await this.client.sign(withPayload(members, payloadText({ ...Object.fromEntries(payload), ...recorded })));
       await this.journal.store(act);
       await this.#tell(act);
     } catch (why) {
@@ -210,6 +213,21 @@ export class Guard {
     }
     return interrupted;
   }
+}
+
+/** Returns a stored output, with bigints and ExactNumbers if a double cannot hold its numbers. */
+function readOutput(text) {
+  try {
+    if (canonicalizeText(text) === text) return JSON.parse(text);
+  } catch {
+    // It has a number that a double cannot hold.
+  }
+  return parseExact(text);
+}
+
+/** Returns the text of an event with the given members and payload, which are texts. */
+function withPayload(members, payload) {
+  return `${members.slice(0, -1)},"payload":${payload}}`;
 }
 
 /** Returns the text of the payload, whose numbers keep their exact values. */
