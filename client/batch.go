@@ -39,7 +39,7 @@ func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 			outcomes[i].Err = fmt.Errorf("send event: %w", err)
 			continue
 		}
-		lines = append(lines, batchLine{text: e.Canonical, event: e.EventID, outcome: &outcomes[i]})
+		lines = append(lines, batchLine{event: e, outcome: &outcomes[i]})
 	}
 	for len(lines) > 0 {
 		n := linesPerRequest(lines)
@@ -54,8 +54,7 @@ func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 
 // batchLine is an envelope in a batch. It is done once its outcome is set.
 type batchLine struct {
-	text    []byte // canonical, so it contains no LF
-	event   id.Event
+	event   *event.Envelope // canonical, so it contains no LF
 	outcome *Outcome
 }
 
@@ -74,7 +73,7 @@ func failUndecided(lines []batchLine, err error) {
 func linesPerRequest(lines []batchLine) int {
 	size := 0
 	for n := range lines {
-		if size += len(lines[n].text) + 1; n == maxBatchLines || size > maxBatchBytes {
+		if size += len(lines[n].event.Canonical) + 1; n == maxBatchLines || size > maxBatchBytes {
 			return n
 		}
 	}
@@ -85,12 +84,13 @@ func linesPerRequest(lines []batchLine) int {
 // there are none left or the retries are exhausted.
 func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 	for try := 1; ; try++ {
-		body, err := c.sendRequestOnce(ctx, call{
-			method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(lines),
-			media: mediaNDJSON, ingest: true,
-		})
+		events := make([]*event.Envelope, len(lines))
+		for i, l := range lines {
+			events[i] = l.event
+		}
+		outcomes, err := c.sendBatchOnce(ctx, events)
 		if err == nil {
-			lines, err = readBatchAnswer(body, lines)
+			lines, err = settle(lines, outcomes)
 		}
 		if err == nil {
 			return nil
@@ -101,38 +101,58 @@ func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 	}
 }
 
-func encodeLines(lines []batchLine) []byte {
-	size := 0
-	for i := range lines {
-		size += len(lines[i].text) + 1
-	}
-	body := make([]byte, 0, size)
-	for i := range lines {
-		body = append(append(body, lines[i].text...), '\n')
-	}
-	return body
-}
-
-// readBatchAnswer sets the final outcomes. It returns the lines that may be sent again and the
+// settle sets the outcomes that are final. It returns the lines that may be sent again and the
 // error of the first such line.
-func readBatchAnswer(body []byte, lines []batchLine) (open []batchLine, why error) {
-	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
-	if len(answers) != len(lines) {
-		return lines, malformedAnswer(fmt.Errorf("%d results for %d lines", len(answers), len(lines)))
-	}
-	for i, answer := range answers {
-		r, err := readBatchLine(answer, lines[i].event)
-		if err != nil && isRetryable(err) {
+func settle(lines []batchLine, outcomes []Outcome) (open []batchLine, why error) {
+	for i, o := range outcomes {
+		if o.Err != nil && isRetryable(o.Err) {
 			open = append(open, lines[i])
-			why = cmp.Or(why, err)
+			why = cmp.Or(why, o.Err)
 			continue
 		}
-		if err != nil {
-			err = fmt.Errorf("send event: %w", err)
+		if o.Err != nil {
+			o.Err = fmt.Errorf("send event: %w", o.Err)
 		}
-		*lines[i].outcome = Outcome{Result: r, Err: err}
+		*lines[i].outcome = o
 	}
 	return open, why
+}
+
+// sendBatchOnce sends events in one request, once, and returns the outcome of each.
+func (c *Client) sendBatchOnce(ctx context.Context, events []*event.Envelope) ([]Outcome, error) {
+	body, err := c.sendRequestOnce(ctx, call{
+		method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(events),
+		media: mediaNDJSON, ingest: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return readBatchAnswer(body, events)
+}
+
+// readBatchAnswer returns the outcome of each event of a batch.
+func readBatchAnswer(body []byte, events []*event.Envelope) ([]Outcome, error) {
+	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
+	if len(answers) != len(events) {
+		return nil, malformedAnswer(fmt.Errorf("%d results for %d lines", len(answers), len(events)))
+	}
+	outcomes := make([]Outcome, len(events))
+	for i, answer := range answers {
+		outcomes[i].Result, outcomes[i].Err = readBatchLine(answer, events[i].EventID)
+	}
+	return outcomes, nil
+}
+
+func encodeLines(events []*event.Envelope) []byte {
+	size := 0
+	for _, e := range events {
+		size += len(e.Canonical) + 1
+	}
+	body := make([]byte, 0, size)
+	for _, e := range events {
+		body = append(append(body, e.Canonical...), '\n')
+	}
+	return body
 }
 
 func readBatchLine(answer []byte, sent id.Event) (Result, error) {

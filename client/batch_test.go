@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
@@ -268,8 +269,13 @@ func TestReadLines(t *testing.T) {
 		"no text":       {strings.Repeat(`{"status_code":503}`+"\n", 2), 2, true},
 		"without LF":    {`{"status_code":422}` + "\n" + `{"status_code":503,"error":"Later"}`, 1, true},
 	} {
+		events := []*event.Envelope{{EventID: "a"}, {EventID: "b"}}
 		outcomes := make([]Outcome, 2)
-		open, err := readBatchAnswer([]byte(tc.answer), []batchLine{{event: "a", outcome: &outcomes[0]}, {event: "b", outcome: &outcomes[1]}})
+		open := []batchLine{{event: events[0], outcome: &outcomes[0]}, {event: events[1], outcome: &outcomes[1]}}
+		answers, err := readBatchAnswer([]byte(tc.answer), events)
+		if err == nil {
+			open, err = settle(open, answers)
+		}
 		if len(open) != tc.open || (err != nil) != tc.err {
 			t.Errorf("%s: got %d lines open, %v", name, len(open), err)
 		}

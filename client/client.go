@@ -10,7 +10,7 @@
 //   - Private keys and tokens never appear in errors, nor in the output of printing a Client or a
 //     Signer.
 //   - A Log returns only data that it has checked under the caller's key.
-//   - There is no background work: nothing runs after a method has returned.
+//   - There is no background work: nothing is sent for a call that has returned.
 //
 // A Client, a Log, a Tiles and a Signer are safe for concurrent use. Client.Call documents the
 // errors of all calls. The package is stable in the sense of README, section Stability.
@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
@@ -63,6 +64,8 @@ type Client struct {
 	timeout time.Duration
 	retry   Retry
 	http    *http.Client
+
+	gatherer *gatherer // of the events of Send
 }
 
 // New checks a configuration and returns a client. It does no I/O.
@@ -86,6 +89,7 @@ func New(c Config) (*Client, error) {
 	if out.http == nil {
 		out.http = newHTTPClient()
 	}
+	out.gatherer = &gatherer{try: out.sendGathered, traces: make(map[id.Trace]bool)}
 	return out, nil
 }
 

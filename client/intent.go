@@ -15,7 +15,7 @@ import (
 // without the approval that it needs: with status 409 it can get none; with status 503, or with 429
 // and rate_limited, it can get one later.
 func (c *Client) SendIntent(ctx context.Context, envelope []byte) (Result, error) {
-	return c.sendEvent(ctx, envelope, headerRequestApproval)
+	return c.sendAsking(ctx, envelope, headerRequestApproval)
 }
 
 // FindEvent asks whether a signed envelope is stored, and what the ledger has decided on it. It
@@ -24,7 +24,7 @@ func (c *Client) SendIntent(ctx context.Context, envelope []byte) (Result, error
 // does not support the question stores the envelope as Send does; the result is then Created if it
 // was not stored before. Errors are those of Send.
 func (c *Client) FindEvent(ctx context.Context, envelope []byte) (r Result, stored bool, err error) {
-	r, err = c.sendEvent(ctx, envelope, headerReplayOnly)
+	r, err = c.sendAsking(ctx, envelope, headerReplayOnly)
 	answer, ok := errors.AsType[*Error](err)
 	if ok && answer.Status == http.StatusNotFound && answer.Code == "not_stored" {
 		return Result{}, false, nil

@@ -42,8 +42,36 @@ func (r Result) Tightened() bool { return r.Status == Created && r.Decision != 0
 // after lost connections, timeouts, 408 and 502 to 504, so after a lost answer the result is
 // Replayed. After any error for which IsRefused is false, the event may be stored: send the same
 // bytes again. If the envelope is malformed, the error is a *fault.Error and nothing is sent.
+//
+// Events of concurrent calls that wait for a request share the next one. Those of one trace are
+// stored in the order of the calls, except for those that the service could not accept at first.
 func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
-	return c.sendEvent(ctx, envelope, "")
+	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
+	if err != nil {
+		return Result{}, fmt.Errorf("send event: %w", err)
+	}
+	for try := 1; ; try++ {
+		r, err := c.gatherer.send(ctx, e)
+		if err == nil {
+			return r, nil
+		}
+		if err := c.retry.waitForNext(ctx, try, err); err != nil {
+			return Result{}, fmt.Errorf("send event: %w", err)
+		}
+	}
+}
+
+// sendGathered sends events in one request, once, and returns the outcome of each.
+func (c *Client) sendGathered(ctx context.Context, events []*event.Envelope) ([]Outcome, error) {
+	if len(events) > 1 {
+		return c.sendBatchOnce(ctx, events)
+	}
+	body, err := c.sendRequestOnce(ctx, sendCall(events[0], ""))
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseSendResult(body, events[0].EventID)
+	return []Outcome{{Result: r, Err: err}}, nil
 }
 
 // Headers with the value 1 that state the purpose of a request with an event.
@@ -52,16 +80,19 @@ const (
 	headerReplayOnly      = "X-Replay-Only"
 )
 
-// sendEvent sends an envelope. asks is a header to send with the value 1, or "".
-func (c *Client) sendEvent(ctx context.Context, envelope []byte, asks string) (Result, error) {
+// sendCall returns the call that sends one event. asks is a header to send with the value 1, or "".
+func sendCall(e *event.Envelope, asks string) call {
+	return call{method: http.MethodPost, path: "/v1/ingest/events", body: e.Canonical, ingest: true,
+		once: string(e.EventID), asks: asks}
+}
+
+// sendAsking sends an envelope in a request of its own with a header that has the value 1.
+func (c *Client) sendAsking(ctx context.Context, envelope []byte, asks string) (Result, error) {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
-	body, err := c.sendWithRetries(ctx, call{
-		method: http.MethodPost, path: "/v1/ingest/events", body: envelope, ingest: true, once: string(e.EventID),
-		asks: asks,
-	})
+	body, err := c.sendWithRetries(ctx, sendCall(e, asks))
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,6 +83,50 @@ func benchmarkIngest(b *testing.B, connections int, flags ...string) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
+// Client.Send of many concurrent callers, each with a trace of its own, against the real server. The processor time is that of
+// client and server.
+func BenchmarkSend(b *testing.B) {
+	for _, callers := range []int{1, 64, 1024} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			p := startProcess(b, b.TempDir())
+			w, err := newWorker(p.main, p.found(b.Context(), "bench", nil), client.Retry{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			events := make([][]byte, b.N)
+			for i := range events {
+				events[i] = signedEvent(b, w, i, fmt.Sprint("trace-", i%callers))
+			}
+			server, own := cpuTime(b, p), ownTime(b)
+			b.ResetTimer()
+			var group sync.WaitGroup
+			for caller := range min(callers, b.N) {
+				group.Go(func() {
+					for i := caller; i < b.N; i += callers {
+						if r, err := w.client.Send(b.Context(), events[i]); err != nil || r.Status != client.Created {
+							b.Errorf("got %+v, %v", r, err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64((cpuTime(b, p)-server+ownTime(b)-own).Nanoseconds())/1e3/float64(b.N), "cpu-µs/event")
+		})
+	}
+}
+
+// ownTime returns the processor time that this process has used.
+func ownTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // cpuTime returns the processor time that the server has used, which is more precise than the clock on a shared
 // machine. It returns 0 without /proc.
 func cpuTime(b *testing.B, p *process) time.Duration {
@@ -112,17 +157,24 @@ func signedRequests(b *testing.B, p *process, n int) [][]byte {
 	}
 	requests := make([][]byte, n)
 	for i := range requests {
-		body, err := w.signer.SignEvent(client.Event{
-			EventID: id.Event(fmt.Sprint("bench-", i)), TraceID: "bench", ActorPrincipal: "bench", ActionKind: "tool_call",
-			Tool: "acme.orders.read", Decision: id.Allow, Payload: map[string]any{"text": strings.Repeat("x", 450)},
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		body := signedEvent(b, w, i, "bench")
 		requests[i] = fmt.Appendf(nil, "POST /v1/ingest/events HTTP/1.1\r\nHost: log.test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			org.IngestKey.Secret, len(body), body)
 	}
 	return requests
+}
+
+// signedEvent returns the i-th event, of about 1 KiB.
+func signedEvent(b *testing.B, w *worker, i int, trace string) []byte {
+	b.Helper()
+	body, err := w.signer.SignEvent(client.Event{
+		EventID: id.Event(fmt.Sprint("bench-", i)), TraceID: id.Trace(trace), ActorPrincipal: "bench", ActionKind: "tool_call",
+		Tool: "acme.orders.read", Decision: id.Allow, Payload: map[string]any{"text": strings.Repeat("x", 450)},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
 }
 
 // connection is a client with almost no cost.

@@ -1,0 +1,167 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+)
+
+// maxFlights is the maximum number of requests of a gatherer that are in flight at a time. While
+// the service stores the events of one, the events of the next one arrive.
+const maxFlights = 2
+
+// gatherer sends the events of concurrent calls together, because a request costs more than an
+// event. An event is sent at once if no request is in flight. Otherwise it waits until one ends, and
+// is sent together with all others that wait by then; there is no timer. A second request starts
+// beside another one as soon as it would be as large, because many small ones cost more.
+//
+// Events of one trace are stored in the order of the calls: while one is in flight, the later ones
+// wait.
+type gatherer struct {
+	// try sends events in one request, once, and returns the outcome of each. An error is the outcome
+	// of all.
+	try func(ctx context.Context, events []*event.Envelope) ([]Outcome, error)
+
+	mu      sync.Mutex
+	waiting []*gathered // in the order of the calls
+	flights []*flight
+	traces  map[id.Trace]bool // traces that have an event in flight
+}
+
+// gathered is an event of one call, which waits for its outcome.
+type gathered struct {
+	ctx     context.Context
+	event   *event.Envelope
+	alone   bool    // sent without others, because a request with others was refused
+	flight  *flight // nil while the event waits
+	outcome Outcome
+	done    chan struct{} // closed when outcome is set
+}
+
+// flight is a request that is in flight.
+type flight struct {
+	events  []*gathered
+	callers int                // calls that still wait for it
+	cancel  context.CancelFunc // ends it when there are none
+}
+
+// send sends an event with others, once. If ctx ends first, the event may have been sent.
+func (g *gatherer) send(ctx context.Context, e *event.Envelope) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	x := &gathered{ctx: ctx, event: e, done: make(chan struct{})}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, x)
+	g.start()
+	g.mu.Unlock()
+	select {
+	case <-x.done:
+		return x.outcome.Result, x.outcome.Err
+	case <-ctx.Done():
+		g.leave(x)
+		return Result{}, ctx.Err()
+	}
+}
+
+// leave gives up waiting for an event.
+func (g *gatherer) leave(x *gathered) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.waiting, x); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+		return
+	}
+	if x.flight.callers--; x.flight.callers == 0 {
+		x.flight.cancel()
+	}
+}
+
+// start starts the requests that may start now. A request has the values of the context of its first
+// call, but does not end with it. g.mu is held.
+func (g *gatherer) start() {
+	for len(g.flights) < maxFlights {
+		least := 1
+		for _, f := range g.flights {
+			least = max(least, len(f.events))
+		}
+		if len(g.waiting) < least {
+			return
+		}
+		events, rest := g.next()
+		if len(events) < least {
+			return
+		}
+		flying, cancel := context.WithCancel(context.WithoutCancel(events[0].ctx))
+		f := &flight{events: events, callers: len(events), cancel: cancel}
+		for _, x := range events {
+			x.flight = f
+			g.traces[x.event.TraceID] = true
+		}
+		g.waiting, g.flights = rest, append(g.flights, f)
+		go g.fly(flying, f)
+	}
+}
+
+// next returns the events of the next request, and the others.
+func (g *gatherer) next() (events, rest []*gathered) {
+	held := make(map[id.Trace]bool) // traces of events that stay
+	size, full := 0, false
+	for _, x := range g.waiting {
+		trace := x.event.TraceID
+		length := len(x.event.Canonical) + 1
+		full = full || len(events) == maxBatchLines || len(events) > 0 && (size+length > maxBatchBytes || x.alone || events[0].alone)
+		if full || g.traces[trace] || held[trace] {
+			held[trace] = true
+			rest = append(rest, x)
+			continue
+		}
+		events, size = append(events, x), size+length
+	}
+	return events, rest
+}
+
+// fly sends the events of a request and sets their outcomes.
+func (g *gatherer) fly(ctx context.Context, f *flight) {
+	defer f.cancel()
+	events := make([]*event.Envelope, len(f.events))
+	for i, x := range f.events {
+		events[i] = x.event
+	}
+	outcomes, err := g.try(ctx, events)
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flights = slices.DeleteFunc(g.flights, func(other *flight) bool { return other == f })
+	for _, x := range f.events {
+		delete(g.traces, x.event.TraceID)
+	}
+	if len(events) > 1 && isRefusedTogether(err) {
+		for _, x := range f.events {
+			x.alone, x.flight = true, nil
+		}
+		g.waiting = slices.Concat(f.events, g.waiting)
+	} else {
+		for i, x := range f.events {
+			if err != nil {
+				x.outcome.Err = err
+			} else {
+				x.outcome = outcomes[i]
+			}
+			close(x.done)
+		}
+	}
+	g.start()
+}
+
+// isRefusedTogether reports whether events that were refused with err can be accepted in requests of
+// their own. A proxy may limit bodies to less than the service does.
+func isRefusedTogether(err error) bool {
+	answer, ok := errors.AsType[*Error](err)
+	return ok && answer.Status == http.StatusRequestEntityTooLarge
+}
