@@ -25,7 +25,7 @@ func (w *world) sentences(query string, change ...func(*http.Request)) (all []st
 func eachEngine(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
-		test(t, newWorldOf(t, ledgertest.On(t, open(t))))
+		test(t, newWorldOf(t, func(d ledgertest.Disclosure) *ledgertest.Service { return ledgertest.On(t, open(t), d) }))
 	})
 }
 

@@ -43,6 +43,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -85,12 +86,17 @@ type world struct {
 
 func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	t.Helper()
-	return newWorldOf(t, ledgertest.New(t), change...)
+	return newWorldOf(t, func(d ledgertest.Disclosure) *ledgertest.Service { return ledgertest.New(t, d) }, change...)
 }
 
-func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*console.Options)) *world {
+// newWorldOf returns the world of a service, which is created with the organizations' settings.
+func newWorldOf(t testing.TB, create func(ledgertest.Disclosure) *ledgertest.Service,
+	change ...func(*console.Options)) *world {
 	t.Helper()
-	w := &world{Service: service, t: t, first: map[id.Tenant]agent.Credentials{}}
+	w := &world{t: t, first: map[id.Tenant]agent.Credentials{}}
+	w.Service = create(func(ctx context.Context, s *log.State) (id.Disclosure, error) {
+		return w.orgs.Disclosure(ctx, s)
+	})
 	var err error
 	w.house = witnesstest.New(t, "house.example")
 	client := egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
@@ -106,7 +112,6 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		t.Fatal(err)
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Engine, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
-	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	edge := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
 	w.policies = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Quota: bounds, Clock: w.Clock, Settings: w.orgs})

@@ -19,7 +19,8 @@ func newMovingWorld(t *testing.T) (*world, *ledgertest.Move) {
 	t.Helper()
 	m := &ledgertest.Move{Tenant: red}
 	var options console.Options
-	w := newWorldOf(t, ledgertest.NewShared(t, m.Owned), func(o *console.Options) {
+	shared := func(d ledgertest.Disclosure) *ledgertest.Service { return ledgertest.NewShared(t, m.Owned, d) }
+	w := newWorldOf(t, shared, func(o *console.Options) {
 		o.Edge.Passer = m
 		options = *o
 	})

@@ -85,7 +85,7 @@ func TestNodeThatHasNotJoinedIsNotReady(t *testing.T) {
 	}
 	var node string
 	for status = 0; status != http.StatusOK; {
-		if status, node, body, err = get(t.Context(), second, "/readyz", time.Minute); err != nil {
+		if status, node, _, err = get(t.Context(), second, "/readyz", time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}

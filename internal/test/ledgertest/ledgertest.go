@@ -45,7 +45,13 @@ type Service struct {
 	keyring *seal.Keyring
 	anchors string
 	owned   func(id.Tenant) bool // nil: the store is not shared
+
+	disclosure Disclosure
 }
+
+// Disclosure returns an organization's setting for new events (sysevent.Appender). Services are created without one or
+// with one; without, it is DiscloseRecord.
+type Disclosure = func(context.Context, *log.State) (id.Disclosure, error)
 
 // Confirm implements log.Witness by calling Witness, if one is set by then.
 func (s *Service) Confirm(ctx context.Context, state *log.State) {
@@ -55,35 +61,36 @@ func (s *Service) Confirm(ctx context.Context, state *log.State) {
 }
 
 // New returns a service without organizations on a store in memory. It ends with the test.
-func New(t testing.TB) *Service {
+func New(t testing.TB, disclosure ...Disclosure) *Service {
 	t.Helper()
 	store := storagetest.NewModel()
-	s := On(t, store)
+	s := On(t, store, disclosure...)
 	s.Store = store
 	return s
 }
 
 // NewShared is New for one of several processes on a store. The service has the ledgers that owned returns true for
 // (log.Options.Owned).
-func NewShared(t testing.TB, owned func(id.Tenant) bool) *Service {
+func NewShared(t testing.TB, owned func(id.Tenant) bool, disclosure ...Disclosure) *Service {
 	t.Helper()
 	store := storagetest.NewModel()
-	s := &Service{Store: store, keyring: newKeyring(t, seal.NewKey()), Time: new(Time), owned: owned}
+	s := &Service{Store: store, keyring: newKeyring(t, seal.NewKey()), Time: new(Time), owned: owned,
+		disclosure: disclosureOf(disclosure)}
 	s.open(t, store, t.TempDir())
 	return s
 }
 
 // On is New on another engine, which the caller must close.
-func On(t testing.TB, engine storage.Engine) *Service {
+func On(t testing.TB, engine storage.Engine, disclosure ...Disclosure) *Service {
 	t.Helper()
-	return OnSealed(t, engine, seal.NewKey())
+	return OnSealed(t, engine, seal.NewKey(), disclosure...)
 }
 
 // OnSealed is On with the caller's key, for a store that outlives the test. Ledgers that the store already has need
 // Adopted.
-func OnSealed(t testing.TB, engine storage.Engine, key seal.Key) *Service {
+func OnSealed(t testing.TB, engine storage.Engine, key seal.Key, disclosure ...Disclosure) *Service {
 	t.Helper()
-	s := &Service{keyring: newKeyring(t, key), Time: new(Time)}
+	s := &Service{keyring: newKeyring(t, key), Time: new(Time), disclosure: disclosureOf(disclosure)}
 	s.open(t, engine, t.TempDir())
 	return s
 }
@@ -100,7 +107,7 @@ func newKeyring(t testing.TB, key seal.Key) *seal.Keyring {
 // Again returns the service as it is after a restart on the same store. The old service must not write any more.
 func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
-	again := &Service{keyring: s.keyring, Time: s.Time}
+	again := &Service{keyring: s.keyring, Time: s.Time, disclosure: s.disclosure}
 	anchors := t.TempDir() // those of the one before, which may hold them still
 	if err := os.CopyFS(anchors, os.DirFS(s.anchors)); err != nil {
 		t.Fatal(err)
@@ -113,7 +120,7 @@ func (s *Service) Again(t testing.TB, engine storage.Engine) *Service {
 // the heads of the tenants.
 func (s *Service) Adopted(t testing.TB, engine storage.Engine, tenants ...id.Tenant) *Service {
 	t.Helper()
-	again := &Service{keyring: s.keyring, Time: s.Time}
+	again := &Service{keyring: s.keyring, Time: s.Time, disclosure: s.disclosure}
 	again.open(t, engine, t.TempDir())
 	for _, tenant := range tenants {
 		if err := again.Ledgers.Adopt(t.Context(), tenant, again.State(t, tenant).Checkpoint()); err != nil {
@@ -141,7 +148,7 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 	}
 	t.Cleanup(func() { s.Ledgers.Close() })
 	s.SystemEvents = &sysevent.Appender{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring,
-		Disclosure: alwaysRecord, Clock: s.Clock}
+		Disclosure: s.disclosure, Clock: s.Clock}
 }
 
 // Anchors returns the directory of the service's anchors.
@@ -174,4 +181,9 @@ func (s *Service) State(t testing.TB, tenant id.Tenant) *log.State {
 // Keyring returns the keyring that seals the service's keys.
 func (s *Service) Keyring() *seal.Keyring { return s.keyring }
 
-func alwaysRecord(context.Context, *log.State) (id.Disclosure, error) { return id.DiscloseRecord, nil }
+func disclosureOf(given []Disclosure) Disclosure {
+	if len(given) > 0 {
+		return given[0]
+	}
+	return func(context.Context, *log.State) (id.Disclosure, error) { return id.DiscloseRecord, nil }
+}
