@@ -593,9 +593,10 @@ func TestIntentArrivesLate(t *testing.T) {
 	wantLedger(t, o, "intent", "result unknown")
 }
 
-// Recover, for owners that begin and end actions in different processes, asks too.
+// Recover, for owners that begin and end actions in different processes, asks too. It cancels an approval that the killed
+// process has requested and did not note, because nobody waits for it.
 func TestRecoverAsks(t *testing.T) {
-	for decision, want := range map[string][]string{"allow": {"intent", "result unknown"}, "deny": {"intent"}} {
+	for decision, want := range map[string][]string{"allow": {"intent", "result unknown"}, "deny": {"intent"}, "allow_with_obligation": {"intent"}} {
 		m, o := inTheAction(t), newOffice(t)
 		g := guarded(t, o, m.restore(t, o, 0))
 		o.set(func() { o.decided[m.events[0].EventID] = decision })
@@ -607,6 +608,9 @@ func TestRecoverAsks(t *testing.T) {
 		wantLedger(t, o, want...)
 		if len(g.Journal.unended()) != 0 {
 			t.Errorf("%s: %d without a result", decision, len(g.Journal.unended()))
+		}
+		if people := decision == "allow_with_obligation"; (len(o.canceled) == 1) != people {
+			t.Errorf("%s: canceled %v", decision, o.canceled)
 		}
 	}
 }

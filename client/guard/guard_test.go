@@ -35,6 +35,7 @@ type office struct {
 	silent    bool                // omits the decision from replays
 	votes     []string            // outcomes of the next approvals; pending when none are left
 	consumed  map[string]string   // grants by approval
+	canceled  []string            // approvals
 	approvals map[id.Event]string // approvals by the event that requested them
 	decided   map[id.Event]string // decisions on stored intents
 	change    func(answer map[string]any)
@@ -95,6 +96,9 @@ func (o *office) answer(r *http.Request, body []byte) (any, int) {
 		}
 		o.consumed[name] = "grant of " + name
 		return map[string]any{"status": "consumed", "grant": o.consumed[name]}, 200
+	case strings.HasSuffix(path, "/cancel"):
+		o.canceled = append(o.canceled, strings.Split(path, "/")[2])
+		return map[string]any{"status": "cancelled"}, 200
 	default:
 		name := strings.Split(path, "/")[2]
 		return o.approval(name, o.outcome(name)), 200

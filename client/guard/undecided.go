@@ -91,14 +91,21 @@ func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) (settled bool, err
 	case !a.isUndecided():
 		return true, nil
 	}
-	permitted, stored, err := g.askAboutIntent(ctx, a)
-	switch due := a.BeganAt.Time().Add(g.Journal.options.settle); {
+	fate, err := g.askAboutIntent(ctx, a)
+	due := a.BeganAt.Time().Add(g.Journal.options.settle)
+	switch {
 	case err != nil:
 		return false, err
-	case !stored && due.After(time.Now()):
+	case fate == notStored && due.After(time.Now()):
 		g.Journal.askLater(hash, due)
 		return false, nil
-	case !permitted:
+	case fate == needsApproval:
+		err = g.withdrawQuestion(ctx, a)
+	}
+	if err != nil {
+		return false, err
+	}
+	if fate != permitted {
 		return true, g.Journal.revoke(a.Key, false) // after a crash the ledger is asked again
 	}
 	a.Stage, a.Undecided = stageDone, false
@@ -108,20 +115,47 @@ func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) (settled bool, err
 	return true, g.stateResult(a, true) // an undecided action has a slot of the queue
 }
 
+// intentFate is what the ledger has decided on an intent.
+type intentFate int
+
+const (
+	notStored intentFate = iota
+	permitted
+	denied
+	needsApproval
+)
+
 // askAboutIntent asks the ledger whether it has permitted an action, because only then the action
 // can have begun. The question stores nothing. If the service will never answer it, an action that
 // can have begun counts as permitted, so its end remains unknown.
-func (g *Guard) askAboutIntent(ctx context.Context, a *action) (permitted, stored bool, err error) {
+func (g *Guard) askAboutIntent(ctx context.Context, a *action) (intentFate, error) {
 	r, stored, err := g.Client.FindEvent(ctx, a.Intent)
 	switch {
+	case client.IsRefused(err) && a.Failure == "":
+		return permitted, nil
 	case client.IsRefused(err):
-		return a.Failure == "", true, nil
-	case err != nil:
-		return false, false, err
-	case !stored:
-		return false, false, nil
+		return denied, nil
+	case err != nil || !stored:
+		return notStored, err
 	case r.Status == client.Created: // a service that does not support the question has stored it now
-		return false, true, nil
+		return denied, nil
+	case r.Decision == id.AllowWithObligation:
+		return needsApproval, nil
+	case r.Decision == id.Deny:
+		return denied, nil
 	}
-	return r.Decision == id.Allow || r.Decision == 0, true, nil // an event of a succeeded log has no decision
+	return permitted, nil // an event of a succeeded log has no decision
+}
+
+// withdrawQuestion cancels the approval that an intent has requested, because nobody waits for it. It
+// requests the approval of the same intent to find out its ID.
+func (g *Guard) withdrawQuestion(ctx context.Context, a *action) error {
+	r, err := g.Client.SendIntent(ctx, a.Intent)
+	if err == nil && r.Approval != nil {
+		err = g.Client.CancelApproval(ctx, r.Approval.ID)
+	}
+	if client.IsRefused(err) { // it has ended, or the ingest key may not request approvals
+		return nil
+	}
+	return err
 }
