@@ -57,9 +57,11 @@ func (s *scanner) canonicalizeNumber() error {
 		return nil
 	}
 	var buf [32]byte
-	text, why := appendRoundedNumber(buf[:0], l)
+	text, why := buf[:0], ""
 	if s.exact {
-		text, why = appendExactNumber(buf[:0], l)
+		text, why = appendExactNumber(text, l)
+	} else {
+		text, why = appendRoundedNumber(text, l)
 	}
 	if why != "" {
 		return s.numberError(why)

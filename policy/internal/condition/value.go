@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -37,7 +38,7 @@ func decodeValue(raw []byte, p *purse) ref.Val {
 	case 'n':
 		return types.NullValue
 	}
-	if p != nil && p.exact {
+	if p != nil && p.exact && (len(raw) > shortNumber || bytes.IndexByte(raw, 'e') >= 0) {
 		return decodeExactNumber(raw)
 	}
 	number, err := strconv.ParseFloat(string(raw), 64)
@@ -46,6 +47,10 @@ func decodeValue(raw []byte, p *purse) ref.Val {
 	}
 	return types.Double(number)
 }
+
+// shortNumber is the number of bytes up to which a literal without an exponent has no more digits
+// than every double preserves.
+const shortNumber = 15
 
 // list is an array of the payload, or a concatenation of several.
 type list struct {
