@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -74,18 +76,23 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 
 func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 	t.Helper()
-	return newWorldOf(t, ledgertest.New(t), change...)
+	return newWorldOf(t, func(d ledgertest.Disclosure) *ledgertest.Service { return ledgertest.New(t, d) }, change...)
 }
 
-func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Options)) *world {
+// newWorldOf returns the world of a service, which is created with the organizations' settings.
+func newWorldOf(t testing.TB, create func(ledgertest.Disclosure) *ledgertest.Service,
+	change ...func(*identity.Options)) *world {
 	t.Helper()
+	w := &world{t: t}
+	s := create(func(ctx context.Context, state *log.State) (id.Disclosure, error) {
+		return w.orgs.Disclosure(ctx, state)
+	})
 	orgs, err := org.New(org.Options{Records: s.Store, Events: s.SystemEvents, Ledgers: s.Ledgers, Clock: s.Clock,
 		Providers: []string{"company"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.SystemEvents.Disclosure = orgs.Disclosure
-	w := &world{Service: s, t: t, orgs: orgs}
+	w.Service, w.orgs = s, orgs
 	w.mail = mail.New(mail.Options{Records: s.Store, Keyring: s.SystemEvents.Keyring, Transport: &w.sent, Clock: s.Clock})
 	letters := notify.AccountMail{Outbox: w.mail, PublicURL: publicURL}
 	w.accounts = account.New(account.Options{

@@ -13,7 +13,8 @@ import (
 func newMovingTeam(t *testing.T) (*team, *ledgertest.Move, *team) {
 	t.Helper()
 	m := new(ledgertest.Move)
-	w := newWorldOf(t, ledgertest.NewShared(t, m.Owned), func(o *identity.Options) { o.Edge.Passer = m })
+	shared := func(d ledgertest.Disclosure) *ledgertest.Service { return ledgertest.NewShared(t, m.Owned, d) }
+	w := newWorldOf(t, shared, func(o *identity.Options) { o.Edge.Passer = m })
 	server, err := identity.New(w.options)
 	if err != nil {
 		t.Fatal(err)

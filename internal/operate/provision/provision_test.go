@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
@@ -32,12 +33,14 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	s := ledgertest.New(t)
+	var orgs *org.Orgs
+	s := ledgertest.New(t, func(ctx context.Context, state *log.State) (id.Disclosure, error) {
+		return orgs.Disclosure(ctx, state)
+	})
 	orgs, err := org.New(org.Options{Records: s.Store, Events: s.SystemEvents, Ledgers: s.Ledgers, Clock: s.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.SystemEvents.Disclosure = orgs.Disclosure
 	w := &world{
 		Service: s, t: t, orgs: orgs,
 		agents:   agent.New(agent.Options{Records: s.Store, Events: s.SystemEvents, Clock: s.Clock}),

@@ -47,7 +47,10 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 // newWorld returns a world in which no witness is asked before start.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{Service: ledgertest.New(t), t: t, stop: func() {}}
+	w := &world{t: t, stop: func() {}}
+	w.Service = ledgertest.New(t, func(ctx context.Context, s *log.State) (id.Disclosure, error) {
+		return w.orgs.Disclosure(ctx, s)
+	})
 	w.client = egress.New(egress.Options{Allow: loopback, Timeout: 5 * time.Second, MaxAnswer: MaxAnswer})
 	w.found(red, "red", "")
 	w.found(blue, "blue", "")
@@ -76,7 +79,6 @@ func (w *world) organizations(policy string) *org.Orgs {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.SystemEvents.Disclosure = orgs.Disclosure
 	w.orgs = orgs
 	return orgs
 }

@@ -113,7 +113,6 @@ func TestPaceOfChanges(t *testing.T) {
 		}
 	}
 	w.orgs = w.open() // as after a restart
-	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	refused(t, "third change", rename(ann, "third"), fault.RateLimited, slower)
 	_, err := w.tryCreate(red, "k")
 	refused(t, "ingest key", err, fault.RateLimited, slower)

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/log"
 )
 
 const (
@@ -29,9 +30,11 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{Service: ledgertest.New(t), t: t, token: map[id.Tenant]org.Token{}, keyID: map[id.Tenant]string{}}
+	w := &world{t: t, token: map[id.Tenant]org.Token{}, keyID: map[id.Tenant]string{}}
+	w.Service = ledgertest.New(t, func(ctx context.Context, s *log.State) (id.Disclosure, error) {
+		return w.orgs.Disclosure(ctx, s)
+	})
 	w.orgs = w.open()
-	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	w.found(red, "red")
 	w.found(blue, "blue")
 	return w
