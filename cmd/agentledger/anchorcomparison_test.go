@@ -33,16 +33,16 @@ func TestRollbackBeforeOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = startProcess(t, dir, "--metrics-listen", "127.0.0.1:0")
-	told := func() bool { // the log arrives through a pipe
+	logged := func() bool { // the log arrives through a pipe
 		return strings.Contains(p.read("/metrics"), "\nagentledger_missing_ledgers 1\n") && strings.Contains(p.logs.String(), "slug=blue")
 	}
-	for end := time.Now().Add(2 * time.Minute); !told(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !logged(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the missing organization is not counted")
 		}
 	}
-	if told := p.logs.String(); !strings.Contains(told, blue.OrganizationID.String()) || strings.Contains(told, red.OrganizationID.String()) {
-		t.Errorf("the log does not name it: %s", told)
+	if logged := p.logs.String(); !strings.Contains(logged, blue.OrganizationID.String()) || strings.Contains(logged, red.OrganizationID.String()) {
+		t.Errorf("the log does not name it: %s", logged)
 	}
 	o, err := newOperator(p.main, p.identity)
 	if err != nil {

@@ -262,8 +262,8 @@ func awayRequests() map[string]request {
 		"simulate":  fixed("POST", console+"/policies/p/simulate", `{"last":5}`),
 		"approvals": fixed("GET", console+"/approvals?status=pending", ""),
 		"vote": func(w *awayWorld) (string, string, string) {
-			asked := w.must(http.StatusCreated, "POST", "/v1/ingest/approvals", w.question("acme.ask")+"}")
-			return "POST", console + "/approvals/" + asked["approval_id"].(string) + "/votes", fmt.Sprintf(`{"vote":"deny","action_digest":%q}`, asked["action_digest"])
+			approval := w.must(http.StatusCreated, "POST", "/v1/ingest/approvals", w.question("acme.ask")+"}")
+			return "POST", console + "/approvals/" + approval["approval_id"].(string) + "/votes", fmt.Sprintf(`{"vote":"deny","action_digest":%q}`, approval["action_digest"])
 		},
 		"revoke approval": func(w *awayWorld) (string, string, string) {
 			return "POST", console + "/approvals/" + approval(w) + "/revoke", ""

@@ -72,8 +72,8 @@ func TestBridgeKeyIsRevoked(t *testing.T) {
 	if !r.one(p.main) {
 		t.Fatal("no step was recorded under another key")
 	}
-	for _, told := range r.told {
-		if got := r.record(p, told.EventID); got.key == before.key || got.signer != "bridge" || got.claim != "" {
+	for _, answer := range r.told {
+		if got := r.record(p, answer.EventID); got.key == before.key || got.signer != "bridge" || got.claim != "" {
 			t.Errorf("the next step: got %+v", got)
 		}
 	}

@@ -125,14 +125,14 @@ func isPublic(o documented) bool {
 // Strangers see of each organization what its disclosure allows, whatever credential they send.
 func TestWhatStrangersSee(t *testing.T) {
 	w := newCanaryWorld(t)
-	rows, asked := publicRows(), 0
+	rows, requests := publicRows(), 0
 	who := callers(w)
 	all := slices.Sorted(maps.Keys(who))
 	for _, o := range inOrder(t) {
 		if !isPublic(o) {
 			continue
 		}
-		asked++
+		requests++
 		answered := false
 		for _, slug := range []string{"red", "bare", "open"} {
 			s := w.walk(o, w.orgs[slug], who, requestsTo(o, nil))
@@ -151,7 +151,7 @@ func TestWhatStrangersSee(t *testing.T) {
 			t.Errorf("%s: got a response: %v, but isUnanswered: %v", o.ID, answered, !answered)
 		}
 	}
-	if asked < 20 {
-		t.Errorf("got %d operations", asked)
+	if requests < 20 {
+		t.Errorf("got %d operations", requests)
 	}
 }

@@ -232,8 +232,8 @@ func (w *canaryWorld) registerVoter(slug, email string, credential []byte) *pass
 	key.AddTo(w.service.factors, who)
 	const path = "/v1/console/voter-keys"
 	choice := map[string]any{"credential_id": base64.RawURLEncoding.EncodeToString(credential)}
-	asked := w.call("POST", path+"/options", choice, w.session(slug, email))
-	choice["possession"] = key.Assert(asked["possession"], asked["time"].(string))
+	approval := w.call("POST", path+"/options", choice, w.session(slug, email))
+	choice["possession"] = key.Assert(approval["possession"], approval["time"].(string))
 	w.call("POST", path, choice, w.session(slug, email))
 	return key
 }
@@ -309,7 +309,7 @@ func (w *canaryWorld) fill(slug string) {
 	o.event = w.sign(o, client.Event{EventID: "evt-canary", TraceID: id.Trace(inTrace), ActorPrincipal: "p", ActionKind: "tool_call",
 		Tool: "acme.read", Decision: id.Allow, Payload: map[string]any{"text": inPayload}})
 	w.must("POST", "/v1/ingest/events", o.event, o.ingest())
-	asked, _ := w.ask(o, "trc-asked")
+	approval, _ := w.ask(o, "trc-asked")
 	run := w.must("POST", "/workflows/runs", `{"workflow":{"name":"n"},"external_run_id":"x"}`, o.ingest())["run_id"].(string)
 	steps := canaryStep
 	status, text := w.send("POST", "/workflows/runs/"+run+"/steps", steps, o.ingest())
@@ -327,7 +327,7 @@ func (w *canaryWorld) fill(slug string) {
 	w.bury(o)
 	o.consumed = w.consume(o, owner)
 	o.names = strings.NewReplacer("{slug}", slug, "{organization}", o.OrganizationID.String(), "{event}", "evt-canary", "{step}", step.Event.ID,
-		"{approval}", asked, "{run}", run, "{ended}", ended, "{policy}", digest, "{agent}", string(o.Agent.AgentID), "{key}", o.IngestKey.KeyID,
+		"{approval}", approval, "{run}", run, "{ended}", ended, "{policy}", digest, "{agent}", string(o.Agent.AgentID), "{key}", o.IngestKey.KeyID,
 		"{webhook}", o.webhook, "{erasure}", erasure, "{trace}", string(inTrace), "{voterkey}",
 		base64.RawURLEncoding.EncodeToString([]byte(inVoterKey)), "{did}", "did:key:"+w.multikey(o))
 }
@@ -357,11 +357,11 @@ func (w *canaryWorld) consume(o *canaryOrg, owner http.Header) (request canaryRe
 	if err != nil {
 		w.Fatal(err)
 	}
-	asked := client.Approval{ID: name}
-	if err := asked.ActionDigest.UnmarshalText([]byte(digest)); err != nil {
+	approval := client.Approval{ID: name}
+	if err := approval.ActionDigest.UnmarshalText([]byte(digest)); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := who.client.ConsumeApproval(w.Context(), who.signer, asked); err != nil {
+	if _, err := who.client.ConsumeApproval(w.Context(), who.signer, approval); err != nil {
 		w.Fatal(err)
 	}
 	return request

@@ -125,8 +125,8 @@ func TestCompanyDay(t *testing.T) {
 
 	pushPolicy(t, p, dave)
 	agent := newAgent(t, p, made)
-	asked := agent.evaluate(200)
-	approval := "/v1/console/approvals/" + asked.text("approval_id")
+	answer := agent.evaluate(200)
+	approval := "/v1/console/approvals/" + answer.text("approval_id")
 	ballot := object{"vote": "approve", "action_digest": bob.call("GET", approval, nil, 200).text("action_digest"), "comment": "a good customer"}
 	bob.call("POST", approval+"/votes", ballot, 200)
 	erin.call("POST", approval+"/votes", ballot, 403)
@@ -141,14 +141,14 @@ func TestCompanyDay(t *testing.T) {
 	ann.call("PATCH", ann.membership("bob@red.example"), object{"suspended": true}, 200)
 	bob.call("GET", approval, nil, 401)
 	carol.call("POST", approval+"/votes", ballot, 200)
-	if got := agent.status(asked.text("approval_id")); got != "pending" {
+	if got := agent.status(answer.text("approval_id")); got != "pending" {
 		t.Errorf("after one counted vote: got %s", got)
 	}
 	ann.call("POST", approval+"/votes", ballot, 200)
-	if got := agent.status(asked.text("approval_id")); got != "approved" {
+	if got := agent.status(answer.text("approval_id")); got != "approved" {
 		t.Errorf("after two counted votes: got %s", got)
 	}
-	agent.consume(asked.text("approval_id"))
+	agent.consume(answer.text("approval_id"))
 
 	// The neighbor sees nothing of all that.
 	stranger := newColleague(t, p)

@@ -42,7 +42,7 @@ const (
 // errand is one approval from request to grant, over all restarts of the server.
 type errand struct {
 	trace  string
-	asked  client.Approval
+	approval  client.Approval
 	voted  bool
 	grants map[string]bool
 }
@@ -78,7 +78,7 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 			if err := r.run(t, callbacks.URL, e); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := r.client.GetApproval(t.Context(), e.asked.ID); err != nil || got.Status != client.ApprovalConsumed || len(e.grants) != 1 {
+			if got, err := r.client.GetApproval(t.Context(), e.approval.ID); err != nil || got.Status != client.ApprovalConsumed || len(e.grants) != 1 {
 				t.Errorf("%s: got %s, %v, and %d grants", e.trace, got.Status, err, len(e.grants))
 			}
 		}
@@ -124,22 +124,22 @@ func (r *refunder) errands(t *testing.T, hook string, before []*errand, worker i
 
 // run continues an errand. Its error means that the server is gone.
 func (r *refunder) run(t *testing.T, hook string, e *errand) error {
-	if e.asked.ID == "" {
+	if e.approval.ID == "" {
 		q := r.question()
 		q.Trace, q.Callback = id.Trace(e.trace), hook
-		asked, err := r.client.AskApproval(t.Context(), q)
+		approval, err := r.client.AskApproval(t.Context(), q)
 		if err != nil {
 			return err
 		}
-		e.asked = asked
+		e.approval = approval
 	}
 	if !e.voted {
-		if err := r.vote(t, e.asked, "approve"); err != nil && !strings.Contains(err.Error(), ": 409 ") {
+		if err := r.vote(t, e.approval, "approve"); err != nil && !strings.Contains(err.Error(), ": 409 ") {
 			return err
 		}
 		e.voted = true
 	}
-	grant, err := r.client.ConsumeApproval(t.Context(), r.signer, e.asked)
+	grant, err := r.client.ConsumeApproval(t.Context(), r.signer, e.approval)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func awaitCallbacks(t *testing.T, c *servicetest.Callbacks, errands [][]*errand)
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var missing error
 		for _, e := range slices.Concat(errands...) {
-			missing = cmp.Or(missing, c.CheckConsumed(e.asked.ID))
+			missing = cmp.Or(missing, c.CheckConsumed(e.approval.ID))
 		}
 		if missing == nil || time.Now().After(end) {
 			if err := errors.Join(missing, c.CheckOnce()); err != nil {

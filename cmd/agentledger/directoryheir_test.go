@@ -162,28 +162,28 @@ func TestDirectorySuccession(t *testing.T) {
 	told, _, _ = strings.Cut(told, "\n")
 	s.announce(strings.TrimSpace(told)) // before the witness is asked
 	s.start()
-	heir := s.directory()
-	if heir.Origin != s.all.Origin.Next() || heir.LogKey != strings.TrimSpace(told) {
-		t.Fatalf("got %+v, and %s", heir, out)
+	successor := s.directory()
+	if successor.Origin != s.all.Origin.Next() || successor.LogKey != strings.TrimSpace(told) {
+		t.Fatalf("got %+v, and %s", successor, out)
 	}
 	after, newPolicy := s.proven(s.red, second)
 	s.proven(s.red, first) // an earlier event, under the new directory
 	third := s.send(s.blue)
 	s.proven(s.blue, third)
 	s.held(bundle, oldPolicy, s.all.LogKey, 0)
-	s.held(bundle, newPolicy, heir.LogKey, 2)
-	s.held(after, newPolicy, heir.LogKey, 0)
+	s.held(bundle, newPolicy, successor.LogKey, 2)
+	s.held(after, newPolicy, successor.LogKey, 0)
 	s.held(after, oldPolicy, s.all.LogKey, 2)
 
-	s.has("the old key alone", s.monitors(2, folder, s.all.LogKey), "the directory of the service is "+string(heir.Origin))
-	s.has("the new key alone", s.monitors(2, folder, heir.LogKey), "give its key too")
-	s.has("keys of two directories", s.monitors(2, folder, heir.LogKey, s.red.LogKey), "keys of several directories")
+	s.has("the old key alone", s.monitors(2, folder, s.all.LogKey), "the directory of the service is "+string(successor.Origin))
+	s.has("the new key alone", s.monitors(2, folder, successor.LogKey), "give its key too")
+	s.has("keys of two directories", s.monitors(2, folder, successor.LogKey, s.red.LogKey), "keys of several directories")
 	for range 2 {
-		s.has("both keys", s.monitors(0, folder, s.all.LogKey, heir.LogKey),
-			"consistent: "+string(heir.Origin), "succeeds: "+string(s.all.Origin)+", last known with ", "consistent: "+string(s.red.Origin)+", 2 entries",
-			"consistent: "+string(s.blue.Origin)+", 2 entries", "consistent: "+string(s.all.Origin)+", ", ", which agrees with the ", "its successor is "+string(heir.Origin))
+		s.has("both keys", s.monitors(0, folder, s.all.LogKey, successor.LogKey),
+			"consistent: "+string(successor.Origin), "succeeds: "+string(s.all.Origin)+", last known with ", "consistent: "+string(s.red.Origin)+", 2 entries",
+			"consistent: "+string(s.blue.Origin)+", 2 entries", "consistent: "+string(s.all.Origin)+", ", ", which agrees with the ", "its successor is "+string(successor.Origin))
 	}
-	s.has("who comes new", s.monitors(0, filepath.Join(t.TempDir(), "new"), heir.LogKey), "consistent: "+string(heir.Origin), "kept: "+string(s.all.Origin)+", 0 entries")
+	s.has("who comes new", s.monitors(0, filepath.Join(t.TempDir(), "new"), successor.LogKey), "consistent: "+string(successor.Origin), "kept: "+string(s.all.Origin)+", 0 entries")
 	s.server.terminate()
 	if out, exit := command(t, "agentledger", "fsck", "--data", s.dir); exit != 0 || !strings.Contains(out, "1 of the ledgers is frozen and succeeded by another") {
 		t.Errorf("fsck: status %d\n%s", exit, out)

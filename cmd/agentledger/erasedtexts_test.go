@@ -354,11 +354,11 @@ func (s *searcher) search(place string, content []byte) {
 func (w *plantedWorld) search() *searcher {
 	w.Helper()
 	found := w.newSearcher()
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, handler := range []http.Handler{w.public, w.private} {
 		err := chi.Walk(handler.(*edge.Router).Mux, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-			if method == http.MethodGet && !asked[pattern] {
-				asked[pattern] = true
+			if method == http.MethodGet && !requested[pattern] {
+				requested[pattern] = true
 				w.searchAnswers(pattern, found)
 			}
 			return nil

@@ -193,8 +193,8 @@ func (w *plantedWorld) plantApprovals() {
 		path := "/v1/console/approvals/" + name + "/votes"
 		ballot := map[string]any{"vote": vote, "action_digest": digest,
 			"comment": w.plant("voteOnApproval.comment"), "reason_code": w.plant("voteOnApproval.reason_code")}
-		asked := w.call("POST", path+"/options", ballot, w.owner())
-		signed := passkey.Assert(asked["public_key"], asked["time"].(string))
+		options := w.call("POST", path+"/options", ballot, w.owner())
+		signed := passkey.Assert(options["public_key"], options["time"].(string))
 		for member, value := range map[string]string{"time": signed.Time, "credential_id": signed.CredentialID.String(),
 			"authenticator_data": signed.AuthenticatorData.String(), "client_data_json": signed.ClientDataJSON.String(),
 			"signature": signed.Signature.String()} {

@@ -68,8 +68,8 @@ func (s *shop) run(t *testing.T, name string, args ...string) *example {
 
 var asks = regexp.MustCompile(`waits for people: (apr_\w+)`)
 
-// asked waits until the program requests an approval, and returns its question.
-func (e *example) asked() string {
+// question waits until the program requests an approval, and returns its question.
+func (e *example) question() string {
 	e.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if found := asks.FindStringSubmatch(e.out.String()); found != nil {
@@ -91,13 +91,13 @@ func (e *example) ends(last string, before ...string) {
 	case <-time.After(2 * time.Minute):
 		e.t.Fatalf("the program is still running:\n%s", e.out)
 	}
-	said := e.out.String()
-	if !strings.HasSuffix(said, last+"\n") {
-		e.t.Errorf("got %s, want at its end %s", said, last)
+	output := e.out.String()
+	if !strings.HasSuffix(output, last+"\n") {
+		e.t.Errorf("got %s, want at its end %s", output, last)
 	}
 	for _, want := range before {
-		if strings.Count(said, want) != 1 {
-			e.t.Errorf("got %s, want once %s", said, want)
+		if strings.Count(output, want) != 1 {
+			e.t.Errorf("got %s, want once %s", output, want)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (s *shop) decide(t *testing.T, vote, name string) {
 func TestExampleToolloop(t *testing.T) {
 	s := newShop(t)
 	first := s.run(t, "toolloop")
-	name := first.asked()
+	name := first.question()
 	first.cmd.Process.Kill()
 	<-first.done
 	second := s.run(t, "toolloop")
@@ -134,7 +134,7 @@ func TestExampleToolloop(t *testing.T) {
 		`acme.payments.refund   {"refunded_usd":84.5}`)
 	s.run(t, "toolloop").ends("answer: Your refund of 84.50 USD is on its way.")
 	other := s.run(t, "toolloop", "-ticket", "ticket-2", "-journal", "another")
-	if again := other.asked(); again == name {
+	if again := other.question(); again == name {
 		t.Error("another conversation has the same question")
 	} else {
 		s.decide(t, "deny", again)
@@ -146,13 +146,13 @@ func TestExampleToolloop(t *testing.T) {
 func TestExampleHTTPTool(t *testing.T) {
 	s := newShop(t)
 	e := s.run(t, "httptool", "-slug", "red")
-	s.decide(t, "approve", e.asked())
+	s.decide(t, "approve", e.question())
 	e.ends(`POST /refunds: 200 {"refunded":true}`,
 		`GET /orders/A-1009: 200 {"status":"delivered","paid_usd":84.5}`,
 		"the action is not allowed: Customers are not the agent's business")
 	again := s.run(t, "httptool", "-slug", "red")
 	<-again.done
-	if said := again.out.String(); !strings.Contains(said, "the request was made before") {
-		t.Errorf("again: got %s", said)
+	if output := again.out.String(); !strings.Contains(output, "the request was made before") {
+		t.Errorf("again: got %s", output)
 	}
 }

@@ -87,11 +87,11 @@ type checkCommand struct{ files }
 // Run prints a line for each document.
 func (c checkCommand) Run(out io.Writer) error {
 	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
-		said := fmt.Sprintf("ok, %s, %s", textcheck.Count(len(p.Rules), "rule"), textcheck.Count(len(p.Tests), "test"))
+		summary := fmt.Sprintf("ok, %s, %s", textcheck.Count(len(p.Rules), "rule"), textcheck.Count(len(p.Tests), "test"))
 		if p.ID != "" && p.Version > 0 {
-			said += ", policy_digest " + p.Digest().String()
+			summary += ", policy_digest " + p.Digest().String()
 		}
-		return said, true, nil
+		return summary, true, nil
 	})
 }
 
@@ -108,28 +108,28 @@ func (c testCommand) Run(out io.Writer) error {
 		if err != nil {
 			return "", false, err
 		}
-		said := fmt.Sprintf("%d of %s", len(p.Tests)-len(failures), textcheck.Count(len(p.Tests), "test passes", "tests pass"))
+		summary := fmt.Sprintf("%d of %s", len(p.Tests)-len(failures), textcheck.Count(len(p.Tests), "test passes", "tests pass"))
 		for _, f := range failures {
-			said += "\n    " + f.String()
+			summary += "\n    " + f.String()
 		}
-		return said, len(failures) == 0, nil
+		return summary, len(failures) == 0, nil
 	})
 }
 
 // checkEachFile reads every document and prints the result of look.
-func (c files) checkEachFile(out io.Writer, look func(policy.Policy) (said string, fine bool, err error)) error {
+func (c files) checkEachFile(out io.Writer, look func(policy.Policy) (summary string, passed bool, err error)) error {
 	found := false
 	for _, file := range c.Files {
-		p, said, err := readPolicy(file)
-		fine := said == ""
-		if err == nil && fine {
-			said, fine, err = look(p)
+		p, summary, err := readPolicy(file)
+		passed := summary == ""
+		if err == nil && passed {
+			summary, passed, err = look(p)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		found = found || !fine
-		fmt.Fprintf(out, "%s: %s\n", file, said)
+		found = found || !passed
+		fmt.Fprintf(out, "%s: %s\n", file, summary)
 	}
 	if found {
 		return errPolicyFound

@@ -39,20 +39,20 @@ func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tu
 		}
 	}()
 	if c.Archive == "" {
-		begun, err := archive.Begun(ctx, engine)
+		started, err := archive.Begun(ctx, engine)
 		switch {
-		case err == nil && begun:
+		case err == nil && started:
 			err = errNoArchive
 		case err == nil && !readOnly:
 			err = archive.Forget(ctx, engine)
 		}
 		return engine, err
 	}
-	kept, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv})
+	store, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv})
 	if err != nil {
 		return nil, err
 	}
-	o := archive.Options{Objects: kept, Check: checkEnvelope, ReadOnly: readOnly,
+	o := archive.Options{Objects: store, Check: checkEnvelope, ReadOnly: readOnly,
 		After: time.Duration(t.ArchiveAfterDays) * 24 * time.Hour, CacheBytes: int64(t.ArchiveCacheMiB) << 20,
 		Logger: telemetry.WithoutRepeats(logger)}
 	archived, err := openArchive(ctx, engine, o)

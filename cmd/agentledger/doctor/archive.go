@@ -14,9 +14,9 @@ func checkArchive(ctx context.Context, c config.Serve) []Finding {
 	if c.Archive == "" {
 		return []Finding{good("none: all texts are in the store")}
 	}
-	kept, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv, Tries: 1})
+	store, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv, Tries: 1})
 	if err == nil {
-		_, _, err = kept.Read(ctx, "store", 1<<10)
+		_, _, err = store.Read(ctx, "store", 1<<10)
 	}
 	switch {
 	case errors.Is(err, objects.ErrNotFound):

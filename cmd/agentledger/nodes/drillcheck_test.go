@@ -95,7 +95,7 @@ func (d *drill) checkEvents(o *organization) []*verify.Bundle {
 }
 
 func (d *drill) checkEvent(o *organization, name id.Event) (*verify.Bundle, error) {
-	told := o.acknowledged[name]
+	acknowledged := o.acknowledged[name]
 	l, err := o.log(d.nextNode().again())
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (d *drill) checkEvent(o *organization, name id.Event) (*verify.Bundle, erro
 		return nil, err
 	case !report.OK:
 		return nil, fmt.Errorf("the bundle is not valid: %v", report.Errors)
-	case told.Status == client.Created && (b.SequenceNum != told.Sequence || b.EventHash != told.EventHash):
-		return nil, fmt.Errorf("it was acknowledged as #%d, but is #%d", told.Sequence, b.SequenceNum)
+	case acknowledged.Status == client.Created && (b.SequenceNum != acknowledged.Sequence || b.EventHash != acknowledged.EventHash):
+		return nil, fmt.Errorf("it was acknowledged as #%d, but is #%d", acknowledged.Sequence, b.SequenceNum)
 	}
 	return b, nil
 }

@@ -18,7 +18,7 @@ import (
 // A node pauses in the middle of creating organizations, each at a different point, for longer than a request may take
 // and until the other node has forgotten it. In the meantime, their slugs are requested at the other node. Each slug
 // belongs to at most one organization, and no response mentions a second one. A caller whose organization may exist is
-// told so. If neither caller was told of an organization, both calls may have failed: one more call settles it, and
+// answered so. If neither caller was told of an organization, both calls may have failed: one more call settles it, and
 // then the slug has one.
 func TestFoundingAtPausedNode(t *testing.T) {
 	server, err := pgtest.Start()
@@ -63,9 +63,9 @@ func TestFoundingAtPausedNode(t *testing.T) {
 	for i := range names {
 		slug := fmt.Sprint("org-", i)
 		made, made2 := first[i].status == http.StatusCreated, second[i].status == http.StatusCreated
-		told := made || made2
+		answered := made || made2
 		for _, a := range []answer{first[i], second[i]} {
-			told = told || strings.Contains(a.body, "outcome_unknown")
+			answered = answered || strings.Contains(a.body, "outcome_unknown")
 		}
 		if made && made2 {
 			t.Errorf("%s was created twice", slug)
@@ -73,7 +73,7 @@ func TestFoundingAtPausedNode(t *testing.T) {
 		switch status, calls := settleFounding(two, slug); {
 		case status == http.StatusCreated && (made || made2):
 			t.Errorf("%s was created, but its slug is free: got %+v, then %+v", slug, first[i], second[i])
-		case status == http.StatusConflict && calls == 1 && !told:
+		case status == http.StatusConflict && calls == 1 && !answered:
 			t.Errorf("%s exists, but its caller was not told: got %+v, then %+v", slug, first[i], second[i])
 		}
 		for _, n := range []*servicetest.Node{one, two} {

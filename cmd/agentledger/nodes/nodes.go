@@ -292,10 +292,10 @@ func (n *Node) FetchAnchors(ctx context.Context) error {
 	if n == nil {
 		return nil
 	}
-	asked := n.options.Elapsed()
+	requested := n.options.Elapsed()
 	n.fetching.Lock()
 	defer n.fetching.Unlock()
-	if n.fetched > asked {
+	if n.fetched > requested {
 		return nil
 	}
 	began, self := n.options.Elapsed(), n.Cluster.Self().ID

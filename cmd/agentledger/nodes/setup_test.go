@@ -18,10 +18,10 @@ func TestSetupAtAnyNode(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Stop() })
 	one, two := startProcess(t, server.URL()), startProcess(t, server.URL())
-	void, kept := one.token, two.token
+	void, valid := one.token, two.token
 	one.terminate()
 	one.start()
-	tokens := map[string]bool{void: true, kept: true, one.token: true}
+	tokens := map[string]bool{void: true, valid: true, one.token: true}
 	if len(tokens) != 3 || tokens[""] {
 		t.Fatalf("tokens %v", tokens)
 	}
@@ -31,7 +31,7 @@ func TestSetupAtAnyNode(t *testing.T) {
 				t.Errorf("%s: got %d %s", name, status, body)
 			}
 		}
-		if status, body := setUp(p, kept, "red", "1234567890"); status != http.StatusUnprocessableEntity {
+		if status, body := setUp(p, valid, "red", "1234567890"); status != http.StatusUnprocessableEntity {
 			t.Errorf("a common password: got %d %s", status, body)
 		}
 	}
@@ -40,7 +40,7 @@ func TestSetupAtAnyNode(t *testing.T) {
 	var group sync.WaitGroup
 	for n := range 8 {
 		group.Go(func() { // each node gets the token of the other
-			p, token := one, kept
+			p, token := one, valid
 			if n%2 == 1 {
 				p, token = two, one.token
 			}

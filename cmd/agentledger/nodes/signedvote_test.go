@@ -115,23 +115,23 @@ func TestSignedVoteOnNodes(t *testing.T) {
 	// The other node has not used the key of either organization before.
 	for _, voting := range []int{other, owner} {
 		awaitOK(t, owners["red"].At(at[asking]), "/v1/console/organization")
-		asked := red.At(at[asking]).Ask(map[string]any{"trace_id": "trc-" + at[voting].URL[len("http://"):]})
-		if answer := neighbour.At(at[voting]).Try(http.MethodGet, "/v1/console/approvals/"+asked.ID, nil); answer.Status != http.StatusNotFound {
+		approval := red.At(at[asking]).Ask(map[string]any{"trace_id": "trc-" + at[voting].URL[len("http://"):]})
+		if answer := neighbour.At(at[voting]).Try(http.MethodGet, "/v1/console/approvals/"+approval.ID, nil); answer.Status != http.StatusNotFound {
 			t.Errorf("blue's approver sees red's approval: %d", answer.Status)
 		}
-		answer := eve.vote(at[voting], asked)
+		answer := eve.vote(at[voting], approval)
 		_ = nodes[voting].End(syscall.SIGKILL)
 		answer.Want(t, "the vote", http.StatusOK, `"status":"approved"`, signedvote.Bytes(eve.key.Credential).String())
 		for _, i := range []int{registering, asking} {
-			awaitOK(t, eve.At(at[i]), "/v1/console/approvals/"+asked.ID).
+			awaitOK(t, eve.At(at[i]), "/v1/console/approvals/"+approval.ID).
 				Want(t, "after the kill", http.StatusOK, `"status":"approved"`, signedvote.Bytes(eve.key.Credential).String())
 		}
-		red.At(at[asking]).Consume(asked)
+		red.At(at[asking]).Consume(approval)
 	}
 	awaitOK(t, owners["blue"].At(at[asking]), "/v1/console/organization") // its owner may have been killed, too
-	asked := blue.At(at[asking]).Ask(nil)
-	awaitOK(t, neighbour.At(at[registering]), "/v1/console/approvals/"+asked.ID)
-	neighbour.vote(at[registering], asked).Want(t, "blue's vote", http.StatusOK, `"status":"approved"`)
+	approval := blue.At(at[asking]).Ask(nil)
+	awaitOK(t, neighbour.At(at[registering]), "/v1/console/approvals/"+approval.ID)
+	neighbour.vote(at[registering], approval).Want(t, "blue's vote", http.StatusOK, `"status":"approved"`)
 
 	for slug, votes := range map[string]int{"red": 2, "blue": 1} {
 		survivor := owners[slug].At(at[asking])

@@ -190,23 +190,23 @@ func (l *upgradeLoad) verify() {
 	l.stop()
 	for _, o := range l.organizations {
 		numbers, all := map[uint64]id.Event{}, l.acknowledged[o.Slug]
-		for _, told := range all {
+		for _, result := range all {
 			log, err := l.logOf(l.turn.Add(1), o)
 			if err != nil {
 				l.t.Fatal(err)
 			}
-			bundle, report, err := log.Bundle(l.t.Context(), told.EventID)
+			bundle, report, err := log.Bundle(l.t.Context(), result.EventID)
 			switch {
 			case err != nil || !report.OK:
-				l.t.Errorf("%s: acknowledged event %s: %v %+v", o.Slug, told.EventID, err, report)
+				l.t.Errorf("%s: acknowledged event %s: %v %+v", o.Slug, result.EventID, err, report)
 				continue
-			case told.Status == client.Created && bundle.SequenceNum != told.Sequence:
-				l.t.Errorf("%s: %s: acknowledged as #%d, is #%d", o.Slug, told.EventID, told.Sequence, bundle.SequenceNum)
+			case result.Status == client.Created && bundle.SequenceNum != result.Sequence:
+				l.t.Errorf("%s: %s: acknowledged as #%d, is #%d", o.Slug, result.EventID, result.Sequence, bundle.SequenceNum)
 			}
 			if other, twice := numbers[bundle.SequenceNum]; twice {
-				l.t.Errorf("%s: %s and %s have number %d", o.Slug, told.EventID, other, bundle.SequenceNum)
+				l.t.Errorf("%s: %s and %s have number %d", o.Slug, result.EventID, other, bundle.SequenceNum)
 			}
-			numbers[bundle.SequenceNum] = told.EventID
+			numbers[bundle.SequenceNum] = result.EventID
 		}
 		l.t.Logf("%s: %d events acknowledged", o.Slug, len(all))
 	}

@@ -53,7 +53,7 @@ func (n *Node) tellChanges(ctx context.Context, known map[cluster.NodeID]cluster
 	logger, now := n.options.Logger, map[cluster.NodeID]bool{}
 	for _, other := range n.Nodes() {
 		now[other.ID] = true
-		if _, told := known[other.ID]; told || other.ID == n.Self().ID {
+		if _, seen := known[other.ID]; seen || other.ID == n.Self().ID {
 			continue
 		}
 		known[other.ID] = other
