@@ -129,20 +129,20 @@ func (s *surface) withSource(r *http.Request, c *Caller) context.Context {
 func (e *exchange) Handle() (err error) {
 	ctx, check := sysevent.WithOutcome(e.surface.withSource(e.request.Request, e.Caller))
 	e.request.Request = e.WithContext(ctx)
-	kept := e.surface.Edge.KeepBody(e.request.Request)
+	body := e.surface.Edge.KeepBody(e.request.Request)
 	e.answer, err = e.handle(&e.request)
 	err = e.surface.Edge.CheckLost(check(err), e.Who.Tenant, nil)
 	if lost, ok := errors.AsType[*admission.Elsewhere](err); ok {
-		lost.Body, err = e.wholeBody(kept(), err)
+		lost.Body, err = e.wholeBody(body(), err)
 	}
 	return err
 }
 
 // wholeBody returns the body of a call that is passed on, with err. A handler has read the whole body or nothing. The
 // admission's body cannot be read after the call.
-func (e *exchange) wholeBody(kept []byte, err error) ([]byte, error) {
-	if kept != nil || e.body.Max == 0 {
-		return kept, err
+func (e *exchange) wholeBody(body []byte, err error) ([]byte, error) {
+	if body != nil || e.body.Max == 0 {
+		return body, err
 	}
 	rest, failed := e.ReadBody()
 	return rest, cmp.Or(failed, err)

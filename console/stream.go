@@ -39,7 +39,7 @@ type streamWriter struct {
 	stream     *stream
 	w          http.ResponseWriter
 	controller *http.ResponseController
-	begun      bool
+	started    bool
 	from       netip.Addr
 	patience   time.Duration // remaining time that writes may wait; each accepted byte adds to it
 	tenant     admission.Tenant
@@ -108,10 +108,10 @@ func (w *streamWriter) TooSlow() bool { return w.failed && w.patience < patience
 
 // begin sends the headers once.
 func (w *streamWriter) begin() {
-	if w.begun {
+	if w.started {
 		return
 	}
-	w.begun = true
+	w.started = true
 	h := w.w.Header()
 	h.Set("Content-Type", w.stream.Media)
 	h.Set("Cache-Control", "no-store")

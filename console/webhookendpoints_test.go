@@ -74,8 +74,8 @@ func (w *world) storedText(t *testing.T) func(func(string) bool) {
 				}
 			}
 		}
-		for _, said := range w.Audit(t, red) {
-			if !yield(fmt.Sprint(said)) {
+		for _, statement := range w.Audit(t, red) {
+			if !yield(fmt.Sprint(statement)) {
 				return
 			}
 		}

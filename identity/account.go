@@ -161,13 +161,13 @@ func (s *Server) endSession(w http.ResponseWriter, r *request) error {
 }
 
 // EndSession ends one session of the account.
-func (s *Server) EndSession(ctx context.Context, c *Caller, wanted string) error {
+func (s *Server) EndSession(ctx context.Context, c *Caller, sessionID string) error {
 	session, err := s.FindSession(ctx, c)
 	if err != nil {
 		return err
 	}
 	n, err := s.Accounts.EndSessions(ctx, session.Account, s.describeVisit(c),
-		func(l account.ListedSession) bool { return l.ID == wanted })
+		func(l account.ListedSession) bool { return l.ID == sessionID })
 	if err == nil && n == 0 {
 		err = fault.New(fault.NotFound, "Not found")
 	}

@@ -164,14 +164,14 @@ func TestPasskeysInChromium(t *testing.T) {
 	second.SetVerified(true)
 	b.Open(evilAddress + "/")
 	b.wants("another origin", 401, passkeyRefused, usePasskey)
-	kept := second.Credentials()[0]
+	remaining := second.Credentials()[0]
 	second.Remove()
 	third := b.AddAuthenticator()
 	b.wants("a new passkey of another origin", 422, newPasskeyRefused, register, "evil")
 	third.Remove()
 	b.Open(address + "/")
 	second = b.AddAuthenticator()
-	second.Import(kept)
+	second.Import(remaining)
 
 	var list passkeyList
 	if err := json.Unmarshal(b.run(`return call('GET', '/v1/id/account/passkeys')`).Body, &list); err != nil || len(list.Passkeys) != 2 {

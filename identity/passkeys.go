@@ -48,18 +48,18 @@ type NewPasskey struct {
 }
 
 // issueChallenge sets the cookie of a challenge and returns its options.
-func (s *Server) issueChallenge(c *Caller, begun factor.Begun) (options any) {
-	c.setCookie(s.flowCookie(challengeCookie, begun.Cookie, int(factor.Life.Seconds())))
-	return begun.Options
+func (s *Server) issueChallenge(c *Caller, ceremony factor.Begun) (options any) {
+	c.setCookie(s.flowCookie(challengeCookie, ceremony.Cookie, int(factor.Life.Seconds())))
+	return ceremony.Options
 }
 
 // beginPasskey makes the challenge for using a passkey: to sign in, to step up or to accept an invitation.
 func (s *Server) beginPasskey(w http.ResponseWriter, r *request) error {
-	begun, err := s.Factors.BeginUse()
+	ceremony, err := s.Factors.BeginUse()
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, s.issueChallenge(r.caller, begun))
+	return edge.WriteJSON(w, http.StatusOK, s.issueChallenge(r.caller, ceremony))
 }
 
 // beginFirstPasskey makes the challenge for the passkey of an account that does not exist yet.
@@ -71,11 +71,11 @@ func (s *Server) beginFirstPasskey(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	begun, err := s.Factors.BeginNew(body.Email, body.DisplayName)
+	ceremony, err := s.Factors.BeginNew(body.Email, body.DisplayName)
 	if err != nil {
 		return err
 	}
-	return edge.WriteJSON(w, http.StatusOK, s.issueChallenge(r.caller, begun))
+	return edge.WriteJSON(w, http.StatusOK, s.issueChallenge(r.caller, ceremony))
 }
 
 // usePasskey returns the account whose passkey answers the challenge. It counts wrong answers by network.
@@ -210,11 +210,11 @@ func (s *Server) BeginPasskey(ctx context.Context, c *Caller) (options any, err 
 	if err != nil {
 		return nil, err
 	}
-	begun, err := s.Factors.BeginCreation(ctx, session.Person())
+	ceremony, err := s.Factors.BeginCreation(ctx, session.Person())
 	if err != nil {
 		return nil, err
 	}
-	return s.issueChallenge(c, begun), nil
+	return s.issueChallenge(c, ceremony), nil
 }
 
 func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {

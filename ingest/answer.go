@@ -159,12 +159,12 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 }
 
 // appendAsked appends the approval that an event or an evaluation requests, if any.
-func appendAsked(b []byte, asked *approval.Approval) []byte {
-	if asked == nil {
+func appendAsked(b []byte, approval *approval.Approval) []byte {
+	if approval == nil {
 		return b
 	}
-	b = jcs.AppendString(append(b, `,"approval_id":`...), string(asked.ID))
-	view, err := json.Marshal(newApprovalView(*asked), jsontext.AllowInvalidUTF8(true))
+	b = jcs.AppendString(append(b, `,"approval_id":`...), string(approval.ID))
+	view, err := json.Marshal(newApprovalView(*approval), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		panic(err) // its members are texts and numbers
 	}

@@ -72,13 +72,13 @@ func claim(m *member, path, digest string) string {
 func TestApproval(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
-	asked := w.post(approvalsPath, w.red.token, w.question(&w.red, refund))
-	w.expect(asked, http.StatusCreated, "")
-	name, digest := asked.fields["approval_id"].(string), asked.fields["action_digest"].(string)
+	answer := w.post(approvalsPath, w.red.token, w.question(&w.red, refund))
+	w.expect(answer, http.StatusCreated, "")
+	name, digest := answer.fields["approval_id"].(string), answer.fields["action_digest"].(string)
 	want := `{"approval_id":"` + name + `","status":"pending","action_digest":"` + digest + `","expires_at":"` +
 		id.InstantOf(w.Clock().Add(time.Hour)).String() + `","quorum":2,"approvals":0,"comment":null,"reason_code":null}`
-	if asked.Body.String() != want || asked.Header().Get("Service-Version") != ingest.Version {
-		t.Errorf("asked: got %s, want %s", asked.Body, want)
+	if answer.Body.String() != want || answer.Header().Get("Service-Version") != ingest.Version {
+		t.Errorf("asked: got %s, want %s", answer.Body, want)
 	}
 	again := w.post(approvalsPath, w.red.token, w.question(&w.red, refund))
 	if w.expect(again, http.StatusOK, ""); again.Body.String() != want {
@@ -224,13 +224,13 @@ func TestEvaluateRequestsApproval(t *testing.T) {
 	question := fields{"tool_name": "acme.ask", "payload": fields{"amount": 7}, "trace_id": "trc-1", "request_approval": true}
 	a := w.post(evaluatePath, w.red.token, w.question(&w.red, question))
 	w.expect(a, http.StatusOK, "")
-	asked, ok := a.fields["approval"].(map[string]any)
-	if !ok || asked["status"] != "pending" || a.fields["decision"] != "allow_with_obligation" {
+	answer, ok := a.fields["approval"].(map[string]any)
+	if !ok || answer["status"] != "pending" || a.fields["decision"] != "allow_with_obligation" {
 		t.Fatalf("got %s", a.Body)
 	}
 	again := w.post(approvalsPath, w.red.token, w.question(&w.red, refund))
-	if w.expect(again, http.StatusOK, ""); again.fields["approval_id"] != asked["approval_id"] {
-		t.Errorf("asked by the other call: got %s, want %s", again.Body, asked["approval_id"])
+	if w.expect(again, http.StatusOK, ""); again.fields["approval_id"] != answer["approval_id"] {
+		t.Errorf("asked by the other call: got %s, want %s", again.Body, answer["approval_id"])
 	}
 	for name, change := range map[string]fields{
 		"allowed": {"tool_name": "acme.allow", "request_approval": true}, "not wanted": {"tool_name": "acme.ask", "request_approval": false},
@@ -250,8 +250,8 @@ func TestIngestKeyThatAsks(t *testing.T) {
 	question := w.question(&w.red, fields{"tool_name": "acme.ask", "payload": fields{"amount": 7}})
 	a := w.post(evaluatePath, asks, question)
 	w.expect(a, http.StatusOK, "")
-	asked, _ := a.fields["approval"].(map[string]any)
-	if a.fields["decision"] != "allow_with_obligation" || asked["status"] != "pending" || asked["approval_id"] != a.fields["approval_id"] {
+	answer, _ := a.fields["approval"].(map[string]any)
+	if a.fields["decision"] != "allow_with_obligation" || answer["status"] != "pending" || answer["approval_id"] != a.fields["approval_id"] {
 		t.Fatalf("got %s", a.Body)
 	}
 	if again := w.post(evaluatePath, asks, question); again.fields["approval_id"] != a.fields["approval_id"] {
@@ -322,7 +322,7 @@ func TestEventsThatClaimToBeApprovals(t *testing.T) {
 			t.Errorf("%s in a batch: got %s", what, a.Body)
 		}
 	}
-	said := len(w.Audit(t, w.red.tenant))
+	statements := len(w.Audit(t, w.red.tenant))
 	w.mustCreate(&w.red, "claim", claim(nil))
 	for _, transition := range []string{"denied", "revoked", "expired", "invalidated"} {
 		payload["transition"] = transition
@@ -334,8 +334,8 @@ func TestEventsThatClaimToBeApprovals(t *testing.T) {
 		guess := "ledger_approval:" + hex.EncodeToString(sum[:16]) // as well as an agent can
 		w.expect(w.send(&w.red, w.envelope(&w.red, guess, claim(nil))), 422, reservedEvent)
 	}
-	if got := len(w.Audit(t, w.red.tenant)); got != said {
-		t.Errorf("the ledger has %d statements of the service, want %d", got, said)
+	if got := len(w.Audit(t, w.red.tenant)); got != statements {
+		t.Errorf("the ledger has %d statements of the service, want %d", got, statements)
 	}
 	if a := w.do("GET", path, w.red.token, ""); a.fields["status"] != "pending" || a.fields["approvals"] != 0.0 {
 		t.Errorf("got %s", a.Body)

@@ -195,17 +195,17 @@ func TestBatchLinesStandForThemselves(t *testing.T) {
 func (w *world) expectOrder(b batched, first uint64) {
 	w.Helper()
 	for i, line := range b.lines {
-		var told struct {
+		var result struct {
 			Sequence uint64 `json:"sequence_num"`
 		}
-		if err := json.Unmarshal([]byte(line), &told); err != nil {
+		if err := json.Unmarshal([]byte(line), &result); err != nil {
 			w.Fatal(err)
 		}
-		if told.Sequence == 0 {
+		if result.Sequence == 0 {
 			continue
 		}
-		if told.Sequence != first {
-			w.Errorf("line %d: got number %d, want %d", i+1, told.Sequence, first)
+		if result.Sequence != first {
+			w.Errorf("line %d: got number %d, want %d", i+1, result.Sequence, first)
 		}
 		first++
 	}

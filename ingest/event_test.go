@@ -31,8 +31,8 @@ func TestCreated(t *testing.T) {
 		}
 	}
 	for _, m := range []*member{&w.red, &w.blue} {
-		if said := w.Audit(t, m.tenant); len(said) != 0 {
-			t.Errorf("got %v, want no statements of the server", said)
+		if statements := w.Audit(t, m.tenant); len(statements) != 0 {
+			t.Errorf("got %v, want no statements of the server", statements)
 		}
 	}
 }

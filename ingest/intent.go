@@ -63,18 +63,18 @@ func (s *Server) answerIntents(ctx context.Context, c caller, events []*incoming
 
 // findDecisions reads the decisions on replayed events whose senders ask for them.
 func (s *Server) findDecisions(ctx context.Context, c caller, events []*incomingEvent) {
-	var wanted []*incomingEvent
+	var selected []*incomingEvent
 	var names []id.Event
 	for _, in := range events {
 		if in.fate == replayed && in.envelope.Tool != "" && in.asksDecision {
-			wanted, names = append(wanted, in), append(names, in.envelope.EventID)
+			selected, names = append(selected, in), append(names, in.envelope.EventID)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(selected) == 0 {
 		return
 	}
 	decisions, err := s.intents.Decisions(ctx, c.Tenant, names)
-	for i, in := range wanted {
+	for i, in := range selected {
 		if err != nil {
 			in.fate, in.err = refused, edge.EndedEarly(err)
 			continue

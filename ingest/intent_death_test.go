@@ -51,14 +51,14 @@ func dieWhileAsking(t *testing.T, engine storage.Engine, n int, after bool) bool
 			t.Errorf("write %d, done %v: got %d %s", n, after, a.Code, a.Body)
 		}
 	}
-	asked := 0
-	for _, said := range w.Audit(t, w.red.tenant) {
-		if strings.Contains(string(said.Payload), `"intent_event_id":"refund"`) {
-			asked++
+	requests := 0
+	for _, statement := range w.Audit(t, w.red.tenant) {
+		if strings.Contains(string(statement.Payload), `"intent_event_id":"refund"`) {
+			requests++
 		}
 	}
-	if asked != 1 || w.State(t, w.blue.tenant).Size() != 0 {
-		t.Errorf("write %d, done %v: asked %d times, want 1", n, after, asked)
+	if requests != 1 || w.State(t, w.blue.tenant).Size() != 0 {
+		t.Errorf("write %d, done %v: asked %d times, want 1", n, after, requests)
 	}
 	return died
 }

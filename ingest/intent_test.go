@@ -31,9 +31,9 @@ func intent(tool string) fields {
 // told is the decision and the approval in an answer.
 func told(f fields) string {
 	text, _ := f["policy_decision"].(string)
-	if asked, ok := f["approval"].(map[string]any); ok {
-		text += " " + asked["status"].(string)
-		if asked["approval_id"] != f["approval_id"] {
+	if approval, ok := f["approval"].(map[string]any); ok {
+		text += " " + approval["status"].(string)
+		if approval["approval_id"] != f["approval_id"] {
 			text += " by another name"
 		}
 	}
@@ -146,8 +146,8 @@ func TestIntentAsksOnce(t *testing.T) {
 	envelope := w.envelope(&w.red, "refund", intent("acme.ask"))
 	first := w.send(&w.red, envelope, wantsApproval)
 	w.expect(first, http.StatusCreated, "")
-	asked := first.fields["approval"].(map[string]any)
-	path, digest := approvalsPath+"/"+asked["approval_id"].(string), asked["action_digest"].(string)
+	approval := first.fields["approval"].(map[string]any)
+	path, digest := approvalsPath+"/"+approval["approval_id"].(string), approval["action_digest"].(string)
 	action := grant.Action{Organization: w.red.id, Agent: w.red.agent.Agent, Tool: "acme.ask",
 		Payload: []byte(`{"amount":7,"call_id":"c","phase":"intent","salt":"00112233445566778899aabbccddeeff"}`)}
 	if want := action.Digest().String(); digest != want {
@@ -156,8 +156,8 @@ func TestIntentAsksOnce(t *testing.T) {
 	same := func(status string) {
 		t.Helper()
 		a := w.send(&w.red, envelope, wantsApproval)
-		if a.Code != 200 || told(a.fields) != "allow_with_obligation "+status || a.fields["approval_id"] != asked["approval_id"] {
-			t.Errorf("got %d %s, want %s %s", a.Code, a.Body, asked["approval_id"], status)
+		if a.Code != 200 || told(a.fields) != "allow_with_obligation "+status || a.fields["approval_id"] != approval["approval_id"] {
+			t.Errorf("got %d %s, want %s %s", a.Code, a.Body, approval["approval_id"], status)
 		}
 	}
 	same("pending")
@@ -174,7 +174,7 @@ func TestIntentAsksOnce(t *testing.T) {
 	w.Pass(2 * time.Hour)
 	same("consumed")
 	twin := w.mustCreate(&w.red, "twin", but(intent("acme.ask"), fields{"trace_id": "trace-refund"}), wantsApproval)
-	if twin.fields["approval_id"] == asked["approval_id"] {
+	if twin.fields["approval_id"] == approval["approval_id"] {
 		t.Error("another event with the same action has the same approval")
 	}
 }

@@ -50,12 +50,12 @@ func TestPolicyTightens(t *testing.T) {
 		if !p.Evaluated || p.PolicyID != "pol-1" || p.PolicyVersion != 1 || p.Engine != "rules" || p.EvaluatedAt != id.InstantOf(w.Clock()) {
 			t.Errorf("%s: got %+v", name, p)
 		}
-		told := [3]any{a.fields["policy_decision"], a.fields["policy_id"], a.fields["rule_id"]}
+		decision := [3]any{a.fields["policy_decision"], a.fields["policy_id"], a.fields["rule_id"]}
 		want := [3]any{}
 		if c.effective != c.declared {
 			want = [3]any{c.effective, "pol-1", c.rule}
 		}
-		if told != want || len(a.fields) != 5 && want == [3]any{} {
+		if decision != want || len(a.fields) != 5 && want == [3]any{} {
 			t.Errorf("%s: got %s, want %v told", name, a.Body, want)
 		}
 		// The other organization has no policy.

@@ -16,7 +16,7 @@ import (
 type moving func(w *world) (path, body string)
 
 func movingCalls() map[string]moving {
-	asked := func(verb string, voters ...string) moving {
+	requested := func(verb string, voters ...string) moving {
 		return func(w *world) (string, string) {
 			path, digest := w.ask(&w.red, refund)
 			for _, v := range voters {
@@ -41,8 +41,8 @@ func movingCalls() map[string]moving {
 			return evaluatePath, strings.TrimSuffix(w.question(&w.red, refund), "}") + `,"request_approval":true}`
 		},
 		"question": func(w *world) (string, string) { return approvalsPath, w.question(&w.red, refund) },
-		"cancel":   asked("/cancel"),
-		"consume":  asked("/consume", "acc_1", "acc_2"),
+		"cancel":   requested("/cancel"),
+		"consume":  requested("/consume", "acc_1", "acc_2"),
 		"start":    func(w *world) (string, string) { return prefixes[0] + "/runs", runBody },
 		"step":     run("/steps", stepBody),
 		"end":      run("/complete", endBody),

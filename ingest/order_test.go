@@ -70,13 +70,13 @@ func TestOrderOfChecks(t *testing.T) {
 	header := func(h string) func(*attempt) {
 		return func(a *attempt) {
 			name, _, _ := strings.Cut(h, ":")
-			var kept []string
+			var stored []string
 			for _, other := range a.headers {
 				if !strings.HasPrefix(other, name+":") {
-					kept = append(kept, other)
+					stored = append(stored, other)
 				}
 			}
-			a.headers = append(kept, h)
+			a.headers = append(stored, h)
 		}
 	}
 	set := func(name string, value any) func(*attempt) { return func(a *attempt) { a.change[name] = value } }

@@ -130,21 +130,21 @@ func decided(r event.Record) string {
 	return by + " " + r.Policy.Effective.String() + " " + r.Policy.RuleID
 }
 
-// kept is an event as stored in a ledger.
-type kept struct {
+// stored is an event as stored in a ledger.
+type stored struct {
 	index    id.Index
 	record   event.Record
 	envelope *event.Envelope
 }
 
-func (k kept) documents() simulate.Documents {
+func (k stored) documents() simulate.Documents {
 	return simulate.Documents{Record: &k.record, Envelope: k.envelope}
 }
 
 // stored returns the events of an organization by their IDs.
-func (w *world) stored(m *member) map[string]kept {
+func (w *world) stored(m *member) map[string]stored {
 	w.Helper()
-	all := make(map[string]kept)
+	all := make(map[string]stored)
 	s := w.State(w.TB, m.tenant)
 	for e, err := range w.Ledgers.Events(context.Background(), s, 0, s.Size(), storage.FieldRecord|storage.FieldEnvelope) {
 		if err != nil {
@@ -158,7 +158,7 @@ func (w *world) stored(m *member) map[string]kept {
 		if err != nil {
 			w.Fatal(err)
 		}
-		all[string(e.ID)] = kept{e.Index, r, envelope}
+		all[string(e.ID)] = stored{e.Index, r, envelope}
 	}
 	return all
 }

@@ -168,8 +168,8 @@ const maxMissingLogged = 100
 // record of the given kind. Its value is nil if there is no such record.
 func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugReader) error {
 	missing, began := l.anchors.CompareOrigins(), time.Now()
-	asked := storage.SurveyQuestion{Kinds: []storage.Kind{kindIdentity, kind}}
-	for found, err := range storage.Survey(ctx, l.store, asked) {
+	query := storage.SurveyQuestion{Kinds: []storage.Kind{kindIdentity, kind}}
+	for found, err := range storage.Survey(ctx, l.store, query) {
 		if err == nil {
 			err = l.reportUncounted(ctx, found.Tenant, l.countLedger(found, missing, slugOf, found.Values[kind]))
 		}

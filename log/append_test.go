@@ -121,13 +121,13 @@ func TestReplayed(t *testing.T) {
 		{"unknown event and key", red, "other", "idem-other", other.Digest, false, 0},
 		{"known only to the other organization", blue, "known", "idem-known", known.Digest, false, 0},
 	}
-	var asked []log.Query // all events of the first organization at once
+	var queries []log.Query // all events of the first organization at once
 	for _, tt := range tests {
 		if tt.tenant == red {
-			asked = append(asked, log.Query{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
+			queries = append(queries, log.Query{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
 		}
 	}
-	together := w.ledgers.Replays(t.Context(), w.state(red), asked)
+	together := w.ledgers.Replays(t.Context(), w.state(red), queries)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := w.replayed(tt.tenant, tt.event, tt.key, tt.digest)
@@ -438,8 +438,8 @@ func TestStateOutlivesItsLedger(t *testing.T) {
 			t.Errorf("append %d: got %v, want %v", n, got.Err, want)
 		}
 	}
-	asked := []log.Query{{Event: "e", Digest: w.envelope(red, "e").Digest}}
-	if got := w.ledgers.Replays(t.Context(), old, asked)[0]; !got.Known || got.Err != nil {
+	queries := []log.Query{{Event: "e", Digest: w.envelope(red, "e").Digest}}
+	if got := w.ledgers.Replays(t.Context(), old, queries)[0]; !got.Known || got.Err != nil {
 		t.Errorf("replay: got %+v", got)
 	}
 	if got := w.state(red).Size(); got != 1 {
@@ -565,12 +565,12 @@ func TestIdempotencyKeysAreOfIngestKeys(t *testing.T) {
 		"one of before, of another ingest key": {"other", "ik_2", "old", other, false, 0},
 		"the event of before, from another":    {"former", "ik_2", "old", former, true, 0},
 	} {
-		asked := []log.Query{{Event: c.event, Key: c.key, IngestKey: c.ingestKey, Digest: c.digest}}
-		got := w.ledgers.Replays(t.Context(), w.state(red), asked)[0]
+		queries := []log.Query{{Event: c.event, Key: c.key, IngestKey: c.ingestKey, Digest: c.digest}}
+		got := w.ledgers.Replays(t.Context(), w.state(red), queries)[0]
 		if got.Known != c.want && c.kind == 0 || (c.kind == 0) != (got.Err == nil) || c.kind != 0 && !fault.Is(got.Err, c.kind) {
 			t.Errorf("%s: got %+v", name, got)
 		}
-		if got := w.ledgers.Replays(t.Context(), w.state(blue), asked)[0]; got.Known || got.Err != nil {
+		if got := w.ledgers.Replays(t.Context(), w.state(blue), queries)[0]; got.Known || got.Err != nil {
 			t.Errorf("%s, in the other organization: got %+v", name, got)
 		}
 	}

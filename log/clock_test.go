@@ -221,12 +221,12 @@ func TestFallWithoutStatement(t *testing.T) {
 func TestSuccessorOfALedgerAhead(t *testing.T) {
 	w, _ := stepped(t)
 	w.freeze(red)
-	heir := w.succeed(red)
-	if got := w.state(heir).Used(id.InstantOf(w.Clock())); got != 5 {
+	successor := w.succeed(red)
+	if got := w.state(successor).Used(id.InstantOf(w.Clock())); got != 5 {
 		t.Errorf("carried: got %d, want 5", got)
 	}
-	w.inHeir(red, heir, "first")
-	if got := w.state(heir).Used(id.InstantOf(w.Clock())); got != 6 {
+	w.inHeir(red, successor, "first")
+	if got := w.state(successor).Used(id.InstantOf(w.Clock())); got != 6 {
 		t.Errorf("counted: got %d, want 6", got)
 	}
 }

@@ -251,8 +251,8 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 	receipts, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		d := w.draft(s, e, 0)
 		if len(erases) > 0 {
-			said := event.Erasure{Ranges: erases, Reason: "retention"}
-			d = statementOf(w.t, s, event.KindErasure, name, said.Payload())
+			erasure := event.Erasure{Ranges: erases, Reason: "retention"}
+			d = statementOf(w.t, s, event.KindErasure, name, erasure.Payload())
 			d.Erases = erases
 		}
 		return log.Submission{Drafts: []log.Draft{d}, Reconfigures: change}, nil

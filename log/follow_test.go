@@ -107,10 +107,10 @@ func TestListing(t *testing.T) {
 	}
 	of := key(blue)
 	w.listings("new", map[id.Tenant]log.Listing{red: key(red), blue: of})
-	told := w.ledgers.Relisted()
+	relisted := w.ledgers.Relisted()
 	w.mustAppend(red, "one", "two")
 	w.mustAppend(blue, "one")
-	if got := taken(told); len(got) != 0 {
+	if got := taken(relisted); len(got) != 0 {
 		t.Errorf("events: got %v", got)
 	}
 	old := key(red)
@@ -119,7 +119,7 @@ func TestListing(t *testing.T) {
 		if _, err := w.rekey(red, name, change); err != nil {
 			t.Fatal(err)
 		}
-		if got := taken(told); !slices.Equal(got, []id.Tenant{red}) {
+		if got := taken(relisted); !slices.Equal(got, []id.Tenant{red}) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -129,21 +129,21 @@ func TestListing(t *testing.T) {
 		t.Fatalf("got %+v", now)
 	}
 	w.listings("two keys sign", map[id.Tenant]log.Listing{red: now, blue: of})
-	told = w.ledgers.Relisted()
+	relisted = w.ledgers.Relisted()
 	step("retire", w.ledgers.RetireLogKey)
 	w.listings("the new one alone", map[id.Tenant]log.Listing{red: now, blue: of})
-	told = w.ledgers.Relisted()
+	relisted = w.ledgers.Relisted()
 	w.freeze(red)
-	if got := taken(told); !slices.Equal(got, []id.Tenant{red}) {
+	if got := taken(relisted); !slices.Equal(got, []id.Tenant{red}) {
 		t.Errorf("frozen: got %v", got)
 	}
 	w.listings("frozen", map[id.Tenant]log.Listing{blue: of})
-	told = w.ledgers.Relisted()
-	heir := w.succeed(red)
-	if got := taken(told); !slices.Contains(got, heir) || slices.Contains(got, blue) {
+	relisted = w.ledgers.Relisted()
+	successor := w.succeed(red)
+	if got := taken(relisted); !slices.Contains(got, successor) || slices.Contains(got, blue) {
 		t.Errorf("succeeded: got %v", got)
 	}
-	if got, ok, err := w.ledgers.Listing(t.Context(), heir); err != nil || !ok || got != key(heir) || got.Origin != old.Origin+"/2" {
+	if got, ok, err := w.ledgers.Listing(t.Context(), successor); err != nil || !ok || got != key(successor) || got.Origin != old.Origin+"/2" {
 		t.Errorf("the successor: got %+v, %v, %v", got, ok, err)
 	}
 }
@@ -157,14 +157,14 @@ func TestListingOfARolledBackLog(t *testing.T) {
 	older := model.Reopen()
 	w.mustAppend(red, "two")
 	w.reopen(older)
-	told := w.ledgers.Relisted()
+	relisted := w.ledgers.Relisted()
 	if _, ok, err := w.ledgers.Listing(t.Context(), red); !ok || err != nil {
 		t.Errorf("nobody has looked yet: got %v, %v", ok, err)
 	}
 	w.state(red)
 	w.state(blue)
-	<-told.Ready()
-	if got := taken(told); !slices.Equal(got, []id.Tenant{red}) {
+	<-relisted.Ready()
+	if got := taken(relisted); !slices.Equal(got, []id.Tenant{red}) {
 		t.Errorf("got %v", got)
 	}
 	if got, ok, err := w.ledgers.Listing(t.Context(), red); ok || err != nil {

@@ -350,16 +350,16 @@ func (s *slidingSum) MoveBack(now id.Instant) bool {
 // mergeSteps merges the amounts that fall into the same step of the window.
 func (s *slidingSum) mergeSteps(window time.Duration) {
 	step := max(1, id.Instant(window.Milliseconds()/stepsPerWindow))
-	kept := s.amounts[:1:1]
+	recent := s.amounts[:1:1]
 	for _, a := range s.amounts[1:] {
-		last := &kept[len(kept)-1]
+		last := &recent[len(recent)-1]
 		if a.at/step == last.at/step {
 			last.at, last.value = a.at, addCapped(last.value, a.value)
 			continue
 		}
-		kept = append(kept, a)
+		recent = append(recent, a)
 	}
-	s.amounts = kept
+	s.amounts = recent
 }
 
 // addCapped adds two decimals; the result is at most decimal.Max.

@@ -300,34 +300,34 @@ func TestReleaseWritesAnchors(t *testing.T) {
 	}
 }
 
-// asked counts the calls of a store.
-type asked struct {
+// queries counts the calls of a store.
+type queries struct {
 	*storagetest.Model
 	calls atomic.Int64
 }
 
-func (a *asked) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+func (a *queries) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
 	a.calls.Add(1)
 	return a.Model.Head(ctx, t)
 }
 
-func (a *asked) Append(batches []storage.Batch) storage.Pending {
+func (a *queries) Append(batches []storage.Batch) storage.Pending {
 	a.calls.Add(1)
 	return a.Model.Append(batches)
 }
 
-func (a *asked) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+func (a *queries) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
 	a.calls.Add(1)
 	return a.Model.Get(ctx, t, kind, key)
 }
 
-func (a *asked) Barrier(ctx context.Context) error {
+func (a *queries) Barrier(ctx context.Context) error {
 	a.calls.Add(1)
 	return a.Model.Barrier(ctx)
 }
 
 func TestReleaseOfIdleLedgersAsksNothing(t *testing.T) {
-	store := &asked{Model: storagetest.NewModel()}
+	store := &queries{Model: storagetest.NewModel()}
 	one, two := newNodes(t, store)
 	one.mustAppend(red, "a")
 	one.mustAppend(blue, "a")
@@ -592,9 +592,9 @@ func TestAnchorsOfOthersBeforeReadOnly(t *testing.T) {
 	two.ledgers.Close()
 	two.anchors = t.TempDir()
 	var fails error = errors.New("no other process answers")
-	spread, asked := func() {}, 0
+	spread, queries := func() {}, 0
 	two.open(log.Options{Owned: func(id.Tenant) bool { return true }, FetchAnchors: func(context.Context) error {
-		if asked++; fails == nil {
+		if queries++; fails == nil {
 			spread()
 		}
 		return fails
@@ -606,11 +606,11 @@ func TestAnchorsOfOthersBeforeReadOnly(t *testing.T) {
 	two.refuses(blue, "read_only")
 	spread = func() { one.spread(two) }
 	two.mustAppend(red, "b")
-	if asked != 3 {
-		t.Errorf("asked %d times, want 3", asked)
+	if queries != 3 {
+		t.Errorf("asked %d times, want 3", queries)
 	}
 	two.mustAppend(red, "c")
-	if asked != 3 {
-		t.Errorf("asked %d times for a ledger with an anchor", asked-3)
+	if queries != 3 {
+		t.Errorf("asked %d times for a ledger with an anchor", queries-3)
 	}
 }

@@ -94,18 +94,18 @@ const erasureFormat = "v%d_t%d"
 func (s *sim) erasure(t *ticket, state *log.State) (sub log.Submission) {
 	s.applied.replay(s.store.applied)
 	events := s.applied.ledger(t.tenant).events[:state.Size()]
-	said := event.Erasure{Reason: fmt.Sprintf(erasureFormat, state.ConfigVersion(), t.number)}
+	erasure := event.Erasure{Reason: fmt.Sprintf(erasureFormat, state.ConfigVersion(), t.number)}
 	begin := s.random.IntN(len(events))
 	for i := begin; i < min(begin+s.many(20), len(events)); i++ {
 		if !events[i].system {
-			said.Ranges = append(said.Ranges, id.Range{Begin: id.Index(i), End: id.Index(i + 1)})
+			erasure.Ranges = append(erasure.Ranges, id.Range{Begin: id.Index(i), End: id.Index(i + 1)})
 		}
 	}
-	if len(said.Ranges) == 0 {
+	if len(erasure.Ranges) == 0 {
 		return sub
 	}
-	d := statementOf(s.t, state, event.KindErasure, t.names[0], said.Payload())
-	d.IdempotencyKey, d.Erases = keyOf(t.names[0]), said.Ranges
+	d := statementOf(s.t, state, event.KindErasure, t.names[0], erasure.Payload())
+	d.IdempotencyKey, d.Erases = keyOf(t.names[0]), erasure.Ranges
 	sub.Drafts = []log.Draft{d}
 	return sub
 }

@@ -18,11 +18,11 @@ import (
 // succeed makes the successor of a ledger and returns its handle.
 func (w *world) succeed(tenant id.Tenant) id.Tenant {
 	w.t.Helper()
-	heir, err := w.ledgers.Succeed(w.t.Context(), w.state(tenant))
+	successor, err := w.ledgers.Succeed(w.t.Context(), w.state(tenant))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return heir.Identity().Tenant
+	return successor.Identity().Tenant
 }
 
 // inHeir appends an event of an organization to the ledger of another handle.
@@ -51,11 +51,11 @@ func TestSucceed(t *testing.T) {
 	}
 	w.freeze(red)
 	old := w.state(red)
-	heir := w.succeed(red)
-	if again := w.succeed(red); again != heir {
-		t.Errorf("again: got %d, want %d", again, heir)
+	successor := w.succeed(red)
+	if again := w.succeed(red); again != successor {
+		t.Errorf("again: got %d, want %d", again, successor)
 	}
-	s := w.state(heir)
+	s := w.state(successor)
 	now := id.InstantOf(w.Clock())
 	if got, want := s.Identity().Origin, old.Identity().Origin+"/2"; got != want || s.Identity().Predecessor != red || s.Identity().Organization != old.Identity().Organization {
 		t.Errorf("got %+v", s.Identity())
@@ -66,10 +66,10 @@ func TestSucceed(t *testing.T) {
 	if next, err := w.ledgers.Successor(t.Context(), w.state(red)); next != nil || err != nil {
 		t.Errorf("before its first event: got %v, %v", next, err)
 	}
-	w.inHeir(red, heir, "three")
+	w.inHeir(red, successor, "three")
 	for range 2 {
 		next, err := w.ledgers.Successor(t.Context(), w.state(red))
-		if err != nil || next == nil || next.Identity().Tenant != heir || next.Used(now) != 3 {
+		if err != nil || next == nil || next.Identity().Tenant != successor || next.Used(now) != 3 {
 			t.Fatalf("got %+v, %v", next, err)
 		}
 		if before, err := w.ledgers.Predecessor(t.Context(), next); err != nil || before.Identity().Tenant != red {
@@ -145,9 +145,9 @@ func TestSucceedADamagedLedger(t *testing.T) {
 	shown, note := w.checkpoint(red), bytes.Clone(w.state(red).Checkpoint())
 	w.reopen(headless{model, 2})
 	w.refuses(red, "frozen")
-	heir := w.succeed(red)
-	w.inHeir(red, heir, "four")
-	if got := w.state(heir).ConfigVersion(); got <= 1<<31 {
+	successor := w.succeed(red)
+	w.inHeir(red, successor, "four")
+	if got := w.state(successor).ConfigVersion(); got <= 1<<31 {
 		t.Errorf("got config version %d", got)
 	}
 	if s := w.state(red); s.Shown() != shown || !bytes.Equal(s.Checkpoint(), note) {
@@ -165,11 +165,11 @@ func TestFsckOfALine(t *testing.T) {
 	if got := w.fsck(model); len(got) != 1 || got[0].Place != "ledger" {
 		t.Errorf("frozen: got %v", got)
 	}
-	heir := w.succeed(red)
+	successor := w.succeed(red)
 	if got := w.fsck(model); len(got) != 1 || got[0].Place != "ledger" {
 		t.Errorf("on its way: got %v", got)
 	}
-	w.inHeir(red, heir, "no-succession")
+	w.inHeir(red, successor, "no-succession")
 	w.ledgers.Close()
 	var findings []audit.Finding
 	result, err := audit.Fsck(t.Context(), model, w.keyring, nil, func(f audit.Finding) { findings = append(findings, f) })

@@ -22,7 +22,7 @@ type tileReader struct {
 	nodes  *cache.Map[tileKey, *tlog.Nodes]
 	leaves *cache.Map[tileKey, []byte]
 
-	kept, read prometheus.Counter // reads of leaf hashes from memory and from the store
+	cached, read prometheus.Counter // reads of leaf hashes from memory and from the store
 }
 
 // tileOptions bound the caches of a reader, in bytes.
@@ -40,7 +40,7 @@ func newTileReader(store storage.Ledgers, o tileOptions) *tileReader {
 	}, []string{"from"})
 	r := &tileReader{
 		store: store, nodes: newTileCache(o.NodeBytes), leaves: newLeafCache(o.LeafBytes),
-		kept: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store"),
+		cached: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store"),
 	}
 	o.Metrics.MustRegister(reads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "agentledger_leaf_cache_bytes", Help: "Size of the leaf hashes cached for proofs.",
@@ -178,9 +178,9 @@ const leafChance = 8
 func (r *tileReader) readLeafHashes(ctx context.Context, in tileTree, index uint64, begin, end int) ([]byte, error) {
 	const size = len(id.Hash{})
 	k := tileKey{tenant: in.Tenant, index: index}
-	if kept, found := r.leaves.Get(k); found {
-		r.kept.Inc()
-		return kept[begin*size : end*size : end*size], nil
+	if cached, found := r.leaves.Get(k); found {
+		r.cached.Inc()
+		return cached[begin*size : end*size : end*size], nil
 	}
 	r.read.Inc()
 	full := tlog.Tile{Index: index, Width: tlog.TileWidth}

@@ -59,21 +59,21 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 	if err != nil {
 		return err
 	}
-	kept, err := before.loadKeptState()
+	stored, err := before.loadKeptState()
 	if err != nil {
 		return err
 	}
 	note := []byte(statement.Checkpoint)
-	if err := findingIn(before.followKeys(ctx, kept, note)); err != nil {
+	if err := findingIn(before.followKeys(ctx, stored, note)); err != nil {
 		return err
 	}
 	last, err := before.openCheckpoint(note, "the first event of "+string(m.origin))
 	if err != nil {
 		return fmt.Errorf("the last checkpoint that it names of %s: %w", before.origin, err)
 	}
-	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size,
+	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: stored.head.Size,
 		Reason: statement.Reason}
-	return before.checkOneHistory(ctx, kept, last)
+	return before.checkOneHistory(ctx, stored, last)
 }
 
 // loadKeptState reads the state. Without a file it has no head.
@@ -127,21 +127,21 @@ func (m *Monitor) readFirstEvent(ctx context.Context, s *state) (verify.Successi
 }
 
 // checkOneHistory checks that the stored head and the last checkpoint are of one history.
-func (m *Monitor) checkOneHistory(ctx context.Context, kept *state, last signedHead) error {
+func (m *Monitor) checkOneHistory(ctx context.Context, stored *state, last signedHead) error {
 	switch {
-	case kept.head.note == nil:
+	case stored.head.note == nil:
 		return nil
-	case kept.head.Size <= last.Size:
-		return m.explainUnread(m.checkExtends(ctx, kept.head, last))
+	case stored.head.Size <= last.Size:
+		return m.explainUnread(m.checkExtends(ctx, stored.head, last))
 	}
-	if root, ok := rootAtSize(kept.tree, last.Size); ok {
+	if root, ok := rootAtSize(stored.tree, last.Size); ok {
 		if root == last.Root {
 			return nil
 		}
-		return &Finding{Kind: Fork, Known: kept.head.asEvidence(), Shown: last.asEvidence(),
+		return &Finding{Kind: Fork, Known: stored.head.asEvidence(), Shown: last.asEvidence(),
 			What: "the successor names a last checkpoint that the kept head does not extend"}
 	}
-	return m.explainUnread(m.checkExtends(ctx, last, kept.head))
+	return m.explainUnread(m.checkExtends(ctx, last, stored.head))
 }
 
 // explainUnread adds the purpose of the comparison to an error that is not a Finding.

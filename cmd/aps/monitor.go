@@ -85,13 +85,13 @@ func (c *monitorCommand) maxAge() time.Duration {
 
 // Run exits with 1 after a finding and with 2 if a check was inconclusive.
 func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
-	metrics, told := new(monitor.Metrics), map[id.Origin]bool{}
+	metrics, reported := new(monitor.Metrics), map[id.Origin]bool{}
 	check, err := c.newCheck(s, func(r monitor.Report, err error) error {
 		metrics.Observe(r, err)
-		if told[r.Origin] && err == nil && r.NewEntries == 0 && len(r.AcceptedKeys) == 0 {
+		if reported[r.Origin] && err == nil && r.NewEntries == 0 && len(r.AcceptedKeys) == 0 {
 			return nil // without --once only news are printed
 		}
-		told[r.Origin] = true
+		reported[r.Origin] = true
 		return printMonitored(s, r, err)
 	})
 	if err != nil {

@@ -28,8 +28,8 @@ type packTrust struct {
 	Unknown   func(signers []string, slug id.Slug) error
 }
 
-// packWanted is what a pack must show.
-type packWanted struct {
+// packRequirements is what a pack must show.
+type packRequirements struct {
 	Manifest string // SHA-256 of its manifest in hex; if empty, any
 	Full     bool   // with the signed texts
 
@@ -68,7 +68,7 @@ type packReport struct {
 
 // verifyPack checks a pack, prints the facts that it proves, and returns an error unless it shows everything that is
 // wanted.
-func verifyPack(name string, w packWanted, out *people.Terminal, t packTrust) error {
+func verifyPack(name string, w packRequirements, out *people.Terminal, t packTrust) error {
 	r, failed, err := check(name, t)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func verifyPack(name string, w packWanted, out *people.Terminal, t packTrust) er
 const repacked = "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it"
 
 // compareManifest compares the manifest with the digest that was given, and with the one in the log.
-func compareManifest(r *packReport, w packWanted) error {
+func compareManifest(r *packReport, w packRequirements) error {
 	known := w.Manifest != ""
 	if known {
 		ok := w.Manifest == r.ManifestSHA256.String()

@@ -127,19 +127,19 @@ func (r *releaseReport) checkSignature(list releasefiles.List, key tlog.Verifier
 // checkFiles adds the named file, or all files of the list and the folder. It returns the first difference.
 func (r *releaseReport) checkFiles(ctx context.Context, dir *os.Root, list releasefiles.List,
 	name string) (differs, err error) {
-	wanted := list.Files
+	selected := list.Files
 	var unlisted []string
 	if name == "" {
 		unlisted, err = list.Unlisted(dir)
 	} else if f, listed := list.Find(name); listed {
-		wanted = []releasefiles.File{f}
+		selected = []releasefiles.File{f}
 	} else {
-		wanted, unlisted = nil, []string{name}
+		selected, unlisted = nil, []string{name}
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range wanted {
+	for _, f := range selected {
 		found := f.Check(ctx, dir)
 		if found != nil && !errors.Is(found, releasefiles.ErrWrong) {
 			return nil, found

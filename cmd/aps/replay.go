@@ -80,9 +80,9 @@ func (c *replayCommand) sendRecording(ctx context.Context, s *streams, in io.Rea
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
+	began := time.Now()
 	failed := r.sendLines(ctx, in)
-	out := r.tally.totalAfter(time.Since(begun))
+	out := r.tally.totalAfter(time.Since(began))
 	_ = r.bar.Finish() // only looks
 	out.HeadBefore = before
 	out.HeadAfter, _ = r.fetchHead(context.WithoutCancel(ctx)) // an unknown head is acceptable

@@ -40,8 +40,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		lines = append(lines, verdictLine(r.DirectoryOK, "directory",
 			"the service's directory lists a tree of this log that has the entry"))
 	}
-	if said, ok := b.Succession(); ok && r.OK {
-		lines = append(lines, successionLine(said))
+	if succession, ok := b.Succession(); ok && r.OK {
+		lines = append(lines, successionLine(succession))
 	}
 	lines = append(lines, quorumLines(r.QuorumOK, r.QuorumTime, r.Cosignatures, "")...)
 	lines = append(lines, quorumLines(r.DirectoryQuorumOK, r.DirectoryQuorumTime, r.DirectoryCosignatures, "the directory, ")...)

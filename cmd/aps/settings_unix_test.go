@@ -30,7 +30,7 @@ func TestOpenSettingsAreRejected(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := aps(t, "", tc.args...)
-			if said := strings.Contains(got.report, "every user can change it"); said != refused || refused && got.status != 2 {
+			if reported := strings.Contains(got.report, "every user can change it"); reported != refused || refused && got.status != 2 {
 				t.Errorf("%s, mode %o: got %+v", name, mode, got)
 			}
 		}

@@ -60,8 +60,8 @@ func status(v vectors.Vector) int {
 	if v.Expect["unknown_keys"] != nil {
 		return 2
 	}
-	for _, said := range v.Expect {
-		if said == false {
+	for _, verdict := range v.Expect {
+		if verdict == false {
 			return 1
 		}
 	}

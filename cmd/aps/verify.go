@@ -49,11 +49,11 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 		return err
 	}
 	if c.Slug == "" && isPack(c.Bundle) {
-		wanted := packWanted{Manifest: c.Manifest, Full: c.Require == "full"}
+		want := packRequirements{Manifest: c.Manifest, Full: c.Require == "full"}
 		if c.URL != "" {
-			wanted.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
+			want.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
 		}
-		return verifyPack(c.Bundle, wanted, t, packTrust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
+		return verifyPack(c.Bundle, want, t, packTrust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
 			Quorum: trusted.checkQuorum, QuorumTime: trusted.quorumTime, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
 			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
 	}

@@ -145,8 +145,8 @@ func TestVerifyByPolicy(t *testing.T) {
 			continue
 		}
 		err := json.Unmarshal([]byte(got.out), &r)
-		told, reached := !strings.Contains(tc.out, "checkpoint"), !strings.Contains(tc.out, "not reached") // nothing is reported about what the log did not sign
-		if err != nil || r.OK != told || (r.Quorum != nil) != told || told && *r.Quorum != reached {
+		reported, reached := !strings.Contains(tc.out, "checkpoint"), !strings.Contains(tc.out, "not reached") // nothing is reported about what the log did not sign
+		if err != nil || r.OK != reported || (r.Quorum != nil) != reported || reported && *r.Quorum != reached {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}

@@ -61,7 +61,7 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 		return err
 	}
 	// The approvers approved a tool and a payload, so the same function describes this request.
-	asked, err := describeRequest(r, body)
+	described, err := describeRequest(r, body)
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := guard.CheckCall(payload, asked.Payload); err != nil {
+	if err := guard.CheckCall(payload, described.Payload); err != nil {
 		return err
 	}
-	action, err := grant.NewAction(s.organization, g.Agent, asked.Tool, payload)
+	action, err := grant.NewAction(s.organization, g.Agent, described.Tool, payload)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 type Witnesses func(ctx context.Context, t id.Tenant) ([]string, error)
 
 func (c *Calls) askWitnesses(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	asked, err := c.AskWitnesses(r.Context(), organizationOfPath(r))
-	return write(w, http.StatusAccepted, asked, err)
+	asking, err := c.AskWitnesses(r.Context(), organizationOfPath(r))
+	return write(w, http.StatusAccepted, asking, err)
 }
 
 // AskWitnesses asks the witnesses of an organization's log. It does not wait for their answers.

@@ -175,8 +175,8 @@ func (c *Comparison) Missing() (origins []id.Origin, slugs map[id.Origin]id.Slug
 }
 
 // listOrigins returns the origins with the given hashes, in the order of their first notes.
-func (f *Folder) listOrigins(wanted map[originHash]struct{}) (origins []id.Origin, err error) {
-	left := maps.Clone(wanted)
+func (f *Folder) listOrigins(hashes map[originHash]struct{}) (origins []id.Origin, err error) {
+	left := maps.Clone(hashes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err = f.journal.readAllNotes(func(note []byte) error {

@@ -108,16 +108,16 @@ func (f *Folder) writeSlugNote(note []byte) error {
 
 // listSlugs returns the slugs of the origins that have one.
 func (f *Folder) listSlugs(origins []id.Origin) (map[id.Origin]id.Slug, error) {
-	wanted := make(map[id.Origin]bool, len(origins))
+	selected := make(map[id.Origin]bool, len(origins))
 	for _, o := range origins {
-		wanted[o] = true
+		selected[o] = true
 	}
 	slugs := make(map[id.Origin]id.Slug)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.slugs.readAllNotes(func(note []byte) error {
 		slug, origin, err := parseSlugNote(note)
-		if err == nil && wanted[id.Origin(origin)] {
+		if err == nil && selected[id.Origin(origin)] {
 			slugs[id.Origin(origin)] = id.Slug(slug)
 		}
 		return nil // malformed notes are damage

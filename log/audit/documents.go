@@ -89,12 +89,12 @@ func (v *verdict) readStatement(envelope *event.Envelope, r *event.Record) {
 	if envelope.ActionKind != event.KindErasure {
 		return
 	}
-	said, err := event.ParseErasure(envelope)
+	erasure, err := event.ParseErasure(envelope)
 	if err != nil {
 		v.envelope = "states no erasure"
 		return
 	}
-	v.erasure = &said
+	v.erasure = &erasure
 }
 
 // checkErasedPlace returns the fault of an event whose envelope was erased, or "".

@@ -16,18 +16,18 @@ const keptErasures = 16
 
 // checkErasure checks that the event named as the eraser of an envelope states the erasure.
 func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
-	said, known := x.erasures[e.ErasedBy]
+	statement, known := x.erasures[e.ErasedBy]
 	if !known {
 		var err error
-		if said, err = x.readErasure(ctx, e.ErasedBy); err != nil {
+		if statement, err = x.readErasure(ctx, e.ErasedBy); err != nil {
 			return err
 		}
 		if x.erasures == nil || len(x.erasures) >= keptErasures {
 			x.erasures = make(map[id.Index]*event.Erasure)
 		}
-		x.erasures[e.ErasedBy] = said
+		x.erasures[e.ErasedBy] = statement
 	}
-	if said == nil || !said.Covers(e.Index) {
+	if statement == nil || !statement.Covers(e.Index) {
 		x.reportIndex(log.Suspect, "envelope", uint64(e.Index),
 			fmt.Sprintf("is missing, and event %d does not say that it was erased", e.ErasedBy))
 	}
@@ -48,8 +48,8 @@ func (x *examiner) readErasure(ctx context.Context, at id.Index) (*event.Erasure
 
 // checkErased checks that all events that a statement names are erased. An event without an envelope that no event has
 // erased was reported at its own index.
-func (x *examiner) checkErased(ctx context.Context, at id.Index, said *event.Erasure) error {
-	for _, r := range said.Ranges {
+func (x *examiner) checkErased(ctx context.Context, at id.Index, statement *event.Erasure) error {
+	for _, r := range statement.Ranges {
 		if r.End > at {
 			x.reportIndex(log.Suspect, "record", uint64(at), "erases events that are not before it")
 			return nil

@@ -206,11 +206,11 @@ func (e *Export) examineEvents(ctx context.Context, events []storage.Event) erro
 }
 
 // noteErasure records the ranges of a statement that concern skipped events.
-func (e *Export) noteErasure(said *event.Erasure) {
-	if said == nil {
+func (e *Export) noteErasure(erasure *event.Erasure) {
+	if erasure == nil {
 		return
 	}
-	for _, r := range said.Ranges {
+	for _, r := range erasure.Ranges {
 		if r.Begin < e.skipped {
 			e.erased = append(e.erased, id.Range{Begin: r.Begin, End: min(r.End, e.skipped)})
 		}

@@ -45,7 +45,7 @@ func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anc
 		store: store, anchors: anchors, resume: resume, in: newInspector(runtime.GOMAXPROCS(0)),
 		reader: log.NewReader(log.Options{Store: store, Keyring: keyring, Anchors: anchors,
 			TileCacheBytes: readerCacheBytes, LeafCacheBytes: readerCacheBytes}),
-		begun: make(chan *examination, fsckAtOnce-1),
+		started: make(chan *examination, fsckAtOnce-1),
 	}
 	f.running.Go(func() { f.examineAll(examining) })
 	defer f.running.Wait()
@@ -55,7 +55,7 @@ func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anc
 	if anchors != nil {
 		missing = anchors.CompareOrigins()
 	}
-	for e := range f.begun {
+	for e := range f.started {
 		for found := range e.findings {
 			result.Findings++
 			report(found)
@@ -125,7 +125,7 @@ type fsck struct {
 	anchors *anchor.Folder // may be nil
 	resume  Resume
 	in      *inspector
-	begun   chan *examination // in the order of the store
+	started chan *examination // in the order of the store
 	running sync.WaitGroup
 }
 
@@ -141,11 +141,11 @@ type examination struct {
 
 // examineAll starts the examination of each ledger as soon as the bounds permit, until ctx ends.
 func (f *fsck) examineAll(ctx context.Context) {
-	defer close(f.begun)
+	defer close(f.started)
 	for t, err := range f.store.Tenants(ctx) {
 		e := &examination{findings: make(chan Finding, findingsAhead)}
 		select {
-		case f.begun <- e:
+		case f.started <- e:
 		case <-ctx.Done():
 			return
 		}
@@ -277,17 +277,17 @@ func (f *fsck) checkSuccession(ctx context.Context, x *examiner) error {
 	if err != nil {
 		return err
 	}
-	said, err := verify.ReadSuccession(x.identity.Origin, log.EntryOf(first), first.Record, first.Envelope)
+	succession, err := verify.ReadSuccession(x.identity.Origin, log.EntryOf(first), first.Record, first.Envelope)
 	if err != nil {
 		x.reportProblem(log.Suspect, "record 0", err.Error())
 		return nil
 	}
 	before, err := f.reader.Open(ctx, x.identity.Predecessor)
-	if err == nil && before.Identity().Origin != said.Predecessor {
+	if err == nil && before.Identity().Origin != succession.Predecessor {
 		err = log.ErrInconsistent
 	}
 	if err == nil {
-		_, err = before.OpenCheckpoint([]byte(said.Checkpoint))
+		_, err = before.OpenCheckpoint([]byte(succession.Checkpoint))
 	}
 	if err != nil {
 		x.reportProblem(log.Suspect, "predecessor", "differs from the one in record 0: "+err.Error())

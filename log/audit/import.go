@@ -48,8 +48,8 @@ func (i *Import) Append(ctx context.Context, events []storage.Event) (wait func(
 }
 
 // checkErased looks for events that were stored before the import and are erased by a statement in the source store.
-func (i *Import) checkErased(ctx context.Context, said *event.Erasure) error {
-	for _, r := range said.Ranges {
+func (i *Import) checkErased(ctx context.Context, erasure *event.Erasure) error {
+	for _, r := range erasure.Ranges {
 		for e, err := range i.store.Events(ctx, i.Identity().Tenant, r.Begin, min(r.End, i.began),
 			storage.FieldRecord|storage.FieldEnvelope) {
 			if err != nil {

@@ -73,11 +73,11 @@ func (x *examiner) lookUpNames(ctx context.Context) error {
 }
 
 func (x *examiner) compareNames(ctx context.Context, names []examinedName) error {
-	asked := make([]storage.DedupKey, len(names))
+	query := make([]storage.DedupKey, len(names))
 	for i := range names {
-		asked[i] = names[i].name
+		query[i] = names[i].name
 	}
-	found, err := x.store.Lookup(ctx, x.identity.Tenant, asked)
+	found, err := x.store.Lookup(ctx, x.identity.Tenant, query)
 	if err != nil {
 		return err
 	}

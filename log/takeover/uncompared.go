@@ -10,15 +10,15 @@ import (
 // Uncompared contains checkpoints of other processes that could not be compared with ledgers in memory because the
 // store did not answer. The zero value is empty. Methods may be called concurrently.
 type Uncompared struct {
-	mu   sync.Mutex
-	kept map[id.Origin]tlog.Checkpoint // nil if empty
+	mu          sync.Mutex
+	checkpoints map[id.Origin]tlog.Checkpoint // nil if empty
 }
 
 // Take removes all checkpoints, and returns them together with shown: the largest of each origin.
 func (u *Uncompared) Take(shown []tlog.Checkpoint) map[id.Origin]tlog.Checkpoint {
 	u.mu.Lock()
-	all := u.kept
-	u.kept = nil
+	all := u.checkpoints
+	u.checkpoints = nil
 	u.mu.Unlock()
 	if all == nil {
 		all = make(map[id.Origin]tlog.Checkpoint, len(shown))
@@ -33,10 +33,10 @@ func (u *Uncompared) Take(shown []tlog.Checkpoint) map[id.Origin]tlog.Checkpoint
 func (u *Uncompared) Keep(c tlog.Checkpoint) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.kept == nil {
-		u.kept = make(map[id.Origin]tlog.Checkpoint)
+	if u.checkpoints == nil {
+		u.checkpoints = make(map[id.Origin]tlog.Checkpoint)
 	}
-	addLarger(u.kept, c)
+	addLarger(u.checkpoints, c)
 }
 
 func addLarger(all map[id.Origin]tlog.Checkpoint, c tlog.Checkpoint) {

@@ -27,8 +27,8 @@ func (l *lookahead) advance(ctx context.Context, at id.Index, held *Texts) *Text
 		l.last++
 		l.begin(ctx, l.last)
 	}
-	load, begun := l.loads[number]
-	if !begun {
+	load, started := l.loads[number]
+	if !started {
 		return held
 	}
 	delete(l.loads, number)

@@ -130,7 +130,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	owned   bool                    // the object store is known to belong to this store
-	begun   bool                    // the owner record states that there may be bundles
+	started bool                    // the owner record states that there may be bundles
 	dirty   map[id.Tenant]time.Time // tenants that may have marks to process, since when
 	resumed map[id.Tenant]struct{}  // tenants whose latest bundle's texts are known to be dropped
 	moved   map[id.Tenant]id.Index  // first event whose disk space was not reclaimed yet

@@ -44,11 +44,11 @@ func fillLifelike(b *testing.B, e storage.Engine, n, each int) {
 
 func folder(b *testing.B) objects.Store {
 	b.Helper()
-	kept, err := objects.NewFolder(b.TempDir() + "/objects")
+	store, err := objects.NewFolder(b.TempDir() + "/objects")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return kept
+	return store
 }
 
 // BenchmarkSpace reports the bytes per event in the engine, before and after its texts are archived, and the bytes of
@@ -122,16 +122,16 @@ JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind
 func benchmarkSpace(b *testing.B, e archive.Inner, n, each int, size func() float64) {
 	fillLifelike(b, e, n, each)
 	before := size()
-	kept := newMemory()
-	a := newEngine(b, archive.Options{Engine: e, Objects: kept, Logger: slog.New(slog.DiscardHandler)}.WithWidth(256))
+	store := newMemory()
+	a := newEngine(b, archive.Options{Engine: e, Objects: store, Logger: slog.New(slog.DiscardHandler)}.WithWidth(256))
 	begun := time.Now()
 	if err := a.Pass(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	took := time.Since(begun)
 	total := 0
-	for _, name := range kept.names() {
-		total += len(kept.get(name))
+	for _, name := range store.names() {
+		total += len(store.get(name))
 	}
 	b.ReportMetric(before/float64(n), "B/event-before")
 	b.ReportMetric(size()/float64(n), "B/event-after")
@@ -146,7 +146,7 @@ func BenchmarkRead(b *testing.B) {
 	const events = 1 << 15
 	bucket := httptest.NewServer(&objectstest.Server{})
 	defer bucket.Close()
-	for name, kept := range map[string]func(b *testing.B) objects.Store{
+	for name, store := range map[string]func(b *testing.B) objects.Store{
 		"engine": func(*testing.B) objects.Store { return nil },
 		"folder": folder,
 		"s3":     func(b *testing.B) objects.Store { return bucketOf(b, bucket.URL) },
@@ -160,7 +160,7 @@ func BenchmarkRead(b *testing.B) {
 				defer e.Close()
 				fillLifelike(b, e, events, 64)
 				var read storage.Engine = e
-				if store := kept(b); store != nil {
+				if store := store(b); store != nil {
 					o := archive.Options{Engine: e, Objects: store, CacheBytes: 1 << 30}
 					if !cached {
 						o.CacheBytes = 1
@@ -192,11 +192,11 @@ func bucketOf(b *testing.B, endpoint string) objects.Store {
 	b.Helper()
 	environment := map[string]string{"AWS_ACCESS_KEY_ID": objectstest.AccessKey, "AWS_SECRET_ACCESS_KEY": "HIDDEN-key"}
 	address := fmt.Sprintf("s3://bucket/%d?endpoint=%s", schemas.Add(1), url.QueryEscape(endpoint))
-	kept, err := objects.New(address, objects.Options{Getenv: func(n string) string { return environment[n] }})
+	store, err := objects.New(address, objects.Options{Getenv: func(n string) string { return environment[n] }})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return kept
+	return store
 }
 
 // BenchmarkScan reads all events with their texts, in order. An object takes some milliseconds, as over a network.
@@ -208,8 +208,8 @@ func BenchmarkScan(b *testing.B) {
 	}
 	defer e.Close()
 	fillLifelike(b, e, events, 64)
-	kept := newMemory()
-	a := newEngine(b, archive.Options{Engine: e, Objects: distant{kept, way}, CacheBytes: 4 << 20}.WithWidth(256))
+	store := newMemory()
+	a := newEngine(b, archive.Options{Engine: e, Objects: distant{store, way}, CacheBytes: 4 << 20}.WithWidth(256))
 	if err := a.Pass(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -121,10 +121,10 @@ func TestConformance(t *testing.T) {
 		}
 		moved := 0
 		storagetest.Run(t, func(t *testing.T) storagetest.Open {
-			open, kept := fresh(t), newMemory()
-			t.Cleanup(func() { moved += len(kept.names()) })
+			open, store := fresh(t), newMemory()
+			t.Cleanup(func() { moved += len(store.names()) })
 			return func(t *testing.T) storagetest.Engine {
-				o := archive.Options{Engine: open(t), Objects: kept, CacheBytes: 2000}
+				o := archive.Options{Engine: open(t), Objects: store, CacheBytes: 2000}
 				return eager{newEngine(t, o.WithWidth(width)), t}
 			}
 		})

@@ -27,7 +27,7 @@ func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
 		return fmt.Errorf("archive: drop texts: %w", err)
 	}
 	for {
-		begun := time.Now()
+		began := time.Now()
 		moved, err := e.moveNext(ctx, t)
 		if err != nil {
 			return fmt.Errorf("archive: move: %w", err)
@@ -38,7 +38,7 @@ func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
 		if err := e.reclaim(ctx, t, reclaimWhileMoving); err != nil {
 			return err
 		}
-		if err := e.rest(ctx, time.Since(begun)); err != nil {
+		if err := e.rest(ctx, time.Since(began)); err != nil {
 			return err
 		}
 		e.rewriteWoken(ctx)

@@ -78,7 +78,7 @@ func (e *Engine) CheckOwner(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.owned, e.begun = true, found.Value.Begun
+	e.owned, e.started = true, found.Value.Begun
 	return nil
 }
 
@@ -151,9 +151,9 @@ func (e *Engine) beginArchive(ctx context.Context) error {
 		return err
 	}
 	e.mu.Lock()
-	begun := e.begun
+	started := e.started
 	e.mu.Unlock()
-	if begun {
+	if started {
 		return nil
 	}
 	found, err := e.owners.Get(ctx, id.Service, "")
@@ -170,6 +170,6 @@ func (e *Engine) beginArchive(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.begun = true
+	e.started = true
 	return nil
 }

@@ -75,11 +75,11 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields,
 	held *Texts) (*Texts, error) {
 	event.Archived = false
-	wanted := parts & textFields
+	fields := parts & textFields
 	if event.ErasedBy != 0 {
-		wanted &^= storage.FieldEnvelope
+		fields &^= storage.FieldEnvelope
 	}
-	if wanted == 0 {
+	if fields == 0 {
 		return held, nil
 	}
 	held, err := e.bundleOf(ctx, t, event, held)
@@ -87,11 +87,11 @@ func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, pa
 		return nil, fmt.Errorf("read event %d from the archive: %w", event.Index, err)
 	}
 	text := &held.Events[event.Index-held.First]
-	if wanted&storage.FieldRecord != 0 {
+	if fields&storage.FieldRecord != 0 {
 		event.Record = cloneBytes(text.Record)
 	}
 	switch {
-	case wanted&storage.FieldEnvelope == 0:
+	case fields&storage.FieldEnvelope == 0:
 	case text.Erased:
 		return held, e.readErasure(ctx, t, event)
 	default:

@@ -76,15 +76,15 @@ func (e *Engine) Pass(ctx context.Context) error {
 		return err // no tenant may be moved before that
 	}
 	var failed []error
-	begun := time.Now()
+	began := time.Now()
 	for t, err := range e.inner.Tenants(ctx) {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("archive: list tenants: %w", err))
 			break
 		}
-		if worked := time.Since(begun); worked >= passStretch {
+		if worked := time.Since(began); worked >= passStretch {
 			_ = e.rest(ctx, worked)
-			begun = time.Now()
+			began = time.Now()
 		}
 		if !e.options.Owns(t) {
 			continue
@@ -103,14 +103,14 @@ func (e *Engine) Pass(ctx context.Context) error {
 // noteDue records how long bundles have been due that cannot be moved, while the object store is not known to belong to
 // this store. It skips a tenant that cannot be read.
 func (e *Engine) noteDue(ctx context.Context) {
-	begun := time.Now()
+	began := time.Now()
 	for t, err := range e.inner.Tenants(ctx) {
 		if err != nil || ctx.Err() != nil {
 			break
 		}
-		if worked := time.Since(begun); worked >= passStretch {
+		if worked := time.Since(began); worked >= passStretch {
 			_ = e.rest(ctx, worked)
-			begun = time.Now()
+			began = time.Now()
 		}
 		if !e.options.Owns(t) {
 			continue

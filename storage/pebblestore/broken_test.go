@@ -332,13 +332,13 @@ func TestFailingFlush(t *testing.T) {
 		}
 		return nil
 	}))
-	told := make(chan error)
+	broken := make(chan error)
 	end := func(err error) {
-		told <- err
+		broken <- err
 		select {} // as if the process ended here
 	}
 	go pebblestore.Open(pebblestore.Options{Dir: "data", FS: full, CacheBytes: 8 << 20, OnBroken: end})
-	if err := <-told; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
+	if err := <-broken; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
 		t.Errorf("told %v, want %v for %v", err, storage.ErrBroken, errDisk)
 	}
 }

@@ -27,7 +27,7 @@ type checker struct {
 	all     *pebble.Iterator     // for sweeps of names; nil until needed
 	seen    nameView             // of tenant
 	tenant  id.Tenant            // of the last valid batch
-	begun   bool                 // whether tenant is set
+	started bool                 // whether tenant is set
 	head    head                 // that the last batch continues
 	names   map[nameKey]struct{} // names of the current batch, if it has several events
 	claimed []claim              // names of all accepted batches
@@ -69,10 +69,10 @@ func (c *checker) decideBatch(part *storage.Batch) error {
 	if err := part.Validate(); err != nil {
 		return err
 	}
-	if c.begun && c.tenant == part.Tenant {
+	if c.started && c.tenant == part.Tenant {
 		return errors.New("more than one batch of a tenant in one append")
 	}
-	c.tenant, c.begun = part.Tenant, true
+	c.tenant, c.started = part.Tenant, true
 	var err error
 	if c.head, err = c.engine.appliedHead(part.Tenant); err != nil {
 		return err

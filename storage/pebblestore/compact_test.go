@@ -39,7 +39,7 @@ func TestCompactForgets(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
 	red, blue := storagetest.NewWriter(1), storagetest.NewWriter(2)
-	short, long, kept := []byte("a short secret"), []byte("a long secret"), []byte("another's text")
+	short, long, remaining := []byte("a short secret"), []byte("a long secret"), []byte("another's text")
 	recorded := []byte("a secret in a record")
 	add := func(w *storagetest.Writer, change func(*storage.Batch)) {
 		t.Helper()
@@ -52,12 +52,12 @@ func TestCompactForgets(t *testing.T) {
 		b.Events[7].Envelope = append(bytes.Repeat([]byte("x"), 8<<10), long...)
 		b.Changes = []storage.Change{{Kind: "k", Key: "a", Value: recorded}}
 	})
-	add(blue, func(b *storage.Batch) { b.Events[3].Envelope = kept })
+	add(blue, func(b *storage.Batch) { b.Events[3].Envelope = remaining })
 	if err := e.Close(); err != nil { // leaves older tables, and a log
 		t.Fatal(err)
 	}
 	e = open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
-	for _, text := range [][]byte{short, long, recorded, kept} {
+	for _, text := range [][]byte{short, long, recorded, remaining} {
 		if len(holding(t, dir, text)) == 0 {
 			t.Fatal("the text is not found before the erasure")
 		}
@@ -84,7 +84,7 @@ func TestCompactForgets(t *testing.T) {
 				break
 			}
 		}
-		if len(holding(t, dir, kept)) == 0 {
+		if len(holding(t, dir, remaining)) == 0 {
 			t.Errorf("%s: the other organization's text is gone", when)
 		}
 	}

@@ -99,7 +99,7 @@ func (e *Engine) each(ctx context.Context, t id.Tenant, f family, visit func(key
 		if err = errors.Join(readError(err), ctx.Err()); err != nil {
 			return err
 		}
-		if wanted, err := visit(it.Key()[prefixLen:], value); err != nil || !wanted {
+		if more, err := visit(it.Key()[prefixLen:], value); err != nil || !more {
 			return err
 		}
 	}

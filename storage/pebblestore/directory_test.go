@@ -69,13 +69,13 @@ func TestFailedDirectorySync(t *testing.T) {
 		t.Fatal(err)
 	}
 	fail.Store(true)
-	told := make(chan error)
+	broken := make(chan error)
 	end := func(err error) {
-		told <- err
+		broken <- err
 		select {} // as if the process ended here
 	}
 	go pebblestore.Open(pebblestore.Options{Dir: "data", FS: fs, CacheBytes: 8 << 20, OnBroken: end})
-	if err := <-told; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
+	if err := <-broken; !errors.Is(err, storage.ErrBroken) || !errors.Is(err, errDisk) {
 		t.Errorf("told %v, want %v for %v", err, storage.ErrBroken, errDisk)
 	}
 }

@@ -131,16 +131,16 @@ func TestLedgersOverABadConnection(t *testing.T) {
 			p.cut(nowhere, "")
 		}
 	}()
-	told := w.traffic(stop)
-	t.Logf("%d cuts, %d and %d events acknowledged", p.cuts.Load(), len(told.acknowledged[red]), len(told.acknowledged[blue]))
-	if p.cuts.Load() == 0 || len(told.acknowledged[red])+len(told.acknowledged[blue]) == 0 {
+	acknowledgements := w.traffic(stop)
+	t.Logf("%d cuts, %d and %d events acknowledged", p.cuts.Load(), len(acknowledgements.acknowledged[red]), len(acknowledgements.acknowledged[blue]))
+	if p.cuts.Load() == 0 || len(acknowledgements.acknowledged[red])+len(acknowledgements.acknowledged[blue]) == 0 {
 		t.Error("no cuts, or nothing went through")
 	}
 	w.retry("after")
-	w.keeps(told)
+	w.keeps(acknowledgements)
 	direct := open(t, pgstore.Options{URL: url})
 	w.reopen(direct)
-	w.keeps(told)
+	w.keeps(acknowledgements)
 	w.close()
 	closeEngine(t, e)
 	closeEngine(t, direct)

@@ -17,9 +17,9 @@ import (
 // After that, every call of the engine fails, and OnOutdated is called once. The store of another service continues.
 func TestOutdatedProgram(t *testing.T) {
 	url, other := fresh(t, shared), fresh(t, shared)
-	var told atomic.Int64
+	var acknowledgements atomic.Int64
 	e := open(t, pgstore.Options{URL: url, Version: "v1", Writers: 1, OnOutdated: func(err error) {
-		told.Add(1)
+		acknowledgements.Add(1)
 		if !errors.Is(err, schema.ErrRefused) {
 			t.Errorf("got %v, want a refusal", err)
 		}
@@ -61,7 +61,7 @@ func TestOutdatedProgram(t *testing.T) {
 			t.Errorf("%s: got %v, want the refusal", name, err)
 		}
 	}
-	if got := told.Load(); got != 1 {
+	if got := acknowledgements.Load(); got != 1 {
 		t.Errorf("the program was told %d times, want once", got)
 	}
 	wantAll(t, neighbour.Append([]storage.Batch{far.Next(2)}).Wait(), nil)
@@ -74,10 +74,10 @@ func TestIdleOutdatedProgram(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		url := fresh(t, shared)
 		must(t, pgstore.Migrate(t.Context(), url))
-		told := make(chan error, 1)
-		e := open(t, pgstore.Options{URL: url, ReadOnly: readOnly, OnOutdated: func(err error) { told <- err }})
+		acknowledgements := make(chan error, 1)
+		e := open(t, pgstore.Options{URL: url, ReadOnly: readOnly, OnOutdated: func(err error) { acknowledgements <- err }})
 		number(t, url, "UPDATE writer SET lowest = 1000 RETURNING 1")
-		if err := <-told; !errors.Is(err, schema.ErrRefused) {
+		if err := <-acknowledgements; !errors.Is(err, schema.ErrRefused) {
 			t.Errorf("got %v, want a refusal", err)
 		}
 		closeEngine(t, e)

@@ -156,8 +156,8 @@ func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 	return c
 }
 
-// told contains the results that clients got while events were sent.
-type told struct {
+// acknowledgements contains the results that clients got while events were sent.
+type acknowledgements struct {
 	mu           sync.Mutex
 	acknowledged map[id.Tenant]map[string]log.Receipt
 	shown        map[id.Tenant][]tlog.Checkpoint
@@ -165,16 +165,16 @@ type told struct {
 
 // traffic sends events of both organizations from several callers until stop is closed, each at least once and again if
 // it was not acknowledged.
-func (w *world) traffic(stop <-chan struct{}) *told {
+func (w *world) traffic(stop <-chan struct{}) *acknowledgements {
 	w.t.Helper()
-	told := &told{acknowledged: map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}, shown: map[id.Tenant][]tlog.Checkpoint{}}
+	acknowledgements := &acknowledgements{acknowledged: map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}, shown: map[id.Tenant][]tlog.Checkpoint{}}
 	var group sync.WaitGroup
 	for sender := range 3 {
 		for _, tenant := range []id.Tenant{red, blue} {
 			group.Go(func() {
 				for i := 0; ; i++ {
 					name := fmt.Sprintf("t-%d-%d", sender, i)
-					w.send(told, tenant, name)
+					w.send(acknowledgements, tenant, name)
 					select {
 					case <-stop:
 						return
@@ -185,17 +185,17 @@ func (w *world) traffic(stop <-chan struct{}) *told {
 		}
 	}
 	group.Wait()
-	return told
+	return acknowledgements
 }
 
-func (w *world) send(told *told, tenant id.Tenant, name string) {
+func (w *world) send(acknowledgements *acknowledgements, tenant id.Tenant, name string) {
 	receipts, err := w.ledgers.Append(context.Background(), tenant, w.prepare(tenant, name))
 	if err != nil {
 		return
 	}
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	told.acknowledged[tenant][name] = receipts[0]
+	acknowledgements.mu.Lock()
+	defer acknowledgements.mu.Unlock()
+	acknowledgements.acknowledged[tenant][name] = receipts[0]
 	if tenant == red {
 		w.passed.Add(1)
 	}
@@ -206,20 +206,20 @@ func (w *world) send(told *told, tenant id.Tenant, name string) {
 	if c, err := ledgertest.Signed(state); err != nil {
 		w.t.Error(err)
 	} else {
-		told.shown[tenant] = append(told.shown[tenant], c)
+		acknowledgements.shown[tenant] = append(acknowledgements.shown[tenant], c)
 	}
 }
 
 // keeps checks that everything acknowledged is stored as acknowledged, that the heads extend everything shown, and that
 // no ledger has a fault.
-func (w *world) keeps(told *told) {
+func (w *world) keeps(acknowledgements *acknowledgements) {
 	w.t.Helper()
 	for _, tenant := range []id.Tenant{red, blue} {
 		s := w.state(tenant)
 		if s.Fault().Level != log.Healthy {
 			w.t.Errorf("tenant %d: fault %+v", tenant, s.Fault())
 		}
-		for name, r := range told.acknowledged[tenant] {
+		for name, r := range acknowledgements.acknowledged[tenant] {
 			at, err := w.ledgers.Find(w.t.Context(), s, id.Event(name))
 			if err != nil || at != r.Index {
 				w.t.Errorf("%s: got index %d, %v, want %d", name, at, err, r.Index)
@@ -229,7 +229,7 @@ func (w *world) keeps(told *told) {
 				w.t.Errorf("%s: got leaf %v, %v, want %v", name, leaf, err, r.EventHash)
 			}
 		}
-		for _, c := range told.shown[tenant] {
+		for _, c := range acknowledgements.shown[tenant] {
 			root, _, _, err := w.ledgers.Consistency(w.t.Context(), s, min(c.Size, s.Size()), s.Size())
 			if err != nil || c.Size > s.Size() || root != c.Root {
 				w.t.Errorf("tenant %d: the head at %d does not extend the checkpoint shown at %d: %v", tenant, s.Size(), c.Size, err)

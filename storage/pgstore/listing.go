@@ -127,12 +127,12 @@ func readHeads(ctx context.Context, q querier, begin, last int64) ([]storage.Sur
 
 // addRecords adds the records of the wanted ledgers. Values stays nil for the others.
 func addRecords(ctx context.Context, q querier, question storage.SurveyQuestion, page []storage.SurveyedLedger) error {
-	wanted := make(map[int64]*storage.SurveyedLedger, len(page))
+	selected := make(map[int64]*storage.SurveyedLedger, len(page))
 	var orgs []int64
 	for i := range page {
 		if l := &page[i]; question.Wants(l.Tenant) {
 			l.Values = map[storage.Kind][]byte{}
-			wanted[int64(l.Tenant)] = l
+			selected[int64(l.Tenant)] = l
 			orgs = append(orgs, int64(l.Tenant))
 		}
 	}
@@ -150,7 +150,7 @@ func addRecords(ctx context.Context, q querier, question storage.SurveyQuestion,
 	var org int64
 	var kind, value []byte
 	_, err = pgx.ForEachRow(rows, []any{&org, &kind, &value}, func() error {
-		wanted[org].Values[storage.Kind(kind)] = append([]byte{}, value...)
+		selected[org].Values[storage.Kind(kind)] = append([]byte{}, value...)
 		return nil
 	})
 	return err

@@ -84,7 +84,7 @@ func TestLockedOrganization(t *testing.T) {
 			if got := e.Stream(red); got != own {
 				t.Errorf("got stream %d after an append that met no lock, want %d", got, own)
 			}
-			w.keeps(&told{})
+			w.keeps(&acknowledgements{})
 			w.close()
 			closeEngine(t, e)
 		})

@@ -173,7 +173,7 @@ func TestRoles(t *testing.T) {
 	w := newWorld(t, e)
 	w.found()
 	w.mustAppend(red, "one", "two")
-	w.keeps(&told{})
+	w.keeps(&acknowledgements{})
 	w.close()
 	closeEngine(t, e)
 }

@@ -109,11 +109,11 @@ func TestQuestionsAboutOneEvent(t *testing.T) {
 			if got.Err != nil || got.Entry != own.Entry {
 				t.Errorf("tenant %d: entry %d: got %+v, want %+v", tenant, i, got, own.Entry)
 			}
-			for _, asked := range []struct{ id, key *storage.Event }{{own, own}, {own, strange}, {strange, own}} {
-				names := []storage.DedupKey{{Text: string(asked.id.ID)}, {Idempotency: true, Text: asked.key.IdempotencyKey}}
+			for _, query := range []struct{ id, key *storage.Event }{{own, own}, {own, strange}, {strange, own}} {
+				names := []storage.DedupKey{{Text: string(query.id.ID)}, {Idempotency: true, Text: query.key.IdempotencyKey}}
 				found, err := e.Lookup(t.Context(), tenant, names)
 				want := []id.Index{storage.NoIndex, storage.NoIndex}
-				for n, of := range []*storage.Event{asked.id, asked.key} {
+				for n, of := range []*storage.Event{query.id, query.key} {
 					if of == own {
 						want[n] = i
 					}

@@ -52,20 +52,20 @@ func (f full) test(t *testing.T) {
 	must(t, fill())
 	full := make(chan struct{})
 	refused := w.refusals(full, 6)
-	told := w.traffic(full)
+	acknowledgements := w.traffic(full)
 	for _, err := range refused() {
 		if kind := fault.Of(err).Kind; kind != fault.Unavailable && kind != fault.Overloaded && kind != fault.OutcomeUnknown {
 			t.Errorf("got %v, want a refusal that says to come back", err)
 		}
 	}
-	t.Logf("%d and %d events acknowledged", len(told.acknowledged[red]), len(told.acknowledged[blue]))
+	t.Logf("%d and %d events acknowledged", len(acknowledgements.acknowledged[red]), len(acknowledgements.acknowledged[blue]))
 	must(t, empty())
 	must(t, s.Recover())
 	w.retry("after")
-	w.keeps(told)
+	w.keeps(acknowledgements)
 	after := open(t, pgstore.Options{URL: s.URL()})
 	w.reopen(after)
-	w.keeps(told)
+	w.keeps(acknowledgements)
 	w.close()
 	closeEngine(t, e)
 	closeEngine(t, after)

@@ -29,16 +29,16 @@ func eventually(t *testing.T, what string, so func() bool) {
 
 // outcomes are the results that the callers of a world got.
 type outcomes struct {
-	mu    sync.Mutex
-	told  told
-	later map[id.Tenant]map[string]bool // not acknowledged; true: it may be stored
+	mu               sync.Mutex
+	acknowledgements acknowledgements
+	later            map[id.Tenant]map[string]bool // not acknowledged; true: it may be stored
 }
 
 func (o *outcomes) add(tenant id.Tenant, name string, receipts []log.Receipt, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err == nil {
-		o.told.acknowledged[tenant][name] = receipts[0]
+		o.acknowledgements.acknowledged[tenant][name] = receipts[0]
 	} else {
 		o.later[tenant][name] = fault.Is(err, fault.OutcomeUnknown)
 	}
@@ -47,7 +47,7 @@ func (o *outcomes) add(tenant id.Tenant, name string, receipts []log.Receipt, er
 // callers send events of both organizations until stop is closed, and wait a second for each.
 func (w *world) callers(stop <-chan struct{}) (*outcomes, *sync.WaitGroup) {
 	o := &outcomes{later: map[id.Tenant]map[string]bool{red: {}, blue: {}}}
-	o.told.acknowledged = map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}
+	o.acknowledgements.acknowledged = map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}
 	var all sync.WaitGroup
 	for sender := range 4 {
 		for _, tenant := range []id.Tenant{red, blue} {
@@ -84,7 +84,7 @@ func TestStoppedServer(t *testing.T) {
 	eventually(t, "events of both are acknowledged", func() bool {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return len(o.told.acknowledged[red]) > 20 && len(o.told.acknowledged[blue]) > 20
+		return len(o.acknowledgements.acknowledged[red]) > 20 && len(o.acknowledgements.acknowledged[blue]) > 20
 	})
 	must(t, s.Hang())
 	resumed := sync.OnceFunc(func() { must(t, s.GoOn()) })
@@ -121,14 +121,14 @@ func TestStoppedServer(t *testing.T) {
 			eventually(t, "what was not acknowledged can be sent again", func() bool {
 				receipts, err := w.ledgers.Append(t.Context(), tenant, w.prepare(tenant, name))
 				if err == nil {
-					o.told.acknowledged[tenant][name] = receipts[0]
+					o.acknowledgements.acknowledged[tenant][name] = receipts[0]
 				}
 				return err == nil || errors.Is(err, log.ErrDuplicate)
 			})
 		}
-		want := len(o.told.acknowledged[tenant])
+		want := len(o.acknowledgements.acknowledged[tenant])
 		for name, unknown := range names {
-			if _, again := o.told.acknowledged[tenant][name]; !again {
+			if _, again := o.acknowledgements.acknowledged[tenant][name]; !again {
 				if want++; !unknown {
 					t.Errorf("%s landed, and its caller was told that nothing was done", name)
 				}
@@ -138,7 +138,7 @@ func TestStoppedServer(t *testing.T) {
 			t.Errorf("tenant %d: got %d events, want %d", tenant, got, want)
 		}
 	}
-	w.keeps(&o.told)
+	w.keeps(&o.acknowledgements)
 	w.close()
 	closeEngine(t, e)
 }

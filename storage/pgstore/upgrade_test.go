@@ -41,7 +41,7 @@ func TestUpgrade(t *testing.T) {
 	if got := [][]any{w.contents(red), w.contents(blue)}; !reflect.DeepEqual(got, want) {
 		t.Error("the ledgers are others than before")
 	}
-	w.keeps(&told{})
+	w.keeps(&acknowledgements{})
 	for i, tenant := range []id.Tenant{red, blue, red, blue, red} {
 		w.mustAppendTogether(tenant, fmt.Sprint("together-", i), 3+30*i)
 	}
@@ -51,7 +51,7 @@ func TestUpgrade(t *testing.T) {
 	if got := number(t, older, "SELECT sum(count) FROM segment"); got != 33+63+93+123 {
 		t.Errorf("got %d events in segments, want %d", got, 33+63+93+123)
 	}
-	w.keeps(&told{})
+	w.keeps(&acknowledgements{})
 	for tenant, size := range map[id.Tenant]int{red: 300 + 3 + 63 + 123, blue: 2 + 33 + 93} {
 		n := 0
 		for e, err := range e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope) {

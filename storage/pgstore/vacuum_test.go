@@ -52,7 +52,7 @@ func TestVacuumForgets(t *testing.T) {
 		return bytes.Join([][]byte{b.Head.Root[:], b.Head.Last[:]}, nil)
 	}
 	hashes := storagetest.NewWriter(99)
-	alone, together, beside, kept := random(hashes), random(hashes), random(hashes), random(hashes)
+	alone, together, concurrent, remaining := random(hashes), random(hashes), random(hashes), random(hashes)
 	red, blue := storagetest.NewWriter(1), storagetest.NewWriter(2)
 	add := func(w *storagetest.Writer, n int, change func(*storage.Batch)) {
 		t.Helper()
@@ -66,9 +66,9 @@ func TestVacuumForgets(t *testing.T) {
 		for range 400 {
 			b.Events[0].Envelope = append(b.Events[0].Envelope, random(hashes)...)
 		}
-		b.Events[0].Envelope = append(b.Events[0].Envelope, beside...)
+		b.Events[0].Envelope = append(b.Events[0].Envelope, concurrent...)
 	})
-	add(blue, 1, func(b *storage.Batch) { b.Events[0].Envelope = kept })
+	add(blue, 1, func(b *storage.Batch) { b.Events[0].Envelope = remaining })
 	conn, err := pgx.Connect(t.Context(), url)
 	must(t, err)
 	defer conn.Close(t.Context())
@@ -80,7 +80,7 @@ func TestVacuumForgets(t *testing.T) {
 		}
 	}
 	run("CHECKPOINT")
-	for _, text := range [][]byte{alone, together, beside, kept} {
+	for _, text := range [][]byte{alone, together, concurrent, remaining} {
 		if len(tableFilesWith(t, text[:32])) == 0 {
 			t.Fatal("a text is not found before the erasure")
 		}
@@ -89,12 +89,12 @@ func TestVacuumForgets(t *testing.T) {
 	// VACUUM leaves what a transaction that began before could still see, for example that of an autovacuum worker.
 	must(t, shared.Await("SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"))
 	run("VACUUM (FULL) event", "VACUUM (FULL) segment", "VACUUM (FULL) record", "CHECKPOINT")
-	for name, text := range map[string][]byte{"alone": alone, "in a segment": together, "beside its row": beside} {
+	for name, text := range map[string][]byte{"alone": alone, "in a segment": together, "beside its row": concurrent} {
 		if found := tableFilesWith(t, text[:32]); len(found) > 0 {
 			t.Errorf("%s: the text is in %v", name, found)
 		}
 	}
-	if len(tableFilesWith(t, kept[:32])) == 0 {
+	if len(tableFilesWith(t, remaining[:32])) == 0 {
 		t.Error("the other organization's text is gone")
 	}
 }

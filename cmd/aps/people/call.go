@@ -31,7 +31,7 @@ type session struct {
 	base   string // URL of the service
 	cookie *http.Cookie
 	token  string
-	kept   bool // by aps login
+	stored bool // by aps login
 	http   *http.Client
 }
 

@@ -185,24 +185,24 @@ func (c *RetentionCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	var kept struct {
+	var stored struct {
 		Days int  `json:"retention_days"`
 		Hold bool `json:"legal_hold"`
 	}
 	if len(body) == 0 {
-		err = p.callConsole(ctx, http.MethodGet, "/organization", nil, &kept)
+		err = p.callConsole(ctx, http.MethodGet, "/organization", nil, &stored)
 	} else {
-		err = p.callConsole(ctx, http.MethodPatch, "/organization", body, &kept)
+		err = p.callConsole(ctx, http.MethodPatch, "/organization", body, &stored)
 	}
 	if err != nil {
 		return err
 	}
 	if t.JSON {
-		return t.PrintJSON(kept)
+		return t.PrintJSON(stored)
 	}
 	days := "for ever"
-	if kept.Days > 0 {
-		days = textcheck.Count(kept.Days, "day")
+	if stored.Days > 0 {
+		days = textcheck.Count(stored.Days, "day")
 	}
-	return t.PrintLine("envelopes are kept %s, legal hold: %v", days, kept.Hold)
+	return t.PrintLine("envelopes are kept %s, legal hold: %v", days, stored.Hold)
 }

@@ -41,7 +41,7 @@ func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, e
 		return s, f.signIn(ctx, t, s)
 	}
 	var err error
-	s.kept = true
+	s.stored = true
 	if s.cookie, err = readKept(f.URL); err != nil {
 		return nil, err
 	}
@@ -83,13 +83,13 @@ func (f *personFlags) signIn(ctx context.Context, t *Terminal, s *session) error
 }
 
 // bringCode completes a sign-in that lacks its second factor with a recovery code.
-func (f *personFlags) bringCode(ctx context.Context, s *session, begun []*http.Cookie) ([]*http.Cookie, error) {
+func (f *personFlags) bringCode(ctx context.Context, s *session, cookies []*http.Cookie) ([]*http.Cookie, error) {
 	code := secret.Getenv("APS_RECOVERY_CODE")
-	if code == "" || len(begun) == 0 {
+	if code == "" || len(cookies) == 0 {
 		return nil, errors.New("the account has a second factor: set APS_RECOVERY_CODE to a recovery code")
 	}
 	pending := *s
-	pending.cookie = begun[0]
+	pending.cookie = cookies[0]
 	return pending.call(ctx, http.MethodPost, f.identityURL()+"/v1/id/auth/recovery-code",
 		map[string]any{"code": code}, nil)
 }

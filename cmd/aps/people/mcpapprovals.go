@@ -31,7 +31,7 @@ func (c *MCPApprovalsCommand) Run(ctx context.Context, t *Terminal) error {
 
 // newest returns the session, or the one that aps login has saved since.
 func (s *session) newest() (*session, error) {
-	if !s.kept {
+	if !s.stored {
 		return s, nil
 	}
 	now := newSession(s.base)

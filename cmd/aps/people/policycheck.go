@@ -35,7 +35,7 @@ type policyCheckCommand struct{ policyFiles }
 
 // Run implements the command.
 func (c *policyCheckCommand) Run(ctx context.Context, t *Terminal) error {
-	return c.judgeEach(ctx, t, func(d checkedDocument) (said string, fine bool) {
+	return c.judgeEach(ctx, t, func(d checkedDocument) (summary string, passed bool) {
 		switch {
 		case d.Problem != "":
 			return d.Problem, false
@@ -53,21 +53,21 @@ type policyTestCommand struct{ policyFiles }
 
 // Run implements the command.
 func (c *policyTestCommand) Run(ctx context.Context, t *Terminal) error {
-	return c.judgeEach(ctx, t, func(d checkedDocument) (said string, fine bool) {
+	return c.judgeEach(ctx, t, func(d checkedDocument) (summary string, passed bool) {
 		if d.Problem != "" {
 			return d.Problem, false
 		}
-		said = fmt.Sprintf("%d of %s", d.Tests-len(d.Failures), textcheck.Count(d.Tests, "test passes", "tests pass"))
+		summary = fmt.Sprintf("%d of %s", d.Tests-len(d.Failures), textcheck.Count(d.Tests, "test passes", "tests pass"))
 		for _, f := range d.Failures {
-			said += fmt.Sprintf("\n    tests[%d] %q: %s", f.Test, f.Name, textcheck.Printable(f.Why))
+			summary += fmt.Sprintf("\n    tests[%d] %q: %s", f.Test, f.Name, textcheck.Printable(f.Why))
 		}
-		return said, len(d.Failures) == 0
+		return summary, len(d.Failures) == 0
 	})
 }
 
 // judgeEach has the service check all documents and prints each verdict.
 func (f *policyFiles) judgeEach(
-	ctx context.Context, t *Terminal, judge func(checkedDocument) (said string, fine bool),
+	ctx context.Context, t *Terminal, judge func(checkedDocument) (summary string, passed bool),
 ) error {
 	unfit := false
 	err := f.forEachDocument(ctx, t, func(s *session, d document) error {
@@ -75,12 +75,12 @@ func (f *policyFiles) judgeEach(
 		if err != nil {
 			return err
 		}
-		said, fine := judge(c)
-		unfit = unfit || !fine
+		summary, passed := judge(c)
+		unfit = unfit || !passed
 		if t.JSON {
 			return t.PrintJSON(c)
 		}
-		return t.PrintLine("%s: %s", d.file, said)
+		return t.PrintLine("%s: %s", d.file, summary)
 	})
 	if err == nil && unfit {
 		err = ErrFound

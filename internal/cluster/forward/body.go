@@ -18,12 +18,12 @@ func (x *passage) keepBody() error {
 	if n <= 0 || n > keptBytes {
 		return nil
 	}
-	kept := make([]byte, n)
-	if _, err := io.ReadFull(x.r.Body, kept); err != nil {
+	body := make([]byte, n)
+	if _, err := io.ReadFull(x.r.Body, body); err != nil {
 		x.endBody(err)
 		return err
 	}
-	x.kept = kept
+	x.kept = body
 	x.endBody(nil)
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // as for a request without a body
 	return nil

@@ -53,11 +53,11 @@ func newHouse(t testing.TB, engine storage.Engine) *house {
 func (h *house) doWork(ctx context.Context, b follow.Batch) (follow.Result, error) {
 	h.mu.Lock()
 	if len(b.Events) > 0 {
-		said := fmt.Sprintf("%d %s:", b.Tenant, b.Name)
+		line := fmt.Sprintf("%d %s:", b.Tenant, b.Name)
 		for _, e := range b.Events {
-			said += fmt.Sprint(" ", e.Index)
+			line += fmt.Sprint(" ", e.Index)
 		}
-		h.done = append(h.done, said)
+		h.done = append(h.done, line)
 	}
 	work := h.work
 	h.mu.Unlock()

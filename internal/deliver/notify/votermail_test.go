@@ -358,7 +358,7 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	w := newVoterWorld(t, m)
 	m.DieAt(n, after)
 	_, err := w.ask(red, 1, "ik_operator")
-	asked := err == nil
+	requested := err == nil
 	w.Pass(3 * time.Second)
 	total := map[string]int{}
 	count := func() {
@@ -373,7 +373,7 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	}
 	w = &voterWorld{Service: w.Again(t, engine), t: t, sent: w.sent, asker: w.asker, bots: w.bots}
 	w.open()
-	if !asked {
+	if !requested {
 		w.mustAsk(red, 1, "ik_operator")
 	}
 	for range 3 {

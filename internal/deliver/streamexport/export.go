@@ -85,14 +85,14 @@ func (x *Exporter) addProgress(ctx context.Context, t id.Tenant, e *Export) erro
 	if e.Lag.Received > 0 {
 		e.LagSeconds = max(float64(x.currentTime()-e.Lag.Received), 0) / 1000
 	}
-	asked, err := x.tests.Get(ctx, t, "")
+	test, err := x.tests.Get(ctx, t, "")
 	if err != nil {
 		return err
 	}
 	status, err := x.statuses.Get(ctx, t, "")
 	s := &status.Value
 	e.Sent, e.Rejected, e.Success, e.Last, e.Test = s.Sent, s.Rejected, s.SuccessAt, s.Last, s.Test
-	e.TestAskedAt = asked.Value.AskedAt
+	e.TestAskedAt = test.Value.AskedAt
 	return err
 }
 
@@ -261,7 +261,7 @@ func (x *Exporter) Test(ctx context.Context, t id.Tenant) error {
 	if !stored.Exists() {
 		return errNoExport()
 	}
-	asked, err := x.tests.Put(records.Versioned[testRecord]{
+	test, err := x.tests.Put(records.Versioned[testRecord]{
 		Value: testRecord{AskedAt: x.currentTime()}, Version: storage.AnyVersion,
 	})
 	if err != nil {
@@ -271,7 +271,7 @@ func (x *Exporter) Test(ctx context.Context, t id.Tenant) error {
 	if err != nil {
 		return err
 	}
-	if err := x.Records.Write(ctx, t, append(paced, asked)); err != nil {
+	if err := x.Records.Write(ctx, t, append(paced, test)); err != nil {
 		return records.Unreadable(unreadableMessage, "ask for a test", err)
 	}
 	x.follower.WakeNow(t, follower)

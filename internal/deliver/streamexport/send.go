@@ -101,8 +101,8 @@ func (x *Exporter) openSending(b follow.Batch, r *exportRecord, status *statusRe
 
 // sendTest sends the requested test delivery, if there is one.
 func (s *sending) sendTest(ctx context.Context) error {
-	asked, err := s.tests.Get(ctx, s.batch.Tenant, "")
-	if err != nil || asked.Value.AskedAt == 0 || asked.Value.AskedAt <= s.status.Test.At {
+	test, err := s.tests.Get(ctx, s.batch.Tenant, "")
+	if err != nil || test.Value.AskedAt == 0 || test.Value.AskedAt <= s.status.Test.At {
 		return err
 	}
 	body, err := s.codec.encodeTest(s.batch.State.Identity())
@@ -114,7 +114,7 @@ func (s *sending) sendTest(ctx context.Context) error {
 		return err
 	}
 	s.status.Test = try.Try
-	s.status.Test.At = max(try.At, asked.Value.AskedAt)
+	s.status.Test.At = max(try.At, test.Value.AskedAt)
 	return nil
 }
 

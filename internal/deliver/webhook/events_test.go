@@ -74,12 +74,12 @@ func (h *house) got() map[string][]string {
 		if err := json.Unmarshal([]byte(c.body), &body); err != nil {
 			h.t.Error(err)
 		}
-		said := strings.TrimSpace(body.Type + " " + body.Data.Event)
+		line := strings.TrimSpace(body.Type + " " + body.Data.Event)
 		if body.Text != "" {
-			said = body.Text
+			line = body.Text
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(c.address, "https://"), ".example/")
-		all[name] = append(all[name], said)
+		all[name] = append(all[name], line)
 		if strings.Contains(c.body, "s3cret-payload") {
 			h.t.Errorf("a payload in %s", c.body)
 		}
@@ -204,11 +204,11 @@ func TestNoticesThatWaitAreBounded(t *testing.T) {
 	for i := range n {
 		h.record(red, fmt.Sprintf("evt-%04d", i), id.Allow)
 	}
-	told := map[string]map[string]bool{"up": {}, "down": {}}
+	received := map[string]map[string]bool{"up": {}, "down": {}}
 	note := func() {
 		for name, all := range h.got() {
 			for _, one := range all {
-				told[name][one] = true
+				received[name][one] = true
 			}
 		}
 	}
@@ -228,17 +228,17 @@ func TestNoticesThatWaitAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 1000 || len(told["up"]) != n || len(told["down"]) != 1000 {
-		t.Errorf("%d wait, told of %d and %d events, want 1000, %d and 1000", len(found), len(told["up"]), len(told["down"]), n)
+	if len(found) != 1000 || len(received["up"]) != n || len(received["down"]) != 1000 {
+		t.Errorf("%d wait, told of %d and %d events, want 1000, %d and 1000", len(found), len(received["up"]), len(received["down"]), n)
 	}
 	h.answerWith(200)
-	clear(told["down"])
+	clear(received["down"])
 	for range 3 {
 		h.pass(10 * time.Minute)
 		drain()
 	}
-	if len(told["down"]) != n {
-		t.Errorf("after its return the receiver was told of %d events, want %d", len(told["down"]), n)
+	if len(received["down"]) != n {
+		t.Errorf("after its return the receiver was told of %d events, want %d", len(received["down"]), n)
 	}
 }
 

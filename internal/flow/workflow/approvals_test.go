@@ -139,8 +139,8 @@ func (o *office) status(tenant id.Tenant, a approval.Approval) approval.Status {
 	return found.Status
 }
 
-// said returns the ledger's statements about approvals.
-func (o *office) said(tenant id.Tenant) (all []string) {
+// statements returns the ledger's statements about approvals.
+func (o *office) statements(tenant id.Tenant) (all []string) {
 	o.t.Helper()
 	for _, s := range o.Audit(o.t, tenant) {
 		if s.Kind == "ledger_approval" {
@@ -199,8 +199,8 @@ func TestStepConsumesApproval(t *testing.T) {
 	if again := o.record(red, o.run.ID, paying("pay", 70, a))[0]; again.Consumed == nil || again.Consumed.Grant != "" {
 		t.Errorf("when the grant is over: got %+v", again.Consumed)
 	}
-	if want := []string{"requested by ik_1", "approved by acc_bob", "consumed by ik_1"}; !slices.Equal(o.said(red), want) {
-		t.Errorf("ledger: got %q, want %q", o.said(red), want)
+	if want := []string{"requested by ik_1", "approved by acc_bob", "consumed by ik_1"}; !slices.Equal(o.statements(red), want) {
+		t.Errorf("ledger: got %q, want %q", o.statements(red), want)
 	}
 	o.checkRoot(red, o.complete(red, o.run.ID))
 	if size := o.State(t, blue).Size(); size != 1 {
@@ -299,8 +299,8 @@ func TestStepRefusedByApproval(t *testing.T) {
 			if got := len(o.steps(red)); got != 0 {
 				t.Errorf("%d steps were recorded", got)
 			}
-			if said := o.said(red); said[len(said)-1] != tt.stated {
-				t.Errorf("ledger: got %q, want last %s", said, tt.stated)
+			if statements := o.statements(red); statements[len(statements)-1] != tt.stated {
+				t.Errorf("ledger: got %q, want last %s", statements, tt.stated)
 			}
 			if got := o.record(red, o.run.ID, step("first")); got[0].Replayed {
 				t.Errorf("a step of the refused list was there")
@@ -407,8 +407,8 @@ func TestConsumingStepThroughFailures(t *testing.T) {
 				t.Errorf("two grants: %+v, %+v", first[0].Consumed, got.Consumed)
 			}
 			want := []string{"requested by ik_1", "approved by acc_bob", "consumed by ik_1"}
-			if steps := len(o.steps(red)); steps != 2 || !slices.Equal(o.said(red), want) {
-				t.Errorf("%d steps, ledger %q", steps, o.said(red))
+			if steps := len(o.steps(red)); steps != 2 || !slices.Equal(o.statements(red), want) {
+				t.Errorf("%d steps, ledger %q", steps, o.statements(red))
 			}
 		})
 	}
@@ -442,8 +442,8 @@ func TestConsumingStepThroughDeaths(t *testing.T) {
 				if first != nil && first[0].Consumed.Grant != got.Consumed.Grant {
 					t.Errorf("death at %d, done %v: two grants", n, after)
 				}
-				if steps, said := len(o.steps(red)), o.said(red); steps != 1 || len(said) != 3 || said[2] != "consumed by ik_1" {
-					t.Errorf("death at %d, done %v: %d steps, ledger %q", n, after, steps, said)
+				if steps, statements := len(o.steps(red)), o.statements(red); steps != 1 || len(statements) != 3 || statements[2] != "consumed by ik_1" {
+					t.Errorf("death at %d, done %v: %d steps, ledger %q", n, after, steps, statements)
 				}
 			}
 		}

@@ -46,16 +46,16 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool) bool {
 	m := &enginetest.Mortal{Engine: engine}
 	w := newWorldOn(t, ledgertest.On(t, m))
 	m.DieAt(n, after)
-	told := &answers{when: fmt.Sprintf("death at write %d, done %v", n, after)}
-	told.way(w)
+	answers := &answers{when: fmt.Sprintf("death at write %d, done %v", n, after)}
+	answers.way(w)
 	died := m.Dead()
 	if err := w.Ledgers.Close(); err != nil {
 		t.Fatal(err)
 	}
 	w = &world{Service: w.Again(t, engine), t: t, orgs: w.orgs, bot: w.bot}
 	w.open()
-	told.way(w)
-	told.check(w)
+	answers.way(w)
+	answers.check(w)
 	return died
 }
 

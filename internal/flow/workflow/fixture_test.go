@@ -146,9 +146,9 @@ func (w *world) activate(tenant id.Tenant, name, rules string) {
 func (w *world) runs(tenant id.Tenant) []string {
 	w.t.Helper()
 	var all []string
-	for _, said := range w.Audit(w.t, tenant) {
-		if said.Kind == "ledger_run" {
-			all = append(all, between(said.Payload, `"transition":"`, `"`)+" by "+said.Principal)
+	for _, statement := range w.Audit(w.t, tenant) {
+		if statement.Kind == "ledger_run" {
+			all = append(all, between(statement.Payload, `"transition":"`, `"`)+" by "+statement.Principal)
 		}
 	}
 	return all

@@ -78,7 +78,7 @@ func completeAmongSteps(t *testing.T, w *world) {
 		run := w.start(red, beginning(""))
 		var group sync.WaitGroup
 		var mu sync.Mutex
-		told := 0
+		answered := 0
 		for i := range 12 {
 			group.Go(func() {
 				_, err := nodes[i%2].Record(t.Context(), red, "ik_1", run.ID, []workflow.Step{step(fmt.Sprint("s", i))})
@@ -87,7 +87,7 @@ func completeAmongSteps(t *testing.T, w *world) {
 				}
 				if err == nil {
 					mu.Lock()
-					told++
+					answered++
 					mu.Unlock()
 				}
 			})
@@ -101,8 +101,8 @@ func completeAmongSteps(t *testing.T, w *world) {
 		}
 		group.Wait()
 		got, events := w.get(red, run.ID)
-		if got.Status != workflow.Succeeded || got.Result.Recorded != told || events[len(events)-1].Kind != "ledger_run" {
-			t.Errorf("round %d: %d steps were acknowledged, the run has %+v", round, told, got.Result)
+		if got.Status != workflow.Succeeded || got.Result.Recorded != answered || events[len(events)-1].Kind != "ledger_run" {
+			t.Errorf("round %d: %d steps were acknowledged, the run has %+v", round, answered, got.Result)
 		}
 		w.checkRoot(red, got)
 	}

@@ -62,27 +62,27 @@ func (w *Workflows) Start(
 	if err := b.checkMembers(); err != nil {
 		return Run{}, Placed{}, false, err
 	}
-	begun := start{workflows: w, tenant: t, Beginning: b, name: newRunID(w.currentTime()), nonce: make([]byte, 16)}
-	rand.Read(begun.nonce)
-	receipts, err := w.events.Append(ctx, t, b.IngestKeyID, begun.prepareStart)
+	s := start{workflows: w, tenant: t, Beginning: b, name: newRunID(w.currentTime()), nonce: make([]byte, 16)}
+	rand.Read(s.nonce)
+	receipts, err := w.events.Append(ctx, t, b.IngestKeyID, s.prepareStart)
 	if err != nil {
 		return Run{}, Placed{}, false, fmt.Errorf("start run: %w", err)
 	}
 	if len(receipts) == 0 { // it was started before
-		placed, err := w.placeOfEvent(ctx, t, begun.record.Value.Started)
-		return begun.record.Value.toRun(begun.name, w.currentTime()), placed, false, err
+		placed, err := w.placeOfEvent(ctx, t, s.record.Value.Started)
+		return s.record.Value.toRun(s.name, w.currentTime()), placed, false, err
 	}
 	w.metrics.started.Inc()
-	begun.record.Version = 1
-	w.known.Put(place{t, begun.name}, begun.record)
+	s.record.Version = 1
+	w.known.Put(place{t, s.name}, s.record)
 	own := receipts[len(receipts)-1] // after the receipt of a new bridge key
 	placed := Placed{
-		Event:      begun.record.Value.Started,
+		Event:      s.record.Value.Started,
 		Index:      own.Index,
 		Hash:       own.EventHash,
 		ChainValid: own.ChainValid,
 	}
-	return begun.record.Value.toRun(begun.name, w.currentTime()), placed, true, nil
+	return s.record.Value.toRun(s.name, w.currentTime()), placed, true, nil
 }
 
 // start is a run that is being appended.

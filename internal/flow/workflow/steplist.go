@@ -41,7 +41,7 @@ const (
 func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, last int) ([]listedStep, error) {
 	var found []listedStep
 	keys := records.Range{Begin: listName(name, first), End: listName(name, MaxSteps+1)}
-	for wanted, chunk := last-first+1, firstLists; len(found) < wanted; {
+	for count, chunk := last-first+1, firstLists; len(found) < count; {
 		page, err := w.stores.lists.List(ctx, t, keys, chunk)
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func (w *Workflows) readSteps(ctx context.Context, t id.Tenant, name ID, first, 
 			break
 		}
 		keys.Begin = records.After(page[len(page)-1].Key).Begin
-		chunk = min(listsRead, 1+(wanted-len(found))*len(page)/max(1, len(found)))
+		chunk = min(listsRead, 1+(count-len(found))*len(page)/max(1, len(found)))
 	}
 	if len(found) != last-first+1 {
 		return nil, errUnreadable("list steps",

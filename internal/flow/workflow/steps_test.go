@@ -311,8 +311,8 @@ func TestStepsAndLimits(t *testing.T) {
 		{step("without a tool"), "allow ", "The step names no tool, so no policy was asked."},
 	} {
 		got := w.record(red, run.ID, c.step)[0]
-		if said := got.Policy.Effective.String() + " " + string(got.Policy.Intent); said != c.want || got.Reason != c.reason {
-			t.Errorf("%s: got %s, %q, want %s, %q", c.step.Key, said, got.Reason, c.want, c.reason)
+		if decision := got.Policy.Effective.String() + " " + string(got.Policy.Intent); decision != c.want || got.Reason != c.reason {
+			t.Errorf("%s: got %s, %q, want %s, %q", c.step.Key, decision, got.Reason, c.want, c.reason)
 		}
 		if again := w.record(red, run.ID, c.step)[0]; !again.Replayed || again.Reason != c.reason {
 			t.Errorf("%s again: got %+v", c.step.Key, again)
@@ -353,9 +353,9 @@ func TestStrangersOfARunWriteNothing(t *testing.T) {
 		if got := [2]id.Index{w.State(t, red).Size(), w.State(t, blue).Size()}; got != before {
 			t.Errorf("%s: got sizes %v, want %v", state, got, before)
 		}
-		for _, said := range w.Audit(t, red) {
-			if strings.Contains(said.Payload, `"transition":"abandoned"`) && said.Principal != "operator" || said.Principal == "ik_2" {
-				t.Errorf("%s: got %+v", state, said)
+		for _, decision := range w.Audit(t, red) {
+			if strings.Contains(decision.Payload, `"transition":"abandoned"`) && decision.Principal != "operator" || decision.Principal == "ik_2" {
+				t.Errorf("%s: got %+v", state, decision)
 			}
 		}
 	}

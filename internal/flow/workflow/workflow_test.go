@@ -137,8 +137,8 @@ func TestBridgeIsMadeOnce(t *testing.T) {
 	before := w.State(t, red).ConfigVersion()
 	first, second := w.start(red, beginning("1")), w.start(red, beginning("2"))
 	var kinds []string
-	for _, said := range w.Audit(t, red) {
-		kinds = append(kinds, said.Kind)
+	for _, statement := range w.Audit(t, red) {
+		kinds = append(kinds, statement.Kind)
 	}
 	if want := []string{"ledger_agent_created", "ledger_key_registered", "ledger_run", "ledger_run"}; !slices.Equal(kinds, want) {
 		t.Errorf("got %q, want %q", kinds, want)

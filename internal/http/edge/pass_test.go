@@ -20,15 +20,15 @@ import (
 
 // passer is a node that owns tenant 1, tenant 3 from the third call of Owns on, and tenant 6 until the first call.
 // Tenant 2 has another owner. The owners of tenants 4 and 5 are unreachable and keep changing.
-type passer struct{ asked []string }
+type passer struct{ calls []string }
 
 func (p *passer) Owns(_ context.Context, t id.Tenant) bool {
-	p.asked = append(p.asked, "owns")
-	return t == 1 || t == 3 && len(p.asked) > 4 || t == 6 && len(p.asked) == 1
+	p.calls = append(p.calls, "owns")
+	return t == 1 || t == 3 && len(p.calls) > 4 || t == 6 && len(p.calls) == 1
 }
 
 func (p *passer) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) (bool, error) {
-	p.asked = append(p.asked, "pass")
+	p.calls = append(p.calls, "pass")
 	switch to.Tenant {
 	case 7:
 		if to.Public {
@@ -49,7 +49,7 @@ func TestPassing(t *testing.T) {
 		tenant id.Tenant
 		status int
 		body   string
-		asked  []string
+		calls  []string
 	}{
 		"no organization": {id.Service, 200, "local text", nil},
 		"own":             {1, 200, "local text", []string{"owns"}},
@@ -72,8 +72,8 @@ func TestPassing(t *testing.T) {
 			}, mode)
 			w := httptest.NewRecorder()
 			m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader("text")))
-			if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) || !slices.Equal(p.asked, c.asked) {
-				t.Errorf("%s: got %d %s, asked %q, want %d %s, %q", name, w.Code, w.Body, p.asked, c.status, c.body, c.asked)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) || !slices.Equal(p.calls, c.calls) {
+				t.Errorf("%s: got %d %s, asked %q, want %d %s, %q", name, w.Code, w.Body, p.calls, c.status, c.body, c.calls)
 			}
 		}
 	}
@@ -146,8 +146,8 @@ func TestPassingWhatWasLost(t *testing.T) {
 			}()
 			m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader(c.body)))
 		}()
-		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || slices.Contains(p.asked, "pass") != c.passed {
-			t.Errorf("%s: got %d %s, asked %q, want %d %s", name, w.Code, w.Body, p.asked, c.status, c.want)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || slices.Contains(p.calls, "pass") != c.passed {
+			t.Errorf("%s: got %d %s, asked %q, want %d %s", name, w.Code, w.Body, p.calls, c.status, c.want)
 		}
 	}
 }
@@ -199,8 +199,8 @@ func TestStandingIn(t *testing.T) {
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 		want := []string{"owns", "pass", "owns"}
-		if w.Code != 200 || w.Body.String() != "stands in: true" || !slices.Equal(p.asked, want) {
-			t.Errorf("got %d %s, asked %q, want %q", w.Code, w.Body, p.asked, want)
+		if w.Code != 200 || w.Body.String() != "stands in: true" || !slices.Equal(p.calls, want) {
+			t.Errorf("got %d %s, asked %q, want %q", w.Code, w.Body, p.calls, want)
 		}
 		if err := e.CheckOwner(takeover.WithStandIn(t.Context()), 7); err == nil {
 			t.Error("a request that is not a public read is handled in place of the owner")
@@ -234,17 +234,17 @@ func TestKeepBody(t *testing.T) {
 			e.Passer = c.passer
 		}
 		r := httptest.NewRequest("POST", "/x", strings.NewReader("text"))
-		kept := e.KeepBody(r)
+		body := e.KeepBody(r)
 		if _, err := io.CopyN(io.Discard, r.Body, int64(c.reads)); err != nil && err != io.EOF {
 			t.Fatal(err)
 		}
-		if got := kept(); string(got) != c.want || (got == nil) != c.nothing {
+		if got := body(); string(got) != c.want || (got == nil) != c.nothing {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
 	e, _ := newEdge()
 	e.Passer = &passer{}
-	if kept := e.KeepBody(&http.Request{}); kept() != nil {
+	if body := e.KeepBody(&http.Request{}); body() != nil {
 		t.Error("a request without a body has one")
 	}
 }

@@ -13,7 +13,7 @@ type stagedWriter struct {
 	header http.Header // of the handler
 
 	mu        sync.Mutex
-	begun     bool
+	started   bool
 	abandoned bool // the response is written without the handler
 }
 
@@ -25,8 +25,8 @@ func newStagedWriter(w http.ResponseWriter) *stagedWriter {
 func (s *stagedWriter) beginAnswer() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun && !s.abandoned {
-		s.begun = true
+	if !s.started && !s.abandoned {
+		s.started = true
 		s.publishHeaders()
 	}
 	return !s.abandoned
@@ -46,7 +46,7 @@ func (s *stagedWriter) finishHandler() { s.beginAnswer() }
 func (s *stagedWriter) abandonHandler() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.abandoned = !s.begun
+	s.abandoned = !s.started
 	return s.abandoned
 }
 

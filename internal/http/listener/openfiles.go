@@ -31,7 +31,7 @@ type Shares struct{ Main, Identity, Metrics int }
 // ShareOpenFiles returns how many connections each listener may have open: wanted, or its
 // share of the remaining files if the limit is too low. If wanted is zero, as many as possible. embedded indicates
 // the embedded store.
-func ShareOpenFiles(limit, wanted int, embedded bool) (Shares, error) {
+func ShareOpenFiles(limit, requested int, embedded bool) (Shares, error) {
 	store := databaseFiles
 	if embedded {
 		store = StoreTables(limit)
@@ -41,13 +41,13 @@ func ShareOpenFiles(limit, wanted int, embedded bool) (Shares, error) {
 		const message = "the process may open %d files, but needs %d: raise the limit (ulimit -n, LimitNOFILE=)"
 		return Shares{}, fmt.Errorf(message, limit, ownFiles+store+fewestConnections)
 	}
-	if wanted > 0 && 3*withSpare(wanted) <= rest {
-		return Shares{wanted, wanted, wanted}, nil
+	if requested > 0 && 3*withSpare(requested) <= rest {
+		return Shares{requested, requested, requested}, nil
 	}
 	bound := func(sixteenths int) int {
 		most := withoutSpare(rest * sixteenths / 16)
-		if wanted > 0 {
-			most = min(most, wanted)
+		if requested > 0 {
+			most = min(most, requested)
 		}
 		return most
 	}

@@ -45,7 +45,7 @@ func RunCompaction(ctx context.Context, engine any, every time.Duration, logger 
 		if erased == compacted {
 			continue
 		}
-		begun := time.Now()
+		began := time.Now()
 		if err := s.Compact(ctx); err != nil {
 			if ctx.Err() == nil {
 				logger.Error("the store was not compacted after erasures", "err", err)
@@ -53,6 +53,6 @@ func RunCompaction(ctx context.Context, engine any, every time.Duration, logger 
 			continue
 		}
 		compacted = erased
-		logger.Info("the store was compacted after erasures", "seconds", time.Since(begun).Seconds())
+		logger.Info("the store was compacted after erasures", "seconds", time.Since(began).Seconds())
 	}
 }

@@ -97,20 +97,20 @@ func (s *Setup) FoundOrganization(
 ) (*Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	begun, err := s.begin(ctx, token)
+	setup, err := s.begin(ctx, token)
 	if err != nil {
 		return nil, err
 	}
 	founding, cancel := context.WithTimeout(ctx, foundingTime)
 	defer cancel()
 	result, err := s.Provisioner.CreateOrganization(founding, r)
-	s.end(ctx, begun, err)
+	s.end(ctx, setup, err)
 	return result, err
 }
 
 // begin checks the token, checks that there is no organization, and excludes other processes. It reads the record
 // first: an organization that another process creates later changes the record, and one created before is seen.
-func (s *Setup) begin(ctx context.Context, token string) (begun found, err error) {
+func (s *Setup) begin(ctx context.Context, token string) (setup found, err error) {
 	record, err := s.records().Get(ctx, id.Service, "")
 	if err != nil {
 		return record, err
@@ -151,17 +151,17 @@ const endTime = 5 * time.Second
 
 // end allows other processes to continue. After an unknown outcome or a failed write they wait until the founding has
 // expired.
-func (s *Setup) end(ctx context.Context, begun found, err error) {
+func (s *Setup) end(ctx context.Context, setup found, err error) {
 	if fault.Is(err, fault.OutcomeUnknown) {
 		return
 	}
-	begun.Value.Founding = 0
+	setup.Value.Founding = 0
 	if err == nil {
-		begun.Value.Tokens = nil
+		setup.Value.Tokens = nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	_ = s.write(ctx, begun) // without it, the founding expires
+	_ = s.write(ctx, setup) // without it, the founding expires
 }
 
 // storeIsEmpty reports whether there is no organization. An account without one is left over from a failed call,

@@ -42,30 +42,30 @@ func newOwnPolicies() *cache.Map[id.Tenant, *activePolicy] {
 }
 
 // currentPolicy returns the current policy of a ledger.
-func (w *Witnesses) currentPolicy(t id.Tenant, wanted org.Witnessing) (*activePolicy, error) {
-	if wanted.Policy == "" {
+func (w *Witnesses) currentPolicy(t id.Tenant, setting org.Witnessing) (*activePolicy, error) {
+	if setting.Policy == "" {
 		return w.base, nil
 	}
 	var err error
 	var f *activePolicy
 	w.ownPolicies.Update(t, func(cached *activePolicy, found bool) (*activePolicy, bool) {
-		if found && cached.text == wanted.Policy && cached.failClosed == wanted.FailClosed {
+		if found && cached.text == setting.Policy && cached.failClosed == setting.FailClosed {
 			f = cached
 			return cached, true
 		}
-		f, err = w.parseOwnPolicy(wanted)
+		f, err = w.parseOwnPolicy(setting)
 		return f, err == nil
 	})
 	return f, err
 }
 
-func (w *Witnesses) parseOwnPolicy(wanted org.Witnessing) (*activePolicy, error) {
-	own, err := trust.Parse([]byte(wanted.Policy))
+func (w *Witnesses) parseOwnPolicy(setting org.Witnessing) (*activePolicy, error) {
+	own, err := trust.Parse([]byte(setting.Policy))
 	if err != nil {
 		return nil, err
 	}
 	f := w.joinServiceWitnesses(own)
-	f.text, f.failClosed = wanted.Policy, wanted.FailClosed
+	f.text, f.failClosed = setting.Policy, setting.FailClosed
 	return f, nil
 }
 

@@ -25,11 +25,11 @@ const (
 //
 // It returns fault.NotFound for an unknown tenant, and fault.Overloaded if too many ledgers are waiting.
 func (w *Witnesses) AskNow(ctx context.Context, t id.Tenant, by Asker) (names []string, err error) {
-	wanted, err := w.Organizations.Witnessing(ctx, t)
+	setting, err := w.Organizations.Witnessing(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	f, err := w.currentPolicy(t, wanted)
+	f, err := w.currentPolicy(t, setting)
 	if err != nil || len(f.targets) == 0 {
 		return nil, err
 	}

@@ -34,11 +34,11 @@ func (w *Witnesses) prepareRound(ctx context.Context, e *queuedLedger) (*round, 
 	if level := state.Fault().Level; level != log.Healthy && level != log.Suspect && !r.confirms || state.Size() == 0 {
 		return nil, nil
 	}
-	wanted, err := w.Organizations.Witnessing(ctx, e.tenant)
+	setting, err := w.Organizations.Witnessing(ctx, e.tenant)
 	if err != nil {
 		return nil, err
 	}
-	if r.active, err = w.currentPolicy(e.tenant, wanted); err != nil {
+	if r.active, err = w.currentPolicy(e.tenant, setting); err != nil {
 		return nil, err
 	}
 	w.queue.noteWitnesses(e, len(r.active.targets) > 0)

@@ -31,12 +31,12 @@ func (w *Witnesses) Confirm(ctx context.Context, s *log.State) {
 
 func (w *Witnesses) confirmHeadNow(ctx context.Context, s *log.State) error {
 	t := s.Identity().Tenant
-	wanted, err := w.Organizations.Witnessing(ctx, t)
+	setting, err := w.Organizations.Witnessing(ctx, t)
 	if err != nil {
 		return err
 	}
 	r := &round{w: w, state: s}
-	if r.active, err = w.currentPolicy(t, wanted); err != nil || len(r.active.targets) == 0 {
+	if r.active, err = w.currentPolicy(t, setting); err != nil || len(r.active.targets) == 0 {
 		return err
 	}
 	if r.record, err = w.readRecord(ctx, t); err != nil {

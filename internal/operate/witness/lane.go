@@ -17,7 +17,7 @@ type lane struct {
 	limit    int // of calls in flight
 	most     int // the largest limit
 	inFlight int
-	begun    uint64 // number of calls so far
+	started  uint64 // number of calls so far
 	lowered  uint64 // the value of begun when the limit was last lowered
 	answered int    // answers since the limit last changed
 	waiting  []chan struct{}
@@ -57,8 +57,8 @@ func (l *lane) enter(ctx context.Context) (call, bool) {
 // begin counts a call. The caller holds mu.
 func (l *lane) begin() call {
 	l.inFlight++
-	l.begun++
-	return call{number: l.begun, alone: l.inFlight == 1}
+	l.started++
+	return call{number: l.started, alone: l.inFlight == 1}
 }
 
 // leave ends a call and adapts the limit to its result. It reports whether no other call was in flight at the same
@@ -66,13 +66,13 @@ func (l *lane) begin() call {
 func (l *lane) leave(c call, r result) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	alone = c.alone && c.number == l.begun
+	alone = c.alone && c.number == l.started
 	l.inFlight--
 	switch {
 	case r == busy:
 		l.answered = 0
 		if c.number > l.lowered { // calls that were in flight together count as one
-			l.limit, l.lowered = max(1, l.limit/2), l.begun
+			l.limit, l.lowered = max(1, l.limit/2), l.started
 		}
 	case r == gone || r == unwell:
 	case l.limit < l.most:

@@ -44,11 +44,11 @@ func LastResults() []string {
 
 // Status returns the state of an organization's witnesses. It returns fault.NotFound for an unknown tenant.
 func (w *Witnesses) Status(ctx context.Context, t id.Tenant) (Status, error) {
-	wanted, err := w.Organizations.Witnessing(ctx, t)
+	setting, err := w.Organizations.Witnessing(ctx, t)
 	if err != nil {
 		return Status{}, err
 	}
-	f, err := w.currentPolicy(t, wanted)
+	f, err := w.currentPolicy(t, setting)
 	if err != nil {
 		return Status{}, err
 	}

@@ -88,11 +88,11 @@ func (w *Witnesses) isLedgerDue(ctx context.Context, l storage.SurveyedLedger) (
 
 // policyFor returns the current policy of a ledger, or nil if there is no organization or no witness.
 func (w *Witnesses) policyFor(l storage.SurveyedLedger) (*activePolicy, error) {
-	wanted, found, err := org.WitnessingIn(l.Values[org.Kind])
+	setting, found, err := org.WitnessingIn(l.Values[org.Kind])
 	if err = errors.Join(l.Err, err); !found || err != nil {
 		return nil, err
 	}
-	f, err := w.currentPolicy(l.Tenant, wanted)
+	f, err := w.currentPolicy(l.Tenant, setting)
 	if err != nil || len(f.targets) == 0 {
 		return nil, err
 	}

@@ -25,12 +25,12 @@ func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
 		w.views.Expire(t)
 	}
 	v, err := w.views.Get(ctx, t, func(ctx context.Context) (*view, error) {
-		wanted, err := w.Organizations.Witnessing(ctx, t)
+		setting, err := w.Organizations.Witnessing(ctx, t)
 		if err != nil {
 			return nil, err
 		}
 		v := new(view)
-		if v.active, err = w.currentPolicy(t, wanted); err != nil || len(v.active.targets) == 0 {
+		if v.active, err = w.currentPolicy(t, setting); err != nil || len(v.active.targets) == 0 {
 			return v, err
 		}
 		v.record, err = w.readRecord(ctx, t)

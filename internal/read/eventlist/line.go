@@ -25,12 +25,12 @@ func (r *Reader) openLine(ctx context.Context, a Asked) (line, error) {
 	if err != nil {
 		return line{}, err
 	}
-	for wanted, n := id.Origin(a.Values.Get("log")), 0; ; n++ {
+	for origin, n := id.Origin(a.Values.Get("log")), 0; ; n++ {
 		before, err := r.Ledgers.Predecessor(ctx, s)
 		if err != nil {
 			return line{}, err
 		}
-		if wanted == "" || wanted == s.Identity().Origin {
+		if origin == "" || origin == s.Identity().Origin {
 			return describeLine(s, before), nil
 		}
 		if before == nil || n == maxPredecessors {

@@ -91,11 +91,11 @@ func waitUntil(e *storage.Event, decided id.Instant) (int64, error) {
 	if err := json.Unmarshal(e.Envelope, &read); err != nil {
 		return 0, fmt.Errorf("read event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
 	}
-	asked, ok := id.RisingTime("apr_", read.Payload.Approval)
+	requested, ok := id.RisingTime("apr_", read.Payload.Approval)
 	if !ok || read.Payload.Transition != "approved" && read.Payload.Transition != "denied" {
 		return -1, nil
 	}
-	return max(0, int64(decided-asked)), nil
+	return max(0, int64(decided-requested)), nil
 }
 
 // summarize returns the quantiles of waiting times: the smallest one that is at least as long as the given percentage

@@ -21,16 +21,16 @@ func TestReadStatement(t *testing.T) {
 				r := event.Record{SequenceNum: 1, KeyID: id.Key(key), Signer: event.SignerBridge, Custody: event.CustodyAgent, SigForm: event.FormDigest.String(),
 					IngestKeyID: key, Policy: event.Policy{Evaluated: true, Declared: declared, Effective: id.Deny, PolicyID: key, RuleID: rule,
 						Limits: jsontext.Value(`[{"added":"1","before":"0","limit_id":"l"}]`)}}
-				said, err := readStatement(r.Text())
-				if err != nil || said.Signer != r.Signer || said.Policy.Declared != declared || said.Policy.RuleID != rule {
-					t.Errorf("%s: got %+v, %v", r.Text(), said, err)
+				decoded, err := readStatement(r.Text())
+				if err != nil || decoded.Signer != r.Signer || decoded.Policy.Declared != declared || decoded.Policy.RuleID != rule {
+					t.Errorf("%s: got %+v, %v", r.Text(), decoded, err)
 				}
 			}
 		}
 	}
 	for _, damaged := range []string{"", "{", `{"signer":"agent","policy":{"declared":"maybe","rule_id":null}}`, `{"signer":"a`} {
-		if said, err := readStatement([]byte(damaged)); err == nil {
-			t.Errorf("%s: got %+v", damaged, said)
+		if decoded, err := readStatement([]byte(damaged)); err == nil {
+			t.Errorf("%s: got %+v", damaged, decoded)
 		}
 	}
 }
@@ -44,14 +44,14 @@ func FuzzReadPrincipal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, envelope []byte) {
 		canonical := jsontext.Value(bytes.Clone(envelope))
-		var said struct {
+		var decoded struct {
 			Principal string `json:"actor_principal"`
 		}
-		if canonical.Canonicalize() != nil || canonical.Kind() != '{' || json.Unmarshal(canonical, &said) != nil {
+		if canonical.Canonicalize() != nil || canonical.Kind() != '{' || json.Unmarshal(canonical, &decoded) != nil {
 			return
 		}
-		if got, err := readPrincipal(canonical); err != nil || got != said.Principal {
-			t.Errorf("%s: got %q, %v, want %q", canonical, got, err, said.Principal)
+		if got, err := readPrincipal(canonical); err != nil || got != decoded.Principal {
+			t.Errorf("%s: got %q, %v, want %q", canonical, got, err, decoded.Principal)
 		}
 	})
 }

@@ -95,8 +95,8 @@ func (x *Index) countSpan(ctx context.Context, v *view, s span, c *counter) erro
 			return err
 		}
 	}
-	begun := s.clip(span{v.position, v.end})
-	for at := begun.begin; at < begun.end; at++ {
+	clipped := s.clip(span{v.position, v.end})
+	for at := clipped.begin; at < clipped.end; at++ {
 		c.countRow(&v.tail.rows[at-v.tail.begin])
 	}
 	return c.check()

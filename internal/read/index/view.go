@@ -165,15 +165,15 @@ func (x *Index) candidates(ctx context.Context, v *view, w wanted, spans []span,
 			slices.Reverse(ordered)
 		}
 		for _, s := range ordered {
-			begun := s.clip(span{v.position, v.end})
+			clipped := s.clip(span{v.position, v.end})
 			indexed := s.clip(span{0, v.position})
-			if !ascending && !v.yieldTail(w, begun, ascending, yield) {
+			if !ascending && !v.yieldTail(w, clipped, ascending, yield) {
 				return
 			}
 			if indexed.begin < indexed.end && !x.yieldIndexed(ctx, v, w.terms, indexed, ascending, yield) {
 				return
 			}
-			if ascending && !v.yieldTail(w, begun, ascending, yield) {
+			if ascending && !v.yieldTail(w, clipped, ascending, yield) {
 				return
 			}
 		}

@@ -31,11 +31,11 @@ func IsCommon(password string) bool {
 	if utf8.RuneCountInString(password) < CommonMinLength {
 		return false
 	}
-	wanted := CommonDigest(password)
+	digest := CommonDigest(password)
 	at := func(i int) string { return passwords[i*CommonDigestSize : (i+1)*CommonDigestSize] }
 	n := len(passwords) / CommonDigestSize
-	i := sort.Search(n, func(i int) bool { return at(i) >= wanted })
-	return i < n && at(i) == wanted
+	i := sort.Search(n, func(i int) bool { return at(i) >= digest })
+	return i < n && at(i) == digest
 }
 
 // CommonDigest returns the entry of a password in the data: CommonDigestSize bytes.

@@ -91,19 +91,19 @@ func (b *Policies) prepareActivation(
 
 // choosePromotable returns the number of the requested version, where 0 means the draft. It returns an error if the
 // version is already active.
-func (p *policyRecord) choosePromotable(wanted uint64) (uint64, error) {
+func (p *policyRecord) choosePromotable(version uint64) (uint64, error) {
 	switch {
-	case wanted == 0 && !p.Draft:
+	case version == 0 && !p.Draft:
 		return 0, fault.New(fault.Conflict,
 			"The latest version of the policy is already "+string(p.newestState(p.Newest))+": change it first")
-	case wanted == 0:
+	case version == 0:
 		return p.Newest, nil
-	case wanted > p.Newest:
+	case version > p.Newest:
 		return 0, errNotFound()
-	case wanted == p.Active:
+	case version == p.Active:
 		return 0, fault.New(fault.Conflict, "The version is already active")
 	}
-	return wanted, nil
+	return version, nil
 }
 
 // changes collects the statements and records of one append.

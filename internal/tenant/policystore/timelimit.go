@@ -18,9 +18,9 @@ const maxTime = 5 * time.Second
 // thread until releaseThread, because the kernel counts per thread. It has no Done channel.
 type timeLimit struct {
 	context.Context
-	spent func() time.Duration // processor time of the thread
-	begun bool
-	base  time.Duration // processor time at the first call of Err
+	spent   func() time.Duration // processor time of the thread
+	started bool
+	base    time.Duration // processor time at the first call of Err
 }
 
 // Err implements context.Context.
@@ -28,9 +28,9 @@ func (p *timeLimit) Err() error {
 	if err := p.Context.Err(); err != nil {
 		return err
 	}
-	if !p.begun {
+	if !p.started {
 		runtime.LockOSThread()
-		p.begun, p.base = true, p.spent()
+		p.started, p.base = true, p.spent()
 	}
 	if p.spent()-p.base > maxTime {
 		return &fault.Error{
@@ -44,7 +44,7 @@ func (p *timeLimit) Err() error {
 
 // releaseThread unlocks the goroutine from its thread.
 func (p *timeLimit) releaseThread() {
-	if p.begun {
+	if p.started {
 		runtime.UnlockOSThread()
 	}
 }

@@ -85,9 +85,9 @@ func searchSocket(local *net.TCPAddr) (inode string) {
 	}
 	address := slices.Clone(local.IP.To4())
 	slices.Reverse(address) // of a machine that is little endian
-	wanted := fmt.Sprintf("%s:%04X", strings.ToUpper(hex.EncodeToString(address)), local.Port)
+	want := fmt.Sprintf("%s:%04X", strings.ToUpper(hex.EncodeToString(address)), local.Port)
 	for line := range strings.Lines(string(table)) {
-		if fields := strings.Fields(line); len(fields) > 9 && fields[1] == wanted && fields[9] != "0" {
+		if fields := strings.Fields(line); len(fields) > 9 && fields[1] == want && fields[9] != "0" {
 			return fields[9]
 		}
 	}

@@ -198,13 +198,13 @@ func (a *Authenticator) SignText(text []byte, rpID, bucket string) signedvote.As
 // AddTo adds the passkey to an account.
 func (a *Authenticator) AddTo(f *factor.Factors, who account.Account) {
 	a.t.Helper()
-	begun, err := f.BeginCreation(a.t.Context(), who)
+	ceremony, err := f.BeginCreation(a.t.Context(), who)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	made, err := f.CheckCreation(begun.Cookie, "phone", []byte(a.Create([]byte(a.encode(begun.Options)))))
+	credential, err := f.CheckCreation(ceremony.Cookie, "phone", []byte(a.Create([]byte(a.encode(ceremony.Options)))))
 	if err == nil {
-		_, _, err = f.Add(a.t.Context(), who, made, account.Visit{})
+		_, _, err = f.Add(a.t.Context(), who, credential, account.Visit{})
 	}
 	if err != nil {
 		a.t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 // methods may be called concurrently.
 type Callbacks struct {
 	*httptest.Server
-	mu   sync.Mutex
-	told map[change]map[string]bool // ids of messages
+	mu       sync.Mutex
+	received map[change]map[string]bool // ids of messages
 }
 
 // change is a change of an approval, such as approval.consumed.
@@ -25,7 +25,7 @@ type change struct{ approval, name string }
 // NewCallbacks starts a receiver, which ends with the test.
 func NewCallbacks(t testing.TB) *Callbacks {
 	t.Helper()
-	c := &Callbacks{told: map[change]map[string]bool{}}
+	c := &Callbacks{received: map[change]map[string]bool{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.receive))
 	t.Cleanup(c.Close)
 	return c
@@ -46,10 +46,10 @@ func (c *Callbacks) receive(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := change{said.Data.Approval, said.Type}
-	if c.told[key] == nil {
-		c.told[key] = map[string]bool{}
+	if c.received[key] == nil {
+		c.received[key] = map[string]bool{}
 	}
-	c.told[key][r.Header.Get("Webhook-Id")] = true
+	c.received[key][r.Header.Get("Webhook-Id")] = true
 }
 
 // CheckConsumed returns an error unless the approval of a question and its use were told, each by one message, however
@@ -58,7 +58,7 @@ func (c *Callbacks) CheckConsumed(approval string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range []string{"approval.approved", "approval.consumed"} {
-		if ids := c.told[change{approval, name}]; len(ids) != 1 {
+		if ids := c.received[change{approval, name}]; len(ids) != 1 {
 			return fmt.Errorf("%s of %s was told by %d messages", name, approval, len(ids))
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Callbacks) CheckConsumed(approval string) error {
 func (c *Callbacks) CheckOnce() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, ids := range c.told {
+	for key, ids := range c.received {
 		if len(ids) != 1 {
 			return fmt.Errorf("%s of %s was told by %d messages", key.name, key.approval, len(ids))
 		}

@@ -18,21 +18,21 @@ func AwaitServing(t testing.TB, name string, out io.Reader) (lines []string) {
 	serving := make(chan []string, 1)
 	go func() {
 		defer close(serving)
-		var said []string
+		var lines []string
 		for scanner := bufio.NewScanner(out); scanner.Scan(); {
-			if said = append(said, scanner.Text()); strings.HasPrefix(scanner.Text(), "serving ") {
-				serving <- said
+			if lines = append(lines, scanner.Text()); strings.HasPrefix(scanner.Text(), "serving ") {
+				serving <- lines
 				break
 			}
 		}
 		_, _ = io.Copy(io.Discard, out)
 	}()
 	select {
-	case said, ok := <-serving:
+	case lines, ok := <-serving:
 		if !ok {
 			t.Fatalf("%s ended", name)
 		}
-		return said
+		return lines
 	case <-time.After(startTime):
 		t.Fatalf("%s does not serve", name)
 	}

@@ -17,15 +17,15 @@ func differences(found, want map[string]string) (all []string) {
 	maps.Copy(names, found)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		is, there := found[name]
-		wanted, ours := want[name]
+		theirs, ours := want[name]
 		switch _, tabled := found["table "+tableOf(name)]; {
 		case !tabled && name != "table "+tableOf(name):
 		case !there:
-			all = append(all, fmt.Sprintf("%s is missing: want %s", name, wanted))
+			all = append(all, fmt.Sprintf("%s is missing: want %s", name, theirs))
 		case !ours:
 			all = append(all, fmt.Sprintf("%s is not this program's: %s", name, is))
-		case is != wanted:
-			all = append(all, fmt.Sprintf("%s is %s: want %s", name, is, wanted))
+		case is != theirs:
+			all = append(all, fmt.Sprintf("%s is %s: want %s", name, is, theirs))
 		}
 	}
 	return all

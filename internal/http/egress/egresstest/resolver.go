@@ -26,7 +26,7 @@ func Resolver(t testing.TB, address func(n int) string) *net.Resolver {
 }
 
 func answerQuestions(conn net.PacketConn, address func(n int) string) {
-	buffer, asked := make([]byte, 1500), 0
+	buffer, queries := make([]byte, 1500), 0
 	for {
 		n, from, err := conn.ReadFrom(buffer)
 		if err != nil {
@@ -38,8 +38,8 @@ func answerQuestions(conn net.PacketConn, address func(n int) string) {
 		}
 		m.Response, m.Additionals = true, nil
 		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-			asked++
-			if to := address(asked); to != "" {
+			queries++
+			if to := address(queries); to != "" {
 				m.Answers = []dnsmessage.Resource{{
 					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
 					Body:   &dnsmessage.AResource{A: netip.MustParseAddr(to).As4()},

@@ -14,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// keptSession is the session of one service in the file.
-type keptSession struct {
+// storedSession is the session of one service in the file.
+type storedSession struct {
 	Name  string `json:"name"` // of the cookie
 	Value string `json:"value"`
 }
@@ -29,15 +29,15 @@ func keptPath() (string, error) {
 	return filepath.Join(dir, "agentledger", "sessions.json"), nil
 }
 
-// readAllKept returns the saved sessions by service. It rejects a file that others may read.
-func readAllKept() (path string, kept map[string]keptSession, err error) {
+// readSessions returns the saved sessions by service. It rejects a file that others may read.
+func readSessions() (path string, stored map[string]storedSession, err error) {
 	if path, err = keptPath(); err != nil {
 		return "", nil, err
 	}
-	kept = map[string]keptSession{}
+	stored = map[string]storedSession{}
 	found, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return path, kept, nil
+		return path, stored, nil
 	}
 	if err != nil {
 		return "", nil, err
@@ -47,12 +47,12 @@ func readAllKept() (path string, kept map[string]keptSession, err error) {
 	}
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = json.Unmarshal(text, &kept)
+		err = json.Unmarshal(text, &stored)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return path, kept, nil
+	return path, stored, nil
 }
 
 // readKept returns the cookie of the saved session of a service, or nil.
@@ -61,11 +61,11 @@ func readKept(base string) (*http.Cookie, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, kept, err := readAllKept()
+	_, stored, err := readSessions()
 	if err != nil {
 		return nil, err
 	}
-	k, ok := kept[host]
+	k, ok := stored[host]
 	if !ok {
 		return nil, nil
 	}
@@ -74,27 +74,27 @@ func readKept(base string) (*http.Cookie, error) {
 
 // keepSession saves the session of a service and replaces the previous one.
 func keepSession(base string, cookie *http.Cookie) (path string, err error) {
-	return changeKept(base, func(kept map[string]keptSession, host string) {
-		kept[host] = keptSession{cookie.Name, cookie.Value}
+	return changeSessions(base, func(stored map[string]storedSession, host string) {
+		stored[host] = storedSession{cookie.Name, cookie.Value}
 	})
 }
 
 func dropSession(base string) error {
-	_, err := changeKept(base, func(kept map[string]keptSession, host string) { delete(kept, host) })
+	_, err := changeSessions(base, func(stored map[string]storedSession, host string) { delete(stored, host) })
 	return err
 }
 
-func changeKept(base string, change func(kept map[string]keptSession, host string)) (string, error) {
+func changeSessions(base string, change func(stored map[string]storedSession, host string)) (string, error) {
 	host, err := hostOf(base)
 	if err != nil {
 		return "", err
 	}
-	path, kept, err := readAllKept()
+	path, stored, err := readSessions()
 	if err != nil {
 		return "", err
 	}
-	change(kept, host)
-	text, err := json.Marshal(kept, json.Deterministic(true))
+	change(stored, host)
+	text, err := json.Marshal(stored, json.Deterministic(true))
 	if err != nil {
 		return "", err
 	}
