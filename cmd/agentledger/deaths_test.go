@@ -41,10 +41,10 @@ const (
 
 // errand is one approval from request to grant, over all restarts of the server.
 type errand struct {
-	trace  string
-	approval  client.Approval
-	voted  bool
-	grants map[string]bool
+	trace    string
+	approval client.Approval
+	voted    bool
+	grants   map[string]bool
 }
 
 func approvalsUnderKills(t *testing.T, flags ...string) {
