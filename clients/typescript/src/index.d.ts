@@ -35,7 +35,7 @@ export function parse(source: string | Uint8Array): Json;
  * Parses one JSON value as `parse` does, but keeps the values of all numbers: integers beyond 2^53 - 1 are bigints, other
  * numbers that a double cannot hold are ExactNumbers. Throws InvalidValue beyond 128 significant digits.
  */
-export function parseExact(source: string | Uint8Array): unknown;
+export function parseExact(source: string | Uint8Array): any;
 /** A number that neither a double nor a bigint holds, such as 0.12345678901234567. Payloads of acts may contain it. */
 export class ExactNumber {
   /** A JSON number of at most 128 significant digits. */

@@ -1,6 +1,6 @@
 // Compiled but not run: the public types accept correct uses and refuse wrong ones.
 
-import { ApprovalDenied, Client, Denied, OMIT, canonicalize, verify } from "@agentledger/client";
+import { ApprovalDenied, Client, Denied, ExactNumber, OMIT, canonicalize, parseExact, verify } from "@agentledger/client";
 import { FileJournal, FileQueue, clientFromEnvironment } from "@agentledger/client/node";
 import { guardTool } from "@agentledger/client/langchain";
 import { guardTool as guardNode } from "@agentledger/client/langgraph";
@@ -18,6 +18,13 @@ export function guards(client: Client) {
   // @ts-expect-error: no such answer to a denial
   guardTools(client, tools, { denied: "ignore" });
   return [execute, tools.refund.name];
+}
+
+export async function exactNumbers(client: Client) {
+  await client.run({ tool: "acme.ads.get", payload: { id: 2n ** 63n, part: new ExactNumber("0.12345678901234567") } }, () => 1);
+  // @ts-expect-error: a literal is a text
+  new ExactNumber(0.5);
+  return client.evaluate({ tool: "acme.ads.get", payload: parseExact("{}") });
 }
 
 export async function uses(): Promise<string> {
