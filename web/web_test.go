@@ -104,6 +104,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// The payload is shown with its numbers, and the signed text as it is.
+func TestExactNumbers(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", map[string]any{"payload": map[string]any{
+		"$tagged": true, "id": map[string]any{"$number": "1915883588174806058"}}})
+	page := w.page(redEvent+"one", http.StatusOK).Body.String()
+	_, payload, _ := strings.Cut(page, `aria-label="Payload">`)
+	payload, _, _ = strings.Cut(payload, "</pre>")
+	if !strings.Contains(payload, "&#34;id&#34;: 1915883588174806058") || strings.Contains(payload, "$") {
+		t.Errorf("the payload is shown as %s", payload)
+	}
+	if !strings.Contains(page, "$tagged") {
+		t.Error("the signed text is not shown as it is")
+	}
+}
+
 func TestFind(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
