@@ -109,11 +109,11 @@ func (w *world) open(anchorDir string) {
 	}
 	w.Cleanup(func() { ledgers.Close() })
 	w.ledgers = ledgers
-	w.events = &sysevent.Appender{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
+	w.events = &sysevent.Appender{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock,
+		Disclosure: func(ctx context.Context, s *log.State) (id.Disclosure, error) { return w.orgs.Disclosure(ctx, s) }}
 	if w.orgs, err = org.New(org.Options{Records: w.store, Events: w.events, Ledgers: ledgers, Clock: w.clock}); err != nil {
 		w.Fatal(err)
 	}
-	w.events.Disclosure = w.orgs.Disclosure
 	w.policies = policystore.New(policystore.Options{Records: w.store, Events: w.events, Settings: w.orgs, Clock: w.clock})
 	w.agents = agent.New(agent.Options{Records: w.store, Events: w.events, Clock: w.clock})
 	w.serve(w.agents)

@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -149,12 +150,12 @@ func (h *house) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.systemEvents = &sysevent.Appender{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock}
+	h.systemEvents = &sysevent.Appender{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock,
+		Disclosure: func(ctx context.Context, s *log.State) (id.Disclosure, error) { return h.orgs.Disclosure(ctx, s) }}
 	h.orgs, err = org.New(org.Options{Records: h.engine, Events: h.systemEvents, Ledgers: h.ledgers, Clock: h.clock})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.systemEvents.Disclosure = h.orgs.Disclosure
 	h.agents = agent.New(agent.Options{Records: h.engine, Events: h.systemEvents, Keyring: h.keyring, Clock: h.clock})
 	h.policies = policystore.New(policystore.Options{Records: h.engine, Events: h.systemEvents, Clock: h.clock})
 	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
