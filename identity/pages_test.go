@@ -34,7 +34,7 @@ func (s *membershipReads) Get(ctx context.Context, t id.Tenant, kind storage.Kin
 	return s.RecordStore.Get(ctx, t, kind, key)
 }
 
-// A page looks its session up once, as a call does, also if it shows several documents.
+// A page or a form looks its session up once, as a call does, also if it shows several documents.
 func TestSessionOfAPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,6 +63,15 @@ func TestSessionOfAPage(t *testing.T) {
 		if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), email) || store.n.Load() != 1+n {
 			t.Errorf("%s: got status %d and %d reads, want 200 and %d: %s", path, got.Code, store.n.Load(), 1+n, got.Body)
 		}
+	}
+	store.n.Store(0)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/account/sessions", strings.NewReader("do=end-others"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Cookie", cookie)
+	got := httptest.NewRecorder()
+	router.ServeHTTP(got, r)
+	if got.Code != http.StatusSeeOther || store.n.Load() != 2 {
+		t.Errorf("a form: got status %d and %d reads, want 303 and 2: %s", got.Code, store.n.Load(), got.Body)
 	}
 }
 
