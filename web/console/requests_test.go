@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-// counted returns the requests that a service has counted for routes of people and of the interface.
+// counted returns the counted requests for routes of pages and of the API.
 func counted(t *testing.T, address string) (all int, of map[string]int) {
 	t.Helper()
 	answer, err := http.Get("http://" + address + "/metrics")
@@ -41,15 +41,15 @@ func requestLines(log string) (lines []string) {
 	return lines
 }
 
-// A page or a form is one request in the metrics and one line in the log, and the line has the request id of the answer.
-// If a form is refused, the line has the reason.
+// A page or a form is one request in the metrics and one line in the log with the request ID of the response. If a form
+// is rejected, the line has the reason.
 func TestOneRequestPerPage(t *testing.T) {
 	t.Parallel()
 	metrics := servicetest.FreeAddress(t)
 	s := servicetest.New(t, "--metrics-listen", metrics)
 	s.Red.Send("e1", nil)
 	ann := s.SignIn(s.Red.Owner)
-	for !strings.Contains(s.Log(), "route=/signin ") { // the sign-in is counted and logged after its answer was sent
+	for !strings.Contains(s.Log(), "route=/signin ") { // the sign-in is counted and logged after its response was sent
 		counted(t, metrics)
 	}
 	idOf := regexp.MustCompile(`request_id=(\S+)`)
@@ -58,14 +58,14 @@ func TestOneRequestPerPage(t *testing.T) {
 		logged := len(s.Log())
 		got := request()
 		after, ofAfter := counted(t, metrics)
-		for tries := 0; after == all && tries < 1000; tries++ { // a request is counted after its answer was sent
+		for tries := 0; after == all && tries < 1000; tries++ { // a request is counted after its response was sent
 			after, ofAfter = counted(t, metrics)
 		}
 		if after != all+1 || ofAfter[route] != of[route]+1 {
 			t.Errorf("%s: got %d requests, %d of the page; want 1", path, after-all, ofAfter[route]-of[route])
 		}
 		lines := requestLines(s.Log()[logged:])
-		for tries := 0; len(lines) == 0 && tries < 1000; tries++ { // and logged after it was counted
+		for tries := 0; len(lines) == 0 && tries < 1000; tries++ { // a request is logged after it was counted
 			counted(t, metrics)
 			lines = requestLines(s.Log()[logged:])
 		}
@@ -73,7 +73,7 @@ func TestOneRequestPerPage(t *testing.T) {
 			t.Fatalf("%s: got %q, want one line with %q", path, lines, text)
 		}
 		if id := idOf.FindStringSubmatch(lines[0])[1]; id != got.Header.Get("X-Request-Id") {
-			t.Errorf("%s: got request %s, the log has %s", path, got.Header.Get("X-Request-Id"), id)
+			t.Errorf("%s: got request %s, but the log has %s", path, got.Header.Get("X-Request-Id"), id)
 		}
 	}
 	agent := "/console/agents/" + string(s.Red.Agent.AgentID)
