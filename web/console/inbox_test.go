@@ -48,7 +48,7 @@ func TestInbox(t *testing.T) {
 		}
 	}
 	want(t, "a pattern", ann.Get("/console/approvals?tool=a..b"), http.StatusUnprocessableEntity, `value="a..b"`, "tool must be segments of")
-	want(t, "a status", ann.Get("/console/approvals?status=x"), http.StatusUnprocessableEntity, "status must be one of")
+	want(t, "a status", ann.Get("/console/approvals?status=x"), http.StatusUnprocessableEntity, "status must be pending, approved")
 	want(t, "the other organization", bob.Get("/console/approvals"), http.StatusOK, "No approval waits for your vote")
 	if got := linked(bob.Get("/console/approvals").Body); len(got) != 0 {
 		t.Errorf("the other organization sees %v", got)

@@ -108,7 +108,7 @@ func TestRuns(t *testing.T) {
 	page.WantNone(t, "a run", "<answer>\x00")
 	ann.Get("/console/runs?status=failed").Want(t, "failed ones", http.StatusOK, "/console/runs/"+run.ID)
 	ann.Get("/console/runs?status=running").WantNone(t, "running ones", "/console/runs/"+run.ID)
-	ann.Get("/console/runs?status=x").Want(t, "a wrong state", http.StatusUnprocessableEntity, "status must be one of")
+	ann.Get("/console/runs?status=x").Want(t, "a wrong state", http.StatusUnprocessableEntity, "status must be running, succeeded")
 	bob.Get("/console/runs").WantNone(t, "the other organization", "Invoices")
 	bob.Get("/console/runs/"+run.ID).Want(t, "the other organization's run", http.StatusNotFound)
 	step := regexp.MustCompile(`<a href="(/console/events/[^"]+)">[0-9]+</a></td>\s*<td data-label="Step"><bdi>read-mail`).FindStringSubmatch(page.Body)

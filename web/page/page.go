@@ -57,7 +57,7 @@ func NewKit(publicURL string) *Kit {
 		Places: Places{Home: "/", Inside: "/console", SignIn: "/signin", SignOut: "/signout"}}
 }
 
-// pathOf returns the path of the public URL without a trailing slash.
+// basePath returns the path of the public URL without a trailing slash.
 func basePath(public string) string {
 	u, err := url.Parse(public)
 	if err != nil {
