@@ -21,6 +21,7 @@ class FakeService:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[tuple[str, str, bytes, dict[str, str]]] = []
+        self.interim = 0  # answers 103 before each answer
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -51,6 +52,8 @@ class FakeService:
                     self.close_connection = True
                     return
                 status, headers, text = reply
+                for _ in range(service.interim):
+                    self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n")
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(text)), **headers}.items():
                     self.send_header(name, value)

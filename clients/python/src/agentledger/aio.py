@@ -1,4 +1,4 @@
-"""The client for asyncio. It belongs to one event loop; its tasks share connections and batches."""
+"""The client for asyncio. It belongs to one event loop at a time; its tasks share connections and batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AsyncClient(Core):
 
     def _begin(self) -> None:
         self._transport = Transport(self.settings.address)
-        self._sender = AsyncSender(self._delivery, self._transport)
+        self._sender = AsyncSender(self._delivery, self._transport, self.settings.address)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.approvals = AsyncApprovals(self)
         self.runs = AsyncRuns(self)
@@ -160,4 +160,5 @@ class AsyncClient(Core):
         """Queue a result. It is called in a thread other than the event loop's, because it waits for the disk."""
         assert self._loop is not None
         self._delivery.outbox.put([event], lambda outcome: on_stored())
+        self._sender.hold()
         self._loop.call_soon_threadsafe(self._sender.wake)

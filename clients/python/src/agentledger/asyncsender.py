@@ -3,38 +3,100 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
+from . import process
 from .batches import Batch, Done, warn
 from .calls import Outcome
 from .delivery import FAULT_PAUSE, Delivery
-from .errors import Refused, Unreachable
+from .errors import NotAsked, Refused, Unreachable
+from .settings import Address
 from .signer import Signed, Unsigned
+from .wire import blocking
 from .wire.aio import Transport
 
 
 class AsyncSender:
-    """Sends the events of one client. Each request is a task. It belongs to one event loop."""
+    """Sends the events of one client. Each request is a task. It belongs to one event loop at a time."""
 
-    def __init__(self, delivery: Delivery, transport: Transport) -> None:
+    def __init__(self, delivery: Delivery, transport: Transport, address: Address) -> None:
         self._delivery = delivery
         self._outbox = delivery.outbox
         self._transport = transport
+        self._address = address
+        self._reset()
+        process.watch(self)
+        if len(self._outbox):
+            process.hold(self)
+
+    def _reset(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._settled: set[asyncio.Future[None]] = set()
         self._woken = False
 
+    def _enter_loop(self) -> None:
+        """Continue in the running event loop. The error is NotAsked while another one uses the client."""
+        running = asyncio.get_running_loop()
+        if self._loop is running:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            raise NotAsked("the client is in use by another event loop: create one client for each")
+        self._reset()
+        self._outbox.recover()
+        self._loop = running
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child: the tasks are those of the parent's event loop."""
+        self._reset()
+        self._delivery.after_fork()
+        self._transport.after_fork()
+
+    def pending(self) -> int:
+        """Return how many queued events are neither stored nor refused."""
+        return self._outbox.kept
+
+    def left_behind(self) -> str:
+        """Return where these events are once the process has ended."""
+        return self._outbox.left_behind
+
+    def finish(self, seconds: float) -> None:
+        """Send for at most the given seconds what the event loop, which has ended, left behind."""
+        end = time.monotonic() + seconds
+        transport = blocking.Transport(self._address)
+        self._outbox.recover()
+        while len(self._outbox) and (left := end - time.monotonic()) > 0:
+            self._delivery.hurry(left)
+            batch = self._delivery.take()
+            if batch is None:
+                return
+            try:
+                transport.run(self._delivery.deliver(batch))
+            finally:
+                self._delivery.end(batch)
+            if self._outbox.kept:
+                time.sleep(min(0.2, left))
+        transport.close()
+
+    def hold(self) -> None:
+        """Finish at the end of the process what is queued now."""
+        process.hold(self)
+
     async def queue(self, events: Sequence[Signed], done: Done | None = None) -> None:
-        """Put events into the queue and return. Errors are Overflow and NotWritten."""
+        """Put events into the queue and return. Errors are Overflow, NotWritten and NotAsked."""
+        self._enter_loop()
         if self._outbox.has_file:
             await asyncio.to_thread(self._outbox.put, events, done)
         else:
             self._outbox.put(events, done)
+        process.hold(self)
         self.wake()
 
     async def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
-        """Send events and wait for their outcomes, in order. Errors are Overflow."""
+        """Send events and wait for their outcomes, in order. Errors are Overflow and NotAsked."""
+        self._enter_loop()
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Outcome]] = [loop.create_future() for _ in events]
         self._outbox.put_waited(events, [_Setter(future) for future in futures])
@@ -42,7 +104,8 @@ class AsyncSender:
         return [await future for future in futures]
 
     def wake(self) -> None:
-        """Check for sendable events once the tasks that are ready now have queued theirs."""
+        """Check for sendable events once the tasks that are ready now have queued theirs. The error is NotAsked."""
+        self._enter_loop()
         if not self._woken and self._delivery.is_due():
             self._woken = True
             asyncio.get_running_loop().call_soon(self._go_on)
@@ -91,6 +154,7 @@ class AsyncSender:
 
     async def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
         """Wait at most the given seconds until nothing is pending. See Sender.flush."""
+        self._enter_loop()
         loop = asyncio.get_running_loop()
         end = loop.time() + deadline
         while len(self._outbox):
@@ -110,6 +174,7 @@ class AsyncSender:
         try:
             return await self.flush(deadline)
         finally:
+            process.release(self)
             self._delivery.close()
             if self._timer is not None:
                 self._timer.cancel()

@@ -68,6 +68,11 @@ class Core:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings.address.authority})"
 
+    @property
+    def pending(self) -> int:
+        """The number of queued events that are neither stored nor refused yet."""
+        return self._delivery.outbox.kept
+
     def sign(self, event: Event) -> Signed:
         """Complete and sign an event. Errors are Malformed with the place of the value, and NotAsked without a key."""
         return self.settings.require_signer().sign(event)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from .batches import Batch, warn
 from .calls import Outcome, send_batch
@@ -86,6 +87,18 @@ class Delivery:
         except Exception as why:  # callers wait for an outcome
             reason = str(why) if isinstance(why, LedgerError) else type(why).__name__
             return [Unreachable(reason)] * len(batch.items)
+
+    def hurry(self, seconds: float) -> None:
+        """Try each request once from now on, for at most the given seconds, and at once."""
+        retry = replace(self._settings.retry, attempts=1)
+        self._settings = replace(self._settings, timeout=min(self._settings.timeout, seconds), retry=retry)
+        self._next_try = 0.0
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child."""
+        self.outbox.after_fork()
+        self._failures = 0
+        self._next_try = 0.0
 
     def close(self) -> None:
         """Accept no more events. Pending events are still sent, unless queued events have failed."""

@@ -17,6 +17,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from . import process
 from .errors import NotAsked
 from .queuefile import sync_folder, write_all
 
@@ -63,6 +64,8 @@ class Journal:
         self._lock = threading.Lock()
         self._busy: set[str] = set()
         self._handle = -1
+        self._foreign = False
+        process.watch(self)
         if self._folder is not None:
             self._open(self._folder)
             self._forget(time.time() - keep)
@@ -82,7 +85,11 @@ class Journal:
                 self.remove(entry.key)
 
     def begin(self, key: str) -> None:
-        """Lock a key for one act. The error is NotAsked while another call holds it."""
+        """Lock a key for one act. Errors are NotAsked while another call holds it, and in a forked child."""
+        if self._foreign:
+            raise NotAsked(
+                "the journal belongs to the process that opened it: create a Journal with another folder after the fork"
+            )
         with self._lock:
             if key in self._busy:
                 raise NotAsked("an act of this key is under way")
@@ -134,6 +141,13 @@ class Journal:
     @staticmethod
     def _file(folder: pathlib.Path, key: str) -> pathlib.Path:
         return folder / (hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest() + ".json")
+
+    def after_fork(self) -> None:
+        """Leave a folder, with its lock, to the parent. A journal in memory starts with what the parent knows."""
+        self._lock = threading.Lock()
+        self._busy = set()
+        self._foreign = self._folder is not None
+        self.close()
 
     def close(self) -> None:
         """Release the folder for other processes."""

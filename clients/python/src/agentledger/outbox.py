@@ -35,9 +35,36 @@ class Outbox:
         self._shut = False
         self._refused: list[tuple[Signed, Refused]] = []
 
+    def after_fork(self) -> None:
+        """Forget everything in a forked child: the parent sends it."""
+        self._lock = threading.Lock()
+        self._disk = threading.Lock()
+        self._waiting, self._out, self._refused = deque(), [], []
+        self._count = self._fresh = 0
+        if self._file is not None:
+            self._file.after_fork()
+
     def __len__(self) -> int:
         """Return how many events are pending or in flight."""
         return self._count
+
+    @property
+    def kept(self) -> int:
+        """The number of pending events that were queued, so that nobody waits for them."""
+        with self._lock:
+            return sum(item.kept for item in self._waiting) + sum(len(batch.undecided()) for batch in self._out)
+
+    @property
+    def left_behind(self) -> str:
+        """Where queued events are once the process has ended, for people."""
+        if self._file is None:
+            return "they are lost"
+        return f"the next client with queue_file {self._file.path} sends them"
+
+    def recover(self) -> None:
+        """Put the events in flight back, after the tasks that sent them have gone."""
+        for batch in list(self._out):
+            self.finish(batch)
 
     @property
     def waiting(self) -> int:

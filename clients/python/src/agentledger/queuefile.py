@@ -36,6 +36,12 @@ class QueueFile:
         self._waiting: dict[str, Signed] = {}
         self._told: set[str] = set()
         self._size = self._load()
+        self._foreign = False
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The name of the file."""
+        return self._path
 
     def waiting(self) -> list[Signed]:
         """Return the pending events, oldest first."""
@@ -58,7 +64,15 @@ class QueueFile:
         return size
 
     def append(self, events: Sequence[Signed]) -> None:
-        """Write events durably. After the error NotWritten the events are not in the queue."""
+        """Write events durably. After the error NotWritten the events are not in the queue.
+
+        The error is NotAsked in a forked child.
+        """
+        if self._foreign:
+            raise NotAsked(
+                f"the queue {self._path} belongs to the process that opened it: "
+                "create a client with another queue_file after the fork"
+            )
         try:
             self._write_or_clear([{"event": event.text.decode()} for event in events])
         except OSError as why:
@@ -113,7 +127,15 @@ class QueueFile:
 
     def close(self) -> None:
         """Close the file and release it for other processes."""
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def after_fork(self) -> None:
+        """Leave the file, with its lock, to the parent."""
+        self.close()
+        self._foreign = True
+        self._waiting = {}
 
 
 def write_all(file: int, text: bytes) -> None:

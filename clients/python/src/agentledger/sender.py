@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
 
+from . import process
 from .batches import Batch, Done, warn
 from .calls import Outcome
 from .delivery import FAULT_PAUSE, MAX_REQUESTS, Delivery
@@ -48,19 +50,44 @@ class Sender:
         self._delivery = delivery
         self._outbox = delivery.outbox
         self._transport = transport
+        self._reset()
+        process.watch(self)
+        if len(self._outbox):
+            process.hold(self)
+            self._start()
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._due = threading.Condition(self._lock)
         self._settled = threading.Condition(self._lock)
         self._threads: set[threading.Thread] = set()
         self._idle = 0
         self._told = 0
-        if len(self._outbox):
-            self._start()
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child: the threads are the parent's."""
+        self._reset()
+        self._delivery.after_fork()
+        self._transport.after_fork()
+
+    def pending(self) -> int:
+        """Return how many queued events are neither stored nor refused."""
+        return self._outbox.kept
+
+    def left_behind(self) -> str:
+        """Return where these events are once the process has ended."""
+        return self._outbox.left_behind
+
+    def finish(self, seconds: float) -> None:
+        """Wait for the threads, which outlive the main thread, for at most the given seconds."""
+        with contextlib.suppress(Unreachable):
+            self.flush(seconds)
 
     def queue(self, events: Sequence[Signed], done: Done | None = None) -> None:
         """Put events into the queue and return. Errors are Overflow, Unreachable without threads, and NotWritten."""
         self._start()
         self._outbox.put(events, done)
+        process.hold(self)
         self._wake()
 
     def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
@@ -201,6 +228,7 @@ class Sender:
         try:
             return self.flush(deadline)
         finally:
+            process.release(self)
             self._delivery.close()
             with self._lock:
                 self._due.notify_all()

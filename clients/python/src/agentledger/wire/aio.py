@@ -1,4 +1,4 @@
-"""Performs effects with asyncio. A Transport belongs to one event loop."""
+"""Performs effects with asyncio. A Transport belongs to one event loop at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..errors import Unreachable
 from ..settings import Address
-from .effects import MAX_ANSWER, Act, Answer, Disk, Operation, Pause, Request
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request
 
 T = TypeVar("T")
 _MAX_HEADERS = 64 << 10
@@ -31,6 +31,7 @@ class Transport:
         self._address = address
         self._sleep = sleep
         self._idle: list[_Connection] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tls = ssl.create_default_context() if address.scheme == "https" else None
 
     async def run(self, operation: Operation[T]) -> T:
@@ -64,6 +65,8 @@ class Transport:
 
     async def fetch(self, request: Request) -> Answer:
         """Make one request. Errors are Unreachable. A closed idle connection is replaced once."""
+        if self._loop is not asyncio.get_running_loop():
+            self._loop, self._idle = asyncio.get_running_loop(), []  # the others belong to a loop that has ended
         try:
             async with asyncio.timeout(request.timeout):
                 if self._idle:
@@ -110,6 +113,10 @@ class Transport:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + (request.body or b"")
 
+    def after_fork(self) -> None:
+        """Leave the connections to the parent. Closing them here would change the parent's event loop."""
+        self._idle = []
+
     async def close(self) -> None:
         """Close the idle connections."""
         idle, self._idle = self._idle, []
@@ -118,14 +125,17 @@ class Transport:
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
-    """Return an answer, and whether its connection can be reused."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    line, _, rest = head.partition(b"\r\n")
-    version, status, *_ = line.split(b" ", 2)
-    if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
-        raise http.client.BadStatusLine("no HTTP")
-    if int(status) // 100 == 1:
-        return await _read_answer(reader)
+    """Return an answer, and whether its connection can be reused. Interim answers (RFC 9110, 15.2) are skipped."""
+    for _ in range(MAX_INTERIM + 1):
+        head = await reader.readuntil(b"\r\n\r\n")
+        line, _, rest = head.partition(b"\r\n")
+        version, status, *_ = line.split(b" ", 2)
+        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
+            raise http.client.BadStatusLine("no HTTP")
+        if int(status) // 100 != 1:
+            break
+    else:
+        raise http.client.BadStatusLine("too many interim answers")
     message = http.client.parse_headers(io.BytesIO(rest))
     headers = {name.lower(): value for name, value in message.items()}
     whole, body = await _read_body(reader, int(status), headers)

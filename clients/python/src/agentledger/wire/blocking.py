@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..errors import Unreachable
 from ..settings import Address
-from .effects import MAX_ANSWER, Act, Answer, Disk, Operation, Pause, Request
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request
 
 T = TypeVar("T")
 _FAILURES = (OSError, http.client.HTTPException, ssl.SSLError)
@@ -72,9 +72,13 @@ class Transport:
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         a = self._address
+        connection: http.client.HTTPConnection
         if self._tls is not None:
-            return http.client.HTTPSConnection(a.host, a.port, timeout=timeout, context=self._tls)
-        return http.client.HTTPConnection(a.host, a.port, timeout=timeout)
+            connection = http.client.HTTPSConnection(a.host, a.port, timeout=timeout, context=self._tls)
+        else:
+            connection = http.client.HTTPConnection(a.host, a.port, timeout=timeout)
+        connection.response_class = _FinalResponse
+        return connection
 
     def _exchange(self, connection: http.client.HTTPConnection, request: Request) -> Answer:
         kept = False
@@ -98,12 +102,29 @@ class Transport:
             else:
                 connection.close()
 
+    def after_fork(self) -> None:
+        """Leave the connections to the parent."""
+        self._lock = threading.Lock()
+        self.close()
+
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+
+class _FinalResponse(http.client.HTTPResponse):
+    """An answer without the interim ones before it (RFC 9110, 15.2). http.client itself skips 100 only."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        for _ in range(MAX_INTERIM + 1):
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+            if status // 100 != 1:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
+        raise http.client.BadStatusLine("too many interim answers")
 
 
 def _prepare(connection: http.client.HTTPConnection, timeout: float) -> None:

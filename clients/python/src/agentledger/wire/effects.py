@@ -56,3 +56,5 @@ Operation = Generator[Effect, Any, T]
 
 MAX_ANSWER = 64 << 20
 """Bytes of the largest answer that is read."""
+MAX_INTERIM = 16
+"""Number of interim answers, such as 103 Early Hints, before the answer of one request."""
