@@ -216,12 +216,13 @@ os._exit(9)
 
     def test_rejected_events_are_kept_in_a_separate_file(self) -> None:
         entry = json.dumps({"status_code": 422, "error": "Invalid signature"}).encode()
-        self.service.script = lambda *_: (200, {}, entry)
+        self.service.script = lambda *_: (200, {"X-Request-Id": "req-1"}, entry)
         with Client(**self.service.settings(), queue_file=self.path) as c:
             signed = c.queue(event(1))
             refused = c.flush()
         self.assertEqual([(signed.event_id, 422)], [(e.event_id, why.status) for e, why in refused])
-        self.assertEqual(signed.text + b"\n", pathlib.Path(f"{self.path}.refused").read_bytes())
+        line = b'{"status": 422, "code": "", "message": "Invalid signature", "event": ' + signed.text + b"}\n"
+        self.assertEqual(line, pathlib.Path(f"{self.path}.refused").read_bytes())
 
     def test_one_process_has_the_file_and_damage_is_reported(self) -> None:
         first = QueueFile(self.path)

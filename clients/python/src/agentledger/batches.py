@@ -59,12 +59,16 @@ class Item:
 
 @dataclass(eq=False)
 class Batch:
-    """The events of one request, in order. ended contains the kept events with a final outcome."""
+    """The events of one request, in order. ended contains the kept events with a final outcome.
+
+    failure is the error of the first kept event that was not delivered.
+    """
 
     items: list[Item] = field(default_factory=list)
     traces: set[str] = field(default_factory=set)
     in_line: bool = False
     ended: list[tuple[Item, Outcome]] = field(default_factory=list)
+    failure: Refused | Unreachable | None = None
 
     def signed(self) -> list[Signed]:
         """Return the events. Those that are not signed yet are signed here."""
@@ -77,6 +81,8 @@ class Batch:
                 item.tell(outcome)
             elif not isinstance(outcome, Exception) or isinstance(outcome, Refused) and outcome.final:
                 self.ended.append((item, outcome))
+            else:
+                self.failure = self.failure or outcome
 
     def abandon(self, why: str) -> None:
         """Notify the remaining waiters that no outcome is known."""

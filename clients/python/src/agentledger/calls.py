@@ -18,9 +18,9 @@ from .answers import (
     read_stored,
 )
 from .canonical import Convert, canonical_bytes
-from .errors import ApprovalRequired, Refused, Unreachable, one_line
+from .errors import ApprovalRequired, Refused, Unreachable
 from .exact import recorded_members
-from .exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after
+from .exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after, refusal
 from .settings import Retry, Settings
 from .signer import Signed
 from .wire.effects import Answer, Operation, Pause
@@ -127,19 +127,23 @@ def send_batch(s: Settings, events: Sequence[Signed], retry: Retry) -> Operation
     """Store events in as few requests as possible, in order. The outcomes are in the same order.
 
     A refused event does not prevent others from being stored. Lines that the service could not accept are retried
-    before anything else. If a request fails as a whole, its error is the outcome of every event without one.
+    before anything else. If a request fails as a whole, its error is the outcome of every event without one, and never
+    final. After a 413, which may be a proxy's, requests have half as many events.
     """
     outcomes: list[Outcome | None] = [None] * len(events)
-    waiting, tried = list(range(len(events))), 0
+    waiting, tried, most = list(range(len(events))), 0, MAX_LINES
     failure: Refused | Unreachable | None = None
     while waiting:
         tried += 1
-        size = batch_size([len(events[i].text) for i in waiting])
+        size = min(most, batch_size([len(events[i].text) for i in waiting]))
         lines, failure = waiting[:size], None
         try:
             yield from _send_lines(s, events, lines, outcomes)
         except (Refused, Unreachable) as why:
             failure = why
+            if isinstance(why, Refused) and why.status == 413 and size > 1:
+                most, tried = size // 2, 0
+                continue
         undecided = [i for i in lines if outcomes[i] is None or _may_try_again(outcomes[i])]
         if not undecided:
             waiting, tried = waiting[size:], 0
@@ -161,20 +165,20 @@ def _send_lines(
     if len(texts) != len(lines):
         raise BadAnswer(f"the answer has {len(texts)} lines for {len(lines)} events")
     for i, text in zip(lines, texts, strict=True):
-        outcomes[i] = _outcome(text, events[i].event_id)
+        outcomes[i] = _outcome(answer, text, events[i].event_id)
 
 
-def _outcome(text: bytes, event_id: str) -> Outcome:
+def _outcome(answer: Answer, text: bytes, event_id: str) -> Outcome:
     try:
         members = read_object(text)
         status = members.get("status_code")
         if status in (200, 201):
             return read_stored(members, event_id)
+        if not isinstance(status, int):
+            raise BadAnswer("a line has no status_code")
     except BadAnswer as why:
         return why
-    fields = {n: one_line(v) if isinstance(v := members.get(n), str) else "" for n in ("error", "code", "request_id")}
-    number = status if isinstance(status, int) else 0
-    return Refused(number, fields["error"], fields["code"], fields["request_id"])
+    return refusal(answer, status, members)
 
 
 def _may_try_again(outcome: Outcome | None) -> bool:

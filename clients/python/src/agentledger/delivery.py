@@ -4,7 +4,7 @@ Threads or tasks perform the deliveries. This module decides for both and never 
 
 - While nothing is in flight, all pending events may be sent. A further request starts in parallel if enough events are
   new, so that events are created and signed while the service works.
-- After queued events failed, one request at a time is sent, after a pause that doubles up to LONGEST_PAUSE.
+- After queued events failed, one request at a time is sent, after a random pause of the back-off, or Retry-After.
 - No exception while outcomes are settled ends a sender: waiters are notified, and kept events stay.
 """
 
@@ -17,14 +17,15 @@ from dataclasses import replace
 from .batches import Batch, warn
 from .calls import Outcome, send_batch
 from .errors import LedgerError, Refused, Unreachable
+from .exchange import pause_after
 from .outbox import Outbox
-from .settings import Settings
+from .settings import Retry, Settings
 from .wire.effects import Disk, Operation
 
 FAULT_PAUSE = 1.0
 """Seconds after an exception while events were taken."""
-LONGEST_PAUSE = 30.0
-"""Seconds between two tries of a queue that cannot be sent."""
+BACKOFF = Retry(base=1.0, most=30.0)
+"""The pauses between two tries of a queue that cannot be sent."""
 MAX_REQUESTS = 2
 """Maximum number of requests in flight."""
 ENOUGH = 16
@@ -77,7 +78,9 @@ class Delivery:
         again = self.outbox.finish(batch)
         if again or batch.ended:
             self._failures = self._failures + 1 if again else 0
-            self._next_try = self._clock() + min(LONGEST_PAUSE, 2.0 ** min(self._failures, 10) / 2)
+            self._next_try = self._clock() + pause_after(self._failures, batch.failure, BACKOFF)
+            if self._failures == 1 and batch.failure is not None:
+                warn(f"queued events were not delivered, and are sent again later: {batch.failure}")
 
     def _exchange(self, batch: Batch) -> Operation[list[Outcome]]:
         try:

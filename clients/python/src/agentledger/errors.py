@@ -28,11 +28,18 @@ class Refused(LedgerError):
     """The service answered with a status other than 2xx.
 
     status is the HTTP status, code the service's code for programs (or ""), retry_after the seconds to wait as
-    requested by the service (or 0).
+    requested by the service (or 0). proved means that the answer is provably the service's, not that of a proxy: its
+    body has the form of the service's errors, and it has the request ID.
     """
 
     def __init__(
-        self, status: int, message: str, code: str = "", request_id: str = "", retry_after: float = 0.0
+        self,
+        status: int,
+        message: str,
+        code: str = "",
+        request_id: str = "",
+        retry_after: float = 0.0,
+        proved: bool = False,
     ) -> None:
         text = (
             f"{status} {message}" + (f" [{code}]" if code else "") + (f" (request {request_id})" if request_id else "")
@@ -43,15 +50,13 @@ class Refused(LedgerError):
         self.code = code
         self.request_id = request_id
         self.retry_after = retry_after
+        self.proved = proved
 
     @property
     def final(self) -> bool:
-        """Whether the service will never accept the same request."""
-        return (
-            self.status // 100 == 4
-            and self.code not in ("plan_limit", "rate_limited")
-            and self.status not in (401, 408, 429)
-        )
+        """Whether the service will never accept the event that it refused. Otherwise the event was not delivered."""
+        mismatch = self.status == 403 and self.message.startswith("Organization mismatch")
+        return self.proved and (self.status in (413, 422) or mismatch)
 
 
 class Unreachable(LedgerError):

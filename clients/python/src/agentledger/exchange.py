@@ -6,6 +6,7 @@ import json
 import random
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from .answers import BadAnswer
 from .errors import LedgerError, NotAsked, Refused, Unreachable, one_line
@@ -66,14 +67,20 @@ def read_refusal(answer: Answer) -> Refused:
         body = json.loads(answer.body)
     except (ValueError, RecursionError):
         body = None
-    members = body if isinstance(body, dict) else {}
-    text = {
-        name: one_line(v) if isinstance(v := members.get(name), str) else "" for name in ("error", "code", "request_id")
-    }
-    request_id = text["request_id"] or one_line(answer.headers.get("x-request-id", ""))
-    message = text["error"] or "the service refused"
+    return refusal(answer, answer.status, body if isinstance(body, dict) else {})
+
+
+def refusal(answer: Answer, status: int, members: dict[str, Any]) -> Refused:
+    """Return the error for the members of an answer, or of a line of it."""
+    text = {name: one_line(v) if isinstance(v := members.get(name), str) else "" for name in ("error", "code")}
+    request_id = members.get("request_id", answer.headers.get("x-request-id", ""))
     return Refused(
-        answer.status, message, text["code"], request_id, _retry_after(answer.headers.get("retry-after", ""))
+        status,
+        text["error"] or "the service refused",
+        text["code"],
+        one_line(request_id) if isinstance(request_id, str) else "",
+        _retry_after(answer.headers.get("retry-after", "")),
+        proved=bool(text["error"] and request_id) and request_id == answer.headers.get("x-request-id"),
     )
 
 
@@ -86,7 +93,7 @@ def is_retryable(why: LedgerError) -> bool:
     return isinstance(why, Unreachable) and not isinstance(why, BadAnswer)
 
 
-def pause_after(tried: int, why: LedgerError, retry: Retry) -> float:
+def pause_after(tried: int, why: LedgerError | None, retry: Retry) -> float:
     """Return the pause in seconds after the given number of tries, from 1."""
     backoff = min(retry.most, retry.base * 2.0 ** min(tried - 1, 30))
     retry_after = why.retry_after if isinstance(why, Refused) else 0.0

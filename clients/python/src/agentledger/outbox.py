@@ -145,7 +145,7 @@ class Outbox:
         if self._file is None:
             return
         ended = [item.signed() for item, _ in batch.ended]
-        refused = [item.signed() for item, outcome in batch.ended if isinstance(outcome, Refused)]
+        refused = [(item.signed(), outcome) for item, outcome in batch.ended if isinstance(outcome, Refused)]
         with self._disk:
             try:
                 self._file.remove(ended, refused)

@@ -2,7 +2,8 @@
 
 Lines are JSON: {"event": text} for an event that was put, {"done": event_id} for one that is stored or refused.
 Each append is synced before it returns. A line that a crash cut off is dropped at the next start: its event was
-never acknowledged to the caller. Refused events are kept in a second file, NAME.refused.
+never acknowledged to the caller. Refused events are kept in a second file, NAME.refused, with the reason, one JSON
+object per line: {"status", "code", "message", "event"}. aps send reads such a file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .errors import NotAsked, NotWritten
+from .errors import NotAsked, NotWritten, Refused
 from .signer import Signed, read_signed
 
 _COMPACT_BYTES = 8 << 20
@@ -80,26 +81,26 @@ class QueueFile:
             raise NotWritten(f"the queue {self._path}", why, advice) from why
         self._waiting.update({event.event_id: event for event in events})
 
-    def remove(self, events: Iterable[Signed], refused: Iterable[Signed]) -> None:
+    def remove(self, events: Iterable[Signed], refused: Iterable[tuple[Signed, Refused]]) -> None:
         """Record events that are stored or refused. Refused ones are first kept in the second file.
 
         An event may come twice, because a result that the file kept is queued again after a restart.
         """
-        self._keep([event for event in refused if event.event_id not in self._told])
+        self._keep([(event, why) for event, why in refused if event.event_id not in self._told])
         names = [e.event_id for e in events if self._waiting.pop(e.event_id, None) is not None]
         if not self._waiting and self._size > _COMPACT_BYTES:
             self._clear()
         elif names:
             self._write_or_clear([{"done": name} for name in names])
 
-    def _keep(self, refused: list[Signed]) -> None:
+    def _keep(self, refused: list[tuple[Signed, Refused]]) -> None:
         if not refused:
             return
         with open(f"{self._path}.refused", "ab") as out:
-            out.write(b"".join(event.text + b"\n" for event in refused))
+            out.write(b"".join(_refused_line(event, why) for event, why in refused))
             out.flush()
             os.fsync(out.fileno())
-        self._told.update(event.event_id for event in refused)
+        self._told.update(event.event_id for event, _ in refused)
 
     def _write_or_clear(self, lines: list[dict[str, Any]]) -> None:
         """Write lines. If the disk is full and nothing is pending, the content of the file is no longer needed."""
@@ -151,6 +152,11 @@ def sync_folder(folder: pathlib.Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _refused_line(event: Signed, why: Refused) -> bytes:
+    reason = json.dumps({"status": why.status, "code": why.code, "message": why.message})
+    return reason[:-1].encode() + b', "event": ' + event.text + b"}\n"
 
 
 def _whole_lines(data: bytes) -> Iterator[bytes]:
