@@ -95,7 +95,7 @@ func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 		if err == nil {
 			return nil
 		}
-		if err := c.retry.waitForNext(ctx, try, err); err != nil {
+		if err := c.retry.waitForNext(ctx, try, err, isRetryableEvent); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func (c *Client) sendBatchLines(ctx context.Context, lines []batchLine) error {
 // error of the first such line.
 func settle(lines []batchLine, outcomes []Outcome) (open []batchLine, why error) {
 	for i, o := range outcomes {
-		if o.Err != nil && isRetryable(o.Err) {
+		if o.Err != nil && isRetryableEvent(o.Err) {
 			open = append(open, lines[i])
 			why = cmp.Or(why, o.Err)
 			continue

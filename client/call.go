@@ -66,7 +66,7 @@ func (c *Client) sendWithRetries(ctx context.Context, q call) ([]byte, error) {
 		if err == nil {
 			return body, nil
 		}
-		if err := c.retry.waitForNext(ctx, try, err); err != nil {
+		if err := c.retry.waitForNext(ctx, try, err, isRetryable); err != nil {
 			return nil, err
 		}
 	}

@@ -49,11 +49,12 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// waitForNext waits before the next try. err is the failure of the given try, counted from 1. It
-// returns nil if the request should be tried again, or the reason why not.
-func (r Retry) waitForNext(ctx context.Context, try int, err error) error {
+// waitForNext waits before the next try. err is the failure of the given try, counted from 1, and
+// mayRetry is isRetryable or isRetryableEvent. It returns nil if the request should be tried again,
+// or the reason why not.
+func (r Retry) waitForNext(ctx context.Context, try int, err error, mayRetry func(error) bool) error {
 	switch {
-	case ctx.Err() != nil || !isRetryable(err):
+	case ctx.Err() != nil || !mayRetry(err):
 		return err
 	case try >= r.Attempts:
 		return fmt.Errorf("gave up after %d attempts: %w", try, err)
@@ -79,6 +80,13 @@ func (r Retry) pauseAfter(try int, err error) time.Duration {
 		retryAfter = refused.RetryAfter
 	}
 	return max(retryAfter, backoff/2+rand.N(backoff/2+1))
+}
+
+// isRetryableEvent is isRetryable for a request with events, which may also wait until the service
+// takes more: after 429, unless the plan's limit is reached.
+func isRetryableEvent(err error) bool {
+	answered, ok := errors.AsType[*Error](err)
+	return ok && answered.Status == http.StatusTooManyRequests && answered.Code != "plan_limit" || isRetryable(err)
 }
 
 // isRetryable reports whether a request that failed with err may be tried again.

@@ -50,6 +50,12 @@ func TestAgain(t *testing.T) {
 		if got := isRetryable(tc.err); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
+		if got, want := isRetryableEvent(tc.err), tc.want || name == "429"; got != want {
+			t.Errorf("%s: got %v for an event", name, got)
+		}
+	}
+	if err := (&Error{Status: 429, Code: "plan_limit"}); isRetryableEvent(err) {
+		t.Error("an event is sent again beyond the plan's limit")
 	}
 }
 

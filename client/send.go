@@ -39,7 +39,7 @@ type Result struct {
 func (r Result) Tightened() bool { return r.Status == Created && r.Decision != 0 }
 
 // Send stores a signed envelope and returns once it is durable and in the public log. It retries
-// after lost connections, timeouts, 408 and 502 to 504, so after a lost answer the result is
+// after lost connections, timeouts, 408, 429 and 502 to 504, so after a lost answer the result is
 // Replayed. After any error for which IsRefused is false, the event may be stored: send the same
 // bytes again. If the envelope is malformed, the error is a *fault.Error and nothing is sent.
 //
@@ -55,7 +55,7 @@ func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 		if err == nil {
 			return r, nil
 		}
-		if err := c.retry.waitForNext(ctx, try, err); err != nil {
+		if err := c.retry.waitForNext(ctx, try, err, isRetryableEvent); err != nil {
 			return Result{}, fmt.Errorf("send event: %w", err)
 		}
 	}
