@@ -7,6 +7,7 @@
 //     Idempotency-Key, so it is stored once however often it is sent.
 //   - Only lost connections, timeouts (including 408) and 502, 503 and 504 are retried, and 429 to
 //     an event unless it is plan_limit. Any other 4xx answer is returned at once as an *Error.
+//   - Events of concurrent Sends that wait for a request share the next one (gather.go).
 //   - Private keys and tokens never appear in errors, nor in the output of printing a Client or a
 //     Signer.
 //   - A Log returns only data that it has checked under the caller's key.

@@ -4,8 +4,10 @@
 // Invariants:
 //
 //   - An accepted text is UTF-8 without a byte order mark. It has no duplicate member names, no
-//     lone surrogates, no data after the value, and bounded nesting. It has no number that its
-//     canonical form would silently change (see number.go).
+//     lone surrogates, no data after the value, and bounded nesting.
+//   - A number that its canonical form would change is rejected (number.go). Arguments of tools keep
+//     such numbers: Exact accepts them (exact.go), and Tag and Untag convert between the exact form
+//     and the recorded form, which is canonical JSON again (tag.go).
 //   - The canonical form of a canonical text is the same slice, neither copied nor allocated.
 //   - For every input, the work is O(n log n) in the members of an object and O(n) in everything
 //     else except nesting. Numbers are never expanded.

@@ -3,7 +3,8 @@
 //
 // Invariants:
 //
-//   - It reads the settings of serve. The only thing it writes is a temporary file in the data directory and in the
+//   - It reads the settings of serve (config.Serve) from the same flags, environment and file, and opens the same stores
+//     read-only. The only thing it writes is a temporary file in the data directory and in the
 //     folder of the anchors.
 //   - Every finding that is not good contains what to do.
 //   - A check ends within ten seconds. If it can't do its work, that is a finding.

@@ -1,6 +1,7 @@
 // Package erasure erases envelopes and payloads from an organization's store: when an owner requests it, and when
-// they are older than the organization's retention. Callers request erasures and list them; the package finds the
-// events, approvals, deliveries and archived objects that contain the texts.
+// they are older than the organization's retention. Callers request erasures (ask.go) and list them; the package finds
+// the events, approvals, deliveries and archived objects that contain the texts (run.go, findapprovals.go) and removes
+// the texts themselves (erase.go). Digests and proofs stay, so no key has to be destroyed.
 //
 // Invariants:
 //

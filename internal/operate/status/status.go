@@ -9,7 +9,8 @@
 //     witnesses, whose number the queue limits, and the stream exports that are behind.
 //   - If the store does not respond, the parts of a report that need it are omitted. That is never an error.
 //   - A report contains no secret and no content of an event.
-//   - Findings have the names and limits of the rules in deploy/alerts.yaml.
+//   - Findings have the names and limits of the rules in deploy/alerts.yaml. Tests compare them, and run the rules with
+//     promtool; cmd/agentledger compares the rules with the metrics of a running service.
 package status
 
 import (
