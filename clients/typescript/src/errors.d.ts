@@ -55,6 +55,10 @@ export class Refused extends LedgerError {
   readonly code: string;
   readonly requestId: string;
   readonly retryAfter: number;
+  /** Whether the answer is provably the service's, not that of a proxy. */
+  readonly proved: boolean;
+  /** Whether the service will never accept the event that it refused. Otherwise the event was not delivered. */
+  readonly final: boolean;
 }
 /** The queue is full. The event was not accepted. */
 export class Overflow extends LedgerError {

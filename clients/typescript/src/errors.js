@@ -112,15 +112,25 @@ export class KeyReused extends LedgerError {
   }
 }
 
-/** The service refused the request. `status` is the HTTP status, `code` the service's code or "". */
+/**
+ * The service refused the request. `status` is the HTTP status, `code` the service's code or "". `proved` means that the
+ * answer is provably the service's, not that of a proxy.
+ */
 export class Refused extends LedgerError {
-  constructor({ status, code, message, requestId, retryAfter, body }) {
+  constructor({ status, code, message, requestId, retryAfter, body, proved = false }) {
     super(`refused with status ${status}` + (code ? ` (${printable(code)})` : "") + (message ? ": " + printable(message) : ""));
     this.status = status;
     this.code = code ?? "";
     this.requestId = requestId ?? "";
     this.retryAfter = retryAfter ?? 0;
+    this.proved = proved;
     Object.defineProperty(this, "body", { value: body, enumerable: false });
+  }
+
+  /** Whether the service will never accept the event that it refused. Otherwise the event was not delivered. */
+  get final() {
+    const mismatch = this.status === 403 && String(this.body?.error).startsWith("Organization mismatch");
+    return this.proved && (this.status === 413 || this.status === 422 || mismatch);
   }
 }
 

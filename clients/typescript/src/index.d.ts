@@ -1,5 +1,7 @@
 // Public types. Members with underscores are wire names of the HTTP API; all others are names of this package.
 
+import { Refused } from "./errors.js";
+
 export * from "./errors.js";
 export * from "./verify.js";
 
@@ -111,11 +113,13 @@ export class Signer {
 export interface Queue {
   /** The number of events. */
   readonly size: number;
-  /** Whether events outlive the process. They are then retried indefinitely. */
+  /** Whether events outlive the process. */
   readonly durable: boolean;
   /** Resolves to the event's number when it is in the queue. Rejects with Overflow. */
   add(event: SignedEvent): Promise<number>;
   remove(numbers: readonly number[]): Promise<void>;
+  /** Keeps events that the service has refused, before they are removed. Without it they are only given to onRefused. */
+  refuse?(refused: readonly (readonly [SignedEvent, Refused])[]): Promise<void>;
   load(): Promise<readonly (readonly [number, SignedEvent])[]>;
   close(): Promise<void>;
 }
@@ -334,10 +338,14 @@ export class Client {
   sign(event: Event | string): Promise<SignedEvent>;
   /**
    * Resolves when the service has stored the event, after the events of its trace that were given before. Rejects with
-   * Refused, Unreachable, Overflow or InvalidValue.
+   * Refused, Unreachable, Overflow or InvalidValue. An event that a queue in memory could not deliver is not in it any
+   * longer then.
    */
   send(event: Event | string | SignedEvent): Promise<Stored>;
-  /** Resolves when the event is in the queue. `stored` settles as `send` does. */
+  /**
+   * Resolves when the event is in the queue. `stored` settles as `send` does. If it rejects and the service has not
+   * refused the event (`why.final`), the event stays in the queue and is sent again.
+   */
   enqueue(event: Event | string | SignedEvent): Promise<{ eventId: string; traceId: string; stored: Promise<Stored> }>;
   /** Sends events, those of one trace in order. Resolves to a result or an error for each. */
   sendAll(events: readonly (Event | string | SignedEvent)[]): Promise<(Stored | { error: Error })[]>;

@@ -1,8 +1,11 @@
 // Types of the parts that need Node's file system.
 
-import { Client, ClientOptions, Journal, Queue, SignedEvent } from "./index.js";
+import { Client, ClientOptions, Journal, Queue, Refused, SignedEvent } from "./index.js";
 
-/** A durable queue in a folder, synced before add resolves. Only one process at a time can use it. */
+/**
+ * A durable queue in a folder, synced before add resolves. Only one process at a time can use it. Events that the
+ * service has refused are in refused.ndjson in the folder, with the reason.
+ */
 export class FileQueue implements Queue {
   /** `limit` is the maximum number of events; default 10,000. */
   static open(folder: string, options?: { limit?: number }): Promise<FileQueue>;
@@ -11,6 +14,7 @@ export class FileQueue implements Queue {
   readonly durable: boolean;
   add(event: SignedEvent): Promise<number>;
   remove(numbers: readonly number[]): Promise<void>;
+  refuse(refused: readonly (readonly [SignedEvent, Refused])[]): Promise<void>;
   load(): Promise<readonly (readonly [number, SignedEvent])[]>;
   close(): Promise<void>;
 }

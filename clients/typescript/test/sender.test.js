@@ -19,12 +19,12 @@ const own = {
 };
 
 const created = (e) => ({ event_id: e.event_id, sequence_num: 1, event_hash: "00", chain_valid: true, status: "created" });
-const status = (code, more = {}) => new Response(JSON.stringify(more), { status: code });
+const status = (code, more = {}, headers = {}) => new Response(JSON.stringify(more), { status: code, headers });
 const eventsOf = (init) => String(init.body).split("\n").filter(Boolean).map((line) => JSON.parse(line));
 
 function answer(url, events, lineOf = (e) => ({ status_code: 201, ...created(e) })) {
   if (!url.endsWith("/batch")) return new Response(JSON.stringify(created(events[0])), { status: 201 });
-  return new Response(events.map((e) => JSON.stringify(lineOf(e))).join("\n"));
+  return new Response(events.map((e) => JSON.stringify(lineOf(e))).join("\n"), { headers: { "X-Request-Id": "req-1" } });
 }
 
 /** A fetch whose requests wait for `answer` to be called: `requests` are {url, events, answer}. */
@@ -273,7 +273,7 @@ test("a listener's error stops nothing, and its message is not printed", async (
   try {
     const faults = [() => { throw new TypeError(own.token); }, async () => { throw new TypeError(own.token); }];
     for (const onRefused of faults) {
-      const fetch = async (url, init) => answer(url, eventsOf(init), (e) => (e.payload.i === 0 ? { status_code: 422 } : { status_code: 201, ...created(e) }));
+      const fetch = async (url, init) => answer(url, eventsOf(init), (e) => (e.payload.i === 0 ? { status_code: 422, error: "Invalid signature" } : { status_code: 201, ...created(e) }));
       const client = new Client({ ...own, fetch, onRefused });
       const [first, ...others] = await client.sendAll([0, 1, 2].map((i) => note("a", i)));
       assert.equal(first.error.status, 422);
@@ -281,7 +281,7 @@ test("a listener's error stops nothing, and its message is not printed", async (
       await client.close();
       const guarded = new Client({ ...own, fetch: async (url, init) => {
         const [e] = eventsOf(init);
-        return e.payload.phase === "intent" ? answer(url, [e]) : status(422);
+        return e.payload.phase === "intent" ? answer(url, [e]) : status(422, { error: "Invalid signature" }, { "X-Request-Id": "req-1" });
       }, guard: { onTrouble: onRefused } });
       assert.equal((await guarded.run({ tool: "acme.mail.send" }, () => "sent")).output, "sent");
       await guarded.close();

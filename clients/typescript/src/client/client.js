@@ -42,13 +42,17 @@ export class Client {
 
   /** Signs an event, unless it is signed already, and resolves when the service has stored it. */
   async send(event) {
-    return (await this.enqueue(event)).stored;
+    return (await this.#add(event, { waited: true })).stored;
   }
 
   /** Signs an event and resolves when it is in the queue; `stored` is the promise of the service's answer. */
   async enqueue(event) {
-    const { event: signed, stored } = await this.#sender.add(isSigned(event) ? event : this.sign(event));
+    const { event: signed, stored } = await this.#add(event);
     return { eventId: signed.eventId, traceId: signed.traceId, stored };
+  }
+
+  #add(event, options) {
+    return this.#sender.add(isSigned(event) ? event : this.sign(event), options);
   }
 
   /** Sends events, those of one trace in order. Resolves to a result or an error for each. */

@@ -5,6 +5,7 @@ import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
 
 const stopped = ["frozen", "read_only", "held", "importing", "moved"]; // until an operator intervenes
 const maxAnswer = 64 << 20; // bytes
+const maxRetryAfter = 3600; // seconds: a longer Retry-After is reduced to this
 
 /** The API version that this package implements. */
 export const serviceVersion = "2026-05-18";
@@ -12,9 +13,9 @@ export const serviceVersion = "2026-05-18";
 /** Parses Retry-After in seconds: a number or a date. */
 export function readRetryAfter(text, now = Date.now()) {
   if (text === null || text === undefined) return 0;
-  if (/^[0-9]{1,9}$/.test(text)) return Number(text);
+  if (/^[0-9]{1,9}$/.test(text)) return Math.min(Number(text), maxRetryAfter);
   const at = Date.parse(text);
-  return Number.isNaN(at) ? 0 : Math.max(0, (at - now) / 1000);
+  return Number.isNaN(at) ? 0 : Math.min(Math.max(0, (at - now) / 1000), maxRetryAfter);
 }
 
 /** Reports whether a request that failed with this error may be retried. */
@@ -86,7 +87,7 @@ export class Transport {
     return parseAnswer((await this.call(request)).text);
   }
 
-  /** Sends one request. Resolves to text and status of a 2xx answer. */
+  /** Sends one request. Resolves to text, status and request ID of a 2xx answer. */
   async once({ method = "GET", path, body, media = "application/json", headers = {}, ingest = false, signal, timeoutMs }) {
     const sent = { Accept: media, ...headers };
     if (body !== undefined) sent["Content-Type"] = media;
@@ -110,7 +111,7 @@ export class Transport {
     if (bytes.length > maxAnswer) throw new WrongAnswer("longer than 64 MiB");
     const text = new TextDecoder().decode(bytes);
     if (!answer.ok) throw refusal(answer, text);
-    return { status: answer.status, text, bytes };
+    return { status: answer.status, text, bytes, requestId: answer.headers.get("X-Request-Id") };
   }
 }
 
@@ -160,14 +161,16 @@ function refusal(answer, text) {
   }
   return refused(answer.status, body, {
     retryAfter: readRetryAfter(answer.headers.get("Retry-After")),
-    requestId: answer.headers.get("X-Request-Id") ?? undefined,
+    requestId: answer.headers.get("X-Request-Id"),
   });
 }
 
-/** Returns the error for an answer's status and body. */
-export function refused(status, body, more = {}) {
-  const { error, code, request_id: requestId } = body;
-  return new Refused({ status, code: textOf(code), message: textOf(error), requestId: textOf(requestId), body, ...more });
+/** Returns the error for the status and members of an answer, or of a line of it. `requestId` is the answer's header. */
+export function refused(status, body, { requestId, retryAfter }) {
+  const { error, code, request_id: stated = requestId } = body;
+  const message = textOf(error);
+  const proved = Boolean(message && requestId) && stated === requestId;
+  return new Refused({ status, code: textOf(code), message, requestId: textOf(stated), retryAfter, body, proved });
 }
 
 function textOf(v) {

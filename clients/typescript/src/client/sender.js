@@ -1,15 +1,14 @@
 // Sends events. Events that wait while requests are in flight form the next batch; there is no timer. At most two
 // requests are in flight at a time. Events of one trace are stored in the order in which they were given: see Waiting.
 
-import { LedgerError, Unreachable, WrongAnswer } from "../errors.js";
-import { isRetryable, parseAnswer, refused } from "./http.js";
-import { readResult } from "./result.js";
-import { tell } from "./tell.js";
+import { LedgerError, Refused, Unreachable } from "../errors.js";
+import { isRetryable } from "./http.js";
+import { postBatch, postEvent } from "./post.js";
+import { tell, warn } from "./tell.js";
 import { afterTurn } from "./turn.js";
 import { Waiting } from "./waiting.js";
 
 const maxOut = 2; // requests in flight
-const maxLines = 1000;
 const maxBytes = 8 << 20;
 
 /** The sender of one client. */
@@ -24,7 +23,9 @@ export class Sender {
   #planned = false;
   #waiting = new Waiting(); // items: {number, event, trace, size, attempts, resolve, reject}
   #out = new Map(); // batches of items, and the promises of their ends
+  #maxLines = 1000; // less after a 413, because a proxy may limit bodies to less than the service does
   #failures = 0; // in a row
+  #reported = false;
   #rests = 0; // pauses in progress
   #idle = []; // functions to call when nothing is left
   #closed = false;
@@ -45,12 +46,14 @@ export class Sender {
 
   /**
    * Puts a signed event, or the promise of one, into the queue. Events enter it in the order of the calls, however long
-   * signing takes. Resolves, when it is in the queue, to the event and the promise of its result as `stored`.
+   * signing takes. Resolves, when it is in the queue, to the event and the promise of its result as `stored`. An event
+   * stays in the queue until the service has stored or refused it, except in memory if `waited`: its caller, who waits
+   * for `stored`, then sends it again if that rejects.
    */
-  async add(signing) {
+  async add(signing, { waited = false } = {}) {
     if (this.#closed) throw new LedgerError("the client is closed");
     this.#given++;
-    const item = { attempts: 0 };
+    const item = { attempts: 0, kept: this.#queue.durable || !waited };
     if (this.#first) this.#last.next = item;
     else this.#first = item;
     this.#last = item;
@@ -102,7 +105,7 @@ export class Sender {
   /** Loads what a durable queue has stored, once. */
   resume() {
     this.#loaded ??= this.#queue.load().then((events) => {
-      for (const [number, event] of events) this.#wait({ number, event, attempts: 0, resolve() {}, reject() {} });
+      for (const [number, event] of events) this.#wait({ number, event, attempts: 0, kept: true, resolve() {}, reject() {} });
       this.#plan();
     });
     return this.#loaded;
@@ -122,7 +125,7 @@ export class Sender {
 
   #pump() {
     while (this.#mayGo()) {
-      const batch = this.#waiting.take(maxLines, maxBytes);
+      const batch = this.#waiting.take(this.#maxLines, maxBytes);
       this.#out.set(batch, this.#send(batch));
       this.#due = undefined;
       if (this.#waiting.free > 0) this.#plan();
@@ -139,7 +142,7 @@ export class Sender {
     const { free } = this.#waiting;
     const most = this.#failures > 0 ? 1 : maxOut;
     if (free === 0 || this.#rests > 0 || this.#out.size >= most || this.#stop.signal.aborted) return false;
-    if (free < maxLines && !(this.#entered >= this.#due)) return false;
+    if (free < this.#maxLines && !(this.#entered >= this.#due)) return false;
     return [...this.#out.keys()].every((batch) => free >= batch.length);
   }
 
@@ -149,6 +152,7 @@ export class Sender {
     try {
       answers = await this.#post(batch);
     } catch (why) {
+      if (why.status === 413 && batch.length > 1) return this.#divide(batch);
       answers = batch.map(() => why);
     }
     const done = [];
@@ -157,13 +161,40 @@ export class Sender {
       (this.#settle(item, answers[i]) ? done : again).push(item);
     }
     this.#waiting.giveBack(batch, again);
-    const rest = again.length > 0 ? this.#rest(answers[batch.indexOf(again[0])]) : (this.#failures = 0);
-    await this.#queue.remove(done.map((item) => item.number)).catch(() => {}); // if it fails, they are sent again: a replay
+    const rest = again.length > 0 ? this.#rest(answers[batch.indexOf(again[0])]) : this.#recover();
+    await this.#remove(done).catch(() => {}); // if it fails, they are sent again: a replay
     for (const item of done) item.finish();
     await rest;
     this.#out.delete(batch);
     this.#due = undefined;
     this.#plan(); // the callers that were just notified may send more
+  }
+
+  /** Sends the events of a request that was too large in smaller ones. */
+  #divide(batch) {
+    this.#maxLines = batch.length >> 1;
+    this.#waiting.giveBack(batch, batch);
+    this.#out.delete(batch);
+    this.#due = undefined;
+    this.#plan();
+  }
+
+  /** Removes items from the queue. A durable queue keeps the refused events of them in another place. */
+  async #remove(items) {
+    const refused = items.filter((item) => item.refused);
+    if (refused.length > 0) await this.#queue.refuse?.(refused.map((item) => [item.event, item.refused]));
+    await this.#queue.remove(items.map((item) => item.number));
+  }
+
+  /** Warns of events that stay in the queue, once until a request succeeds. */
+  #report(why) {
+    if (!this.#reported) warn(`events were not delivered, and are sent again later: ${why.message}`);
+    this.#reported = true;
+  }
+
+  #recover() {
+    this.#failures = 0;
+    this.#reported = false;
   }
 
   async #rest(why) {
@@ -173,17 +204,25 @@ export class Sender {
     this.#rests--;
   }
 
-  /** Decides whether an event is done. Its caller is notified after the queue has removed it. */
+  /**
+   * Decides whether an event is done. Its caller is notified after the queue has removed it. If it stays, the caller is
+   * notified once a further try would not help soon.
+   */
   #settle(item, answer) {
     if (!(answer instanceof Error)) {
       item.finish = () => item.resolve(answer);
       return true;
     }
     item.attempts++;
-    const final = !isRetryable(answer);
-    const givenUp = item.attempts >= this.#transport.retry.attempts;
-    if (!final && givenUp && this.#queue.durable) item.reject(answer); // the event remains in the queue
-    if (!final && !(givenUp && !this.#queue.durable)) return false;
+    const final = answer instanceof Refused && answer.final;
+    if (!final) {
+      if (isRetryable(answer) && item.attempts < this.#transport.retry.attempts) return false;
+      if (item.kept) {
+        this.#report(answer);
+        item.reject(answer);
+        return false;
+      }
+    } else item.refused = answer;
     item.finish = () => {
       item.reject(answer);
       tell("onRefused", this.#onRefused, item.event, answer);
@@ -193,23 +232,9 @@ export class Sender {
 
   /** Resolves to a result or an error for each event. */
   async #post(batch) {
-    const request = { method: "POST", ingest: true, signal: this.#stop.signal };
-    if (batch.length === 1) {
-      const [{ event }] = batch;
-      const headers = { "Idempotency-Key": event.eventId };
-      const { text } = await this.#transport.once({ ...request, path: "/v1/ingest/events", body: event.text, headers });
-      return [readResult(parseAnswer(text), event.eventId)];
-    }
-    const body = batch.map((item) => item.event.text + "\n").join("");
-    const { text } = await this.#transport.once({
-      ...request,
-      path: "/v1/ingest/events/batch",
-      body,
-      media: "application/x-ndjson",
-    });
-    const lines = text.replace(/\n$/, "").split("\n");
-    if (lines.length !== batch.length) throw new WrongAnswer(`${lines.length} lines to ${batch.length}`);
-    return lines.map((line, i) => readLine(line, batch[i].event.eventId));
+    const request = { signal: this.#stop.signal };
+    if (batch.length === 1) return [await postEvent(this.#transport, batch[0].event, request)];
+    return postBatch(this.#transport, batch.map((item) => item.event), request);
   }
 
   /** Resolves when the service has stored every event; rejects with Unreachable if the deadline passes first. */
@@ -243,14 +268,5 @@ export class Sender {
       for (const item of this.#waiting.clear()) item.reject(new Unreachable("the client was closed before the event was sent"));
       await this.#queue.close();
     }
-  }
-}
-function readLine(line, eventId) {
-  try {
-    const answer = parseAnswer(line);
-    const status = answer.status_code;
-    return status === 200 || status === 201 ? readResult(answer, eventId) : refused(Number(status), answer);
-  } catch (why) {
-    return why;
   }
 }

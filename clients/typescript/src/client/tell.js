@@ -8,6 +8,11 @@ export async function tell(name, listener, ...args) {
   try {
     await listener?.(...args);
   } catch (why) {
-    console.warn(`agentledger: ${name} failed: ${why?.name ?? typeof why}`);
+    warn(`${name} failed: ${why?.name ?? typeof why}`);
   }
+}
+
+/** Prints a warning. */
+export function warn(text) {
+  console.warn("agentledger: " + text);
 }

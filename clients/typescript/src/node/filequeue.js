@@ -2,16 +2,17 @@
 
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { LedgerError, Overflow } from "../errors.js";
-import { lockFolder, replaceFile } from "./files.js";
+import { LedgerError, Overflow, printable } from "../errors.js";
+import { appendDurably, lockFolder, replaceFile } from "./files.js";
 
 /**
  * Keeps events in a folder until the service has stored them, even after a crash. Only one process at a time can use
- * it.
+ * it. Events that the service has refused are in refused.ndjson in the folder, with the reason.
  */
 export class FileQueue {
   durable = true;
   #path;
+  #refused;
   #file;
   #unlock;
   #events = new Map();
@@ -22,8 +23,9 @@ export class FileQueue {
   #unwritten = "";
   #garbage = 0;
 
-  constructor(path, unlock, limit) {
-    this.#path = path;
+  constructor(folder, unlock, limit) {
+    this.#path = join(folder, "events.ndjson");
+    this.#refused = join(folder, "refused.ndjson");
     this.#unlock = unlock;
     this.limit = limit;
   }
@@ -32,7 +34,7 @@ export class FileQueue {
   static async open(folder, { limit = 10_000 } = {}) {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const unlock = await lockFolder(join(folder, "lock"));
-    const queue = new FileQueue(join(folder, "events.ndjson"), unlock, limit);
+    const queue = new FileQueue(folder, unlock, limit);
     try {
       await queue.#read();
       await queue.#rewrite();
@@ -95,6 +97,15 @@ export class FileQueue {
     for (const n of removed) this.#events.delete(n);
     this.#garbage += removed.length;
     await this.#append({ removed });
+  }
+
+  /** Writes refused events to the file of refused events: pairs of event and Refused. `aps send` reads this file. */
+  async refuse(refused) {
+    const lines = refused.map(([event, { status, code, body }]) => {
+      const reason = JSON.stringify({ status, code, message: printable(body.error) });
+      return `${reason.slice(0, -1)},"event":${event.text}}\n`;
+    });
+    await appendDurably(this.#refused, lines.join(""));
   }
 
   /** Writes pending lines with one sync. Writers that arrive during a sync share the next one. */

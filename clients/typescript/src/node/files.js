@@ -18,6 +18,18 @@ export async function replaceFile(path, text) {
   await syncFolder(dirname(path));
 }
 
+/** Appends to a file, which is created if missing. */
+export async function appendDurably(path, text) {
+  const file = await open(path, "a", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await syncFolder(dirname(path));
+}
+
 /** Removes a file if it exists. */
 export async function removeFile(path) {
   await rm(path, { force: true });
