@@ -3,6 +3,7 @@ package listen_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -221,8 +222,10 @@ func TestCallersHaveTokens(t *testing.T) {
 				_ = caller.Write(message.Message{ID: m.ID, Result: []byte("{}")})
 			}
 		}})
+	requests := 0
 	post := func(token, session, method string) (int, string) {
-		r, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{}}`))
+		requests++ // an id may be used only once in a session
+		r, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, requests, method)))
 		if err != nil {
 			t.Fatal(err)
 		}
