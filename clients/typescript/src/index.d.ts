@@ -122,6 +122,8 @@ export interface Queue {
   refuse?(refused: readonly (readonly [SignedEvent, Refused])[]): Promise<void>;
   load(): Promise<readonly (readonly [number, SignedEvent])[]>;
   close(): Promise<void>;
+  /** Where a durable queue keeps its events: named if some are left at the end of the process. */
+  readonly folder?: string;
 }
 
 /** A bounded queue in memory. `limit` is the maximum number of events; default 10,000. */
@@ -329,7 +331,10 @@ export class Client {
   readonly approvals: Approvals;
   readonly runs: Runs;
   readonly guards: Guard;
-  /** The number of events that the service has not stored yet. */
+  /**
+   * The number of events that the service has neither stored nor refused yet. If it is not 0 when the process ends, a
+   * line on standard error states it.
+   */
   readonly pending: number;
   /**
    * Completes and signs an event. A text is the JSON of an event, whose numbers follow the rule for texts, so 1e21 is

@@ -9,6 +9,7 @@ import { Client, ClientOptions, Journal, Queue, Refused, SignedEvent } from "./i
 export class FileQueue implements Queue {
   /** `limit` is the maximum number of events; default 10,000. */
   static open(folder: string, options?: { limit?: number }): Promise<FileQueue>;
+  readonly folder: string;
   readonly limit: number;
   readonly size: number;
   readonly durable: boolean;

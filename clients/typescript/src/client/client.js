@@ -47,8 +47,9 @@ export class Client {
 
   /** Signs an event and resolves when it is in the queue; `stored` is the promise of the service's answer. */
   async enqueue(event) {
-    const { event: signed, stored } = await this.#add(event);
-    return { eventId: signed.eventId, traceId: signed.traceId, stored };
+    const added = await this.#add(event);
+    const { eventId, traceId } = added.event;
+    return { eventId, traceId, get stored() { return added.stored; } }; // a caller that reads it waits: see Sender.add
   }
 
   #add(event, options) {

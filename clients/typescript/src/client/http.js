@@ -28,11 +28,12 @@ export function isRetryable(why) {
   return why instanceof Unreachable && !(why instanceof WrongAnswer);
 }
 
-/** Resolves after `ms`; rejects when the signal aborts. */
-export function sleep(ms, signal) {
+/** Resolves after `ms`; rejects when the signal aborts. The timer keeps the process alive if `keepsAlive` is set. */
+export function sleep(ms, signal, { keepsAlive = true } = {}) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new Unreachable("the deadline has passed"));
     const timer = setTimeout(done, ms);
+    if (!keepsAlive) letEnd(timer);
     function done() {
       signal?.removeEventListener("abort", stop);
       resolve();
@@ -43,6 +44,12 @@ export function sleep(ms, signal) {
     }
     signal?.addEventListener("abort", stop, { once: true });
   });
+}
+
+/** Lets the process end before the timer. Timers are numbers in browsers and in Deno. */
+function letEnd(timer) {
+  if (typeof timer === "object") timer.unref?.();
+  else globalThis.Deno?.unrefTimer(timer);
 }
 
 /** Sends requests to one service. */
@@ -88,7 +95,7 @@ export class Transport {
   }
 
   /** Sends one request. Resolves to text, status and request ID of a 2xx answer. */
-  async once({ method = "GET", path, body, media = "application/json", headers = {}, ingest = false, signal, timeoutMs }) {
+  async once({ method = "GET", path, body, media = "application/json", headers = {}, ingest = false, keepalive = false, signal, timeoutMs }) {
     const sent = { Accept: media, ...headers };
     if (body !== undefined) sent["Content-Type"] = media;
     if (ingest) {
@@ -101,7 +108,7 @@ export class Transport {
     let bytes;
     try {
       const send = this.send;
-      answer = await send(this.base + path, { method, headers: sent, body, redirect: "manual", signal: limit.signal });
+      answer = await send(this.base + path, { method, headers: sent, body, redirect: "manual", keepalive, signal: limit.signal });
       bytes = new Uint8Array(await answer.arrayBuffer());
     } catch (cause) {
       throw new Unreachable(limit.isOver ? "no answer in time" : "no connection, or it was lost", { cause: withoutDetail(cause) });

@@ -2,6 +2,7 @@
 // requests are in flight at a time. Events of one trace are stored in the order in which they were given: see Waiting.
 
 import { LedgerError, Refused, Unreachable } from "../errors.js";
+import { hold, release } from "./ending.js";
 import { isRetryable } from "./http.js";
 import { postBatch, postEvent } from "./post.js";
 import { tell, warn } from "./tell.js";
@@ -9,7 +10,9 @@ import { afterTurn } from "./turn.js";
 import { Waiting } from "./waiting.js";
 
 const maxOut = 2; // requests in flight
+const encoder = new TextEncoder();
 const maxBytes = 8 << 20;
+const maxLast = 60 << 10; // bytes of the last request of a page: browsers allow 64 KiB for all with keepalive
 
 /** The sender of one client. */
 export class Sender {
@@ -21,12 +24,18 @@ export class Sender {
   #entered = 0; // of these, calls whose item waits, or was rejected by the queue
   #due; // number of entered calls at which the next request is sent; undefined until the turn ends
   #planned = false;
-  #waiting = new Waiting(); // items: {number, event, trace, size, attempts, resolve, reject}
+  #waiting = new Waiting(); // items: {number, event, trace, size, attempts, awaited, settled, resolve, reject}
+  #awaited = 0; // items with tries left whose caller waits for the result
+  #entering = 0; // events that were given, and are not in the queue yet
+  #adding = 0; // of these, events that the queue is storing
   #out = new Map(); // batches of items, and the promises of their ends
   #maxLines = 1000; // less after a 413, because a proxy may limit bodies to less than the service does
   #failures = 0; // in a row
   #reported = false;
-  #rests = 0; // pauses in progress
+  #rests = new Set(); // controllers of pauses in progress
+  #isToldToWait = false; // by the Retry-After of the latest one
+  #awake; // a timer that keeps the process alive
+  #held = false; // until the end of the process
   #idle = []; // functions to call when nothing is left
   #closed = false;
   #stop = new AbortController();
@@ -37,23 +46,45 @@ export class Sender {
     this.#transport = transport;
     this.#queue = queue;
     this.#onRefused = onRefused;
+    if (queue.durable && queue.size > 0) this.#hold();
   }
 
-  /** The number of events that the service has not stored yet. */
+  /** The number of events that the service has neither stored nor refused yet. */
   get pending() {
-    return this.#queue.size;
+    return this.#queue.size + this.#entering - this.#adding;
+  }
+
+  /** What becomes of pending events if the process ends now: pairs of a count and a sentence. */
+  get leftBehind() {
+    const { durable, folder } = this.#queue;
+    if (!durable) return [[this.pending, "they are lost"]];
+    const place = folder === undefined ? "their queue" : `the queue in ${folder}`;
+    return [[this.#queue.size - this.#adding, `the next client with ${place} sends them`], [this.#entering, "they are lost"]];
+  }
+
+  #hold() {
+    if (!this.#held) hold(this);
+    this.#held = true;
+  }
+
+  #release() {
+    if (this.#held) release(this);
+    this.#held = false;
   }
 
   /**
    * Puts a signed event, or the promise of one, into the queue. Events enter it in the order of the calls, however long
    * signing takes. Resolves, when it is in the queue, to the event and the promise of its result as `stored`. An event
    * stays in the queue until the service has stored or refused it, except in memory if `waited`: its caller, who waits
-   * for `stored`, then sends it again if that rejects.
+   * for `stored`, then sends it again if that rejects. Reading `stored` keeps the process alive while
+   * the event has tries left.
    */
   async add(signing, { waited = false } = {}) {
     if (this.#closed) throw new LedgerError("the client is closed");
+    this.#hold();
     this.#given++;
-    const item = { attempts: 0, kept: this.#queue.durable || !waited };
+    this.#entering++;
+    const item = { attempts: 0, awaited: false, settled: false, kept: this.#queue.durable || !waited };
     if (this.#first) this.#last.next = item;
     else this.#first = item;
     this.#last = item;
@@ -84,16 +115,52 @@ export class Sender {
       if (item.why) throw item.why;
       if (this.#stop.signal.aborted) throw new LedgerError("the client is closed");
       await this.resume();
-      item.number = await this.#queue.add(item.event);
+      await this.#store(item);
       const stored = new Promise((resolve, reject) => Object.assign(item, { resolve, reject }));
       stored.catch(() => {}); // a caller that does not wait is notified by onRefused
       this.#wait(item);
-      item.keep({ event: item.event, stored });
+      const readStored = () => (this.#await(item), stored);
+      item.keep({ event: item.event, get stored() { return readStored(); } });
     } catch (why) {
       item.fail(why);
     }
+    this.#entering--;
     this.#entered++;
     this.#pump();
+  }
+
+  async #store(item) {
+    this.#adding++;
+    try {
+      item.number = await this.#queue.add(item.event);
+    } finally {
+      this.#adding--;
+    }
+  }
+
+  /** Keeps the process alive, from now on, while the event has tries left. */
+  #await(item) {
+    if (item.awaited || item.settled) return;
+    item.awaited = true;
+    this.#awaited++;
+    this.#stayAwake();
+  }
+
+  #settled(item) {
+    item.settled = true;
+    if (item.awaited) this.#awaited--;
+    item.awaited = false;
+    this.#stayAwake();
+  }
+
+  /** Pauses don't keep the process alive, unless somebody waits. */
+  #stayAwake() {
+    if (this.#rests.size > 0 && this.#awaited > 0) {
+      this.#awake ??= setInterval(() => {}, 2 ** 31 - 1);
+    } else if (this.#awake !== undefined) {
+      clearInterval(this.#awake);
+      this.#awake = undefined;
+    }
   }
 
   #wait(item) {
@@ -131,6 +198,7 @@ export class Sender {
       if (this.#waiting.free > 0) this.#plan();
     }
     if (this.#out.size + this.#waiting.size + this.#given - this.#entered > 0) return;
+    if (this.pending === 0) this.#release();
     for (const done of this.#idle.splice(0)) done();
   }
 
@@ -141,7 +209,7 @@ export class Sender {
   #mayGo() {
     const { free } = this.#waiting;
     const most = this.#failures > 0 ? 1 : maxOut;
-    if (free === 0 || this.#rests > 0 || this.#out.size >= most || this.#stop.signal.aborted) return false;
+    if (free === 0 || this.#rests.size > 0 || this.#out.size >= most || this.#stop.signal.aborted) return false;
     if (free < this.#maxLines && !(this.#entered >= this.#due)) return false;
     return [...this.#out.keys()].every((batch) => free >= batch.length);
   }
@@ -198,10 +266,20 @@ export class Sender {
   }
 
   async #rest(why) {
-    if (this.#rests === 0) this.#failures++;
-    this.#rests++;
-    await this.#transport.retry.sleep(this.#transport.pause(this.#failures, why), this.#stop.signal).catch(() => {});
-    this.#rests--;
+    if (this.#rests.size === 0) this.#failures++;
+    this.#isToldToWait = why?.retryAfter > 0;
+    const control = new AbortController();
+    this.#rests.add(control);
+    if (this.#stop.signal.aborted) control.abort();
+    this.#stayAwake();
+    const { retry } = this.#transport;
+    await retry.sleep(this.#transport.pause(this.#failures, why), control.signal, { keepsAlive: false }).catch(() => {});
+    this.#rests.delete(control);
+    this.#stayAwake();
+  }
+
+  #endRests() {
+    for (const control of this.#rests) control.abort();
   }
 
   /**
@@ -210,19 +288,20 @@ export class Sender {
    */
   #settle(item, answer) {
     if (!(answer instanceof Error)) {
+      this.#settled(item);
       item.finish = () => item.resolve(answer);
       return true;
     }
     item.attempts++;
     const final = answer instanceof Refused && answer.final;
-    if (!final) {
-      if (isRetryable(answer) && item.attempts < this.#transport.retry.attempts) return false;
-      if (item.kept) {
-        this.#report(answer);
-        item.reject(answer);
-        return false;
-      }
-    } else item.refused = answer;
+    if (!final && isRetryable(answer) && item.attempts < this.#transport.retry.attempts) return false;
+    this.#settled(item);
+    if (!final && item.kept) {
+      this.#report(answer);
+      item.reject(answer);
+      return false;
+    }
+    if (final) item.refused = answer;
     item.finish = () => {
       item.reject(answer);
       tell("onRefused", this.#onRefused, item.event, answer);
@@ -231,8 +310,8 @@ export class Sender {
   }
 
   /** Resolves to a result or an error for each event. */
-  async #post(batch) {
-    const request = { signal: this.#stop.signal };
+  async #post(batch, more) {
+    const request = { signal: this.#stop.signal, ...more };
     if (batch.length === 1) return [await postEvent(this.#transport, batch[0].event, request)];
     return postBatch(this.#transport, batch.map((item) => item.event), request);
   }
@@ -263,10 +342,36 @@ export class Sender {
     try {
       await this.flush(deadlineMs);
     } finally {
+      this.#release();
       this.#stop.abort();
+      this.#endRests();
       await Promise.all(this.#out.values());
       for (const item of this.#waiting.clear()) item.reject(new Unreachable("the client was closed before the event was sent"));
       await this.#queue.close();
     }
+  }
+
+  /** Flushes at the end of the process, and stops what would keep it alive afterwards. */
+  async finish(deadlineMs) {
+    if (this.pending === 0) return;
+    if (!this.#isToldToWait) {
+      this.#failures = 0;
+      this.#endRests();
+    }
+    await this.flush(deadlineMs).catch(() => {});
+    if (this.pending > 0) this.#stop.abort();
+  }
+
+  /** Makes a last request of a page. The events stay in the queue, because its answer may not arrive. */
+  leave() {
+    const batch = [];
+    let left = maxLast;
+    const out = [...this.#out.keys()].flat();
+    for (const item of [...out, ...this.#waiting.all].sort((a, b) => a.place - b.place).slice(0, this.#maxLines)) {
+      left -= encoder.encode(item.event.text).length + 1;
+      if (left < 0) break;
+      batch.push(item);
+    }
+    if (batch.length > 0) this.#post(batch, { keepalive: true }).catch(() => {});
   }
 }

@@ -74,11 +74,17 @@ export class Waiting {
     }
   }
 
+  /** All waiting items, in the order of push. */
+  get all() {
+    return [...this.#traces.values()].flatMap((queue) => queue.items).sort((a, b) => a.place - b.place);
+  }
+
   /** Removes all waiting items and returns them. */
   clear() {
-    const all = [...this.#traces.values()].flatMap((queue) => queue.items.splice(0));
+    const { all } = this;
+    for (const queue of this.#traces.values()) queue.items = [];
     this.#ready = [];
     this.#count = this.#free = 0;
-    return all.sort((a, b) => a.place - b.place);
+    return all;
   }
 }

@@ -24,6 +24,7 @@ export class FileQueue {
   #garbage = 0;
 
   constructor(folder, unlock, limit) {
+    this.folder = folder;
     this.#path = join(folder, "events.ndjson");
     this.#refused = join(folder, "refused.ndjson");
     this.#unlock = unlock;
