@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" />
 // Public types. Members with underscores are wire names of the HTTP API; all others are names of this package.
 
 import { Refused } from "./errors.js";
@@ -371,6 +372,8 @@ export class Client {
   flush(deadlineMs?: number): Promise<void>;
   /** Like flush, and then accepts no more events. */
   close(deadlineMs?: number): Promise<void>;
+  /** close, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** A checkpoint whose signature was checked. */

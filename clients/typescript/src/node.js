@@ -1,7 +1,7 @@
 // Parts that need Node's file system. The core does not, so it runs in browsers and workers.
 
 import { readFileSync } from "node:fs";
-import { Client } from "./client/client.js";
+import { Client, missingSettings } from "./client/client.js";
 import { parseSeed } from "./client/signer.js";
 import { LedgerError } from "./errors.js";
 
@@ -25,7 +25,10 @@ export function readKeyFile(path) {
  */
 export function clientFromEnvironment(options = {}, env = process.env) {
   const given = { url: env.APS_URL, token: env.APS_TOKEN, org: env.APS_ORG, agent: env.APS_AGENT, keyId: env.APS_KEY_ID, ...options };
-  if (!given.url) throw new LedgerError("no address of the service: set APS_URL");
   if (given.key === undefined && env.APS_KEY_FILE) given.key = readKeyFile(env.APS_KEY_FILE);
+  if (!given.url) {
+    const more = missingSettings(given);
+    throw new LedgerError("no address of the service: set url (APS_URL)" + (more && `, and to send events ${more}`));
+  }
   return new Client(given);
 }

@@ -12,6 +12,14 @@ import { Runs } from "./runs.js";
 import { Sender } from "./sender.js";
 import { Signer } from "./signer.js";
 
+const settings = { token: "APS_TOKEN", org: "APS_ORG", agent: "APS_AGENT", keyId: "APS_KEY_ID", key: "APS_KEY_FILE" };
+
+/** Names the settings that are missing to sign and send events, with their variables, or "". */
+export function missingSettings(options) {
+  const missing = Object.entries(settings).filter(([name]) => !options[name]);
+  return missing.map(([name, variable]) => `${name} (${variable})`).join(", ");
+}
+
 /** A client. See index.d.ts for its options. */
 export class Client {
   #sender;
@@ -19,6 +27,8 @@ export class Client {
   constructor(options) {
     const { org, agent, keyId, key, queue, onRefused, convert } = options;
     this.transport = new Transport(options);
+    this.missing = missingSettings(options);
+    if (key !== undefined && !(org && agent && keyId)) throw new LedgerError(`a private key alone signs nothing: set ${this.missing}`);
     this.convert = convert;
     this.org = org;
     this.agent = agent;
@@ -36,7 +46,7 @@ export class Client {
 
   /** Completes and signs an event. */
   async sign(event) {
-    if (!this.signer) throw new LedgerError("no private key: set key, keyId, agent and org");
+    if (!this.signer) throw new LedgerError(`events can't be signed: set ${this.missing}`);
     return this.signer.sign(event, { convert: this.convert });
   }
 
@@ -123,6 +133,11 @@ export class Client {
     } finally {
       await this.guards.settle();
     }
+  }
+
+  /** close, for `await using`. */
+  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    await this.close();
   }
 }
 

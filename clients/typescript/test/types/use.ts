@@ -27,6 +27,11 @@ export async function exactNumbers(client: Client) {
   return client.evaluate({ tool: "acme.ads.get", payload: parseExact("{}") });
 }
 
+export async function disposes() {
+  await using client = clientFromEnvironment();
+  return client.pending;
+}
+
 export async function uses(): Promise<string> {
   const queue = await FileQueue.open("queue", { limit: 10 });
   const client: Client = clientFromEnvironment({ queue, guard: { journal: await FileJournal.open("journal") } });
