@@ -75,7 +75,7 @@ export class Approvals {
 
   /** Uses a granted approval once, with the agent's proof. Resolves to the grant, a signed note. */
   async consume(approval, { signal } = {}) {
-    if (!this.#client.signer) throw new LedgerError(`approvals can't be requested: set ${this.#client.missing}`);
+    if (!this.#client.signer) throw new LedgerError(`approvals can't be used: set ${this.#client.missing}`);
     const { approvalId, actionDigest } = approval;
     const body = { action_digest: actionDigest, proof_b64: await this.#client.signer.proveConsumption(approvalId, actionDigest) };
     const answer = await this.#call("POST", `${root}/${encodeURIComponent(approvalId)}/consume`, canonicalize(body), signal);
