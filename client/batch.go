@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -41,9 +43,15 @@ func (c *Client) SendBatch(ctx context.Context, envelopes [][]byte) []Outcome {
 		}
 		lines = append(lines, batchLine{event: e, outcome: &outcomes[i]})
 	}
-	for len(lines) > 0 {
-		n := linesPerRequest(lines)
-		if err := c.sendBatchLines(ctx, lines[:n]); err != nil {
+	for most := maxBatchLines; len(lines) > 0; {
+		n := min(most, linesPerRequest(lines))
+		err := c.sendBatchLines(ctx, lines[:n])
+		if n > 1 && isRefusedTogether(err) {
+			most = n / 2
+			lines = slices.DeleteFunc(lines, func(l batchLine) bool { return !l.isUndecided() })
+			continue
+		}
+		if err != nil {
 			failUndecided(lines, err)
 			break
 		}
@@ -118,27 +126,31 @@ func settle(lines []batchLine, outcomes []Outcome) (open []batchLine, why error)
 	return open, why
 }
 
-// sendBatchOnce sends events in one request, once, and returns the outcome of each.
+// sendBatchOnce sends events in one request, once, and returns the outcome of each. An error is about
+// none of them.
 func (c *Client) sendBatchOnce(ctx context.Context, events []*event.Envelope) ([]Outcome, error) {
-	body, err := c.sendRequestOnce(ctx, call{
+	answer, err := c.sendRequestOnce(ctx, call{
 		method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(events),
 		media: mediaNDJSON, ingest: true,
 	})
+	if refused, ok := errors.AsType[*Error](err); ok {
+		refused.Proved = false
+	}
 	if err != nil {
 		return nil, err
 	}
-	return readBatchAnswer(body, events)
+	return readBatchAnswer(answer, events)
 }
 
 // readBatchAnswer returns the outcome of each event of a batch.
-func readBatchAnswer(body []byte, events []*event.Envelope) ([]Outcome, error) {
-	answers := bytes.Split(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'})
+func readBatchAnswer(answer received, events []*event.Envelope) ([]Outcome, error) {
+	answers := bytes.Split(bytes.TrimSuffix(answer.body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(events) {
 		return nil, malformedAnswer(fmt.Errorf("%d results for %d lines", len(answers), len(events)))
 	}
 	outcomes := make([]Outcome, len(events))
-	for i, answer := range answers {
-		outcomes[i].Result, outcomes[i].Err = readBatchLine(answer, events[i].EventID)
+	for i, line := range answers {
+		outcomes[i].Result, outcomes[i].Err = readBatchLine(line, answer.requestID, events[i].EventID)
 	}
 	return outcomes, nil
 }
@@ -155,7 +167,7 @@ func encodeLines(events []*event.Envelope) []byte {
 	return body
 }
 
-func readBatchLine(answer []byte, sent id.Event) (Result, error) {
+func readBatchLine(answer []byte, requestID string, sent id.Event) (Result, error) {
 	var l struct {
 		Status int `json:"status_code"`
 		errorBody
@@ -163,8 +175,11 @@ func readBatchLine(answer []byte, sent id.Event) (Result, error) {
 	if err := decodeAnswer(answer, &l); err != nil {
 		return Result{}, err
 	}
+	if l.Status == 0 {
+		return Result{}, malformedAnswer(errors.New("a line without status_code"))
+	}
 	if l.Status/100 == 2 {
 		return parseSendResult(answer, sent)
 	}
-	return Result{}, l.errorBody.toStatusError(l.Status)
+	return Result{}, l.errorBody.toStatusError(l.Status, requestID)
 }

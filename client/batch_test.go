@@ -135,7 +135,7 @@ func TestSendBatchRefused(t *testing.T) {
 	}
 	over := c.SendBatch(t.Context(), [][]byte{envelope(t, o, Event{})})
 	var limit *Error
-	if !errors.As(over[0].Err, &limit) || *limit != (Error{Status: 429, Code: "plan_limit", Message: "Monthly event cap reached", RequestID: "req_1"}) {
+	if !errors.As(over[0].Err, &limit) || *limit != (Error{Status: 429, Code: "plan_limit", Message: "Monthly event cap reached", RequestID: "req_1", Proved: true}) {
 		t.Errorf("got %v", over[0].Err)
 	}
 	checkStored(t, o, 3)
@@ -272,7 +272,7 @@ func TestReadLines(t *testing.T) {
 		events := []*event.Envelope{{EventID: "a"}, {EventID: "b"}}
 		outcomes := make([]Outcome, 2)
 		open := []batchLine{{event: events[0], outcome: &outcomes[0]}, {event: events[1], outcome: &outcomes[1]}}
-		answers, err := readBatchAnswer([]byte(tc.answer), events)
+		answers, err := readBatchAnswer(received{body: []byte(tc.answer)}, events)
 		if err == nil {
 			open, err = settle(open, answers)
 		}

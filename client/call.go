@@ -62,9 +62,9 @@ func (c *Client) Call(ctx context.Context, method, path string, body, answer any
 // returns the body of a 2xx answer.
 func (c *Client) sendWithRetries(ctx context.Context, q call) ([]byte, error) {
 	for try := 1; ; try++ {
-		body, err := c.sendRequestOnce(ctx, q)
+		answer, err := c.sendRequestOnce(ctx, q)
 		if err == nil {
-			return body, nil
+			return answer.body, nil
 		}
 		if err := c.retry.waitForNext(ctx, try, err, isRetryable); err != nil {
 			return nil, err
@@ -72,29 +72,35 @@ func (c *Client) sendWithRetries(ctx context.Context, q call) ([]byte, error) {
 	}
 }
 
-func (c *Client) sendRequestOnce(ctx context.Context, q call) ([]byte, error) {
+// received is a 2xx answer.
+type received struct {
+	body      []byte
+	requestID string
+}
+
+func (c *Client) sendRequestOnce(ctx context.Context, q call) (received, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r, err := c.newRequest(ctx, q)
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
 	defer answer.Body.Close()
 	limit := cmp.Or(q.max, maxAnswer)
 	body, err := readAnswer(answer, limit)
 	switch {
 	case answer.StatusCode/100 != 2:
-		return nil, readErrorAnswer(answer, body)
+		return received{}, readErrorAnswer(answer, body)
 	case err != nil:
-		return nil, fmt.Errorf("read answer: %w", err)
+		return received{}, fmt.Errorf("read answer: %w", err)
 	case int64(len(body)) > limit:
-		return nil, malformedAnswer(fmt.Errorf("longer than %d bytes", limit))
+		return received{}, malformedAnswer(fmt.Errorf("longer than %d bytes", limit))
 	}
-	return body, nil
+	return received{body, answer.Header.Get(headerRequestID)}, nil
 }
 
 // readAnswer reads at most limit+1 bytes, with one allocation if the length is known.

@@ -33,6 +33,10 @@ type Error struct {
 	Message    string        // for humans, one line
 	RequestID  string        // ID of the request in the operator's log; may be ""
 	RetryAfter time.Duration // from the header of that name; 0 if absent
+
+	// Proved means that the answer is provably the service's, not that of a proxy: its body has the
+	// form of the service's errors, and it has the request ID.
+	Proved bool
 }
 
 // Error returns status, message, code and request ID.
@@ -47,16 +51,24 @@ func (e *Error) Error() string {
 	return text
 }
 
-// IsRefused reports whether the service will never accept the same request: err contains an *Error
-// with a 4xx status, or a *fault.Error from a check before sending. It is false for 401, 408 and
-// 429, because these can be temporary.
+// IsRefused reports whether the service will never accept the event that was sent: err contains an
+// *Error that is provably the service's and about the event, or a *fault.Error from a check before
+// sending. After any other error the event was not delivered: keep it, and send it again.
 func IsRefused(err error) bool {
 	if _, malformed := errors.AsType[*fault.Error](err); malformed {
 		return true
 	}
 	answer, ok := errors.AsType[*Error](err)
-	return ok && answer.Status/100 == 4 && answer.Status != http.StatusTooManyRequests &&
-		answer.Status != http.StatusRequestTimeout && answer.Status != http.StatusUnauthorized
+	if !ok || !answer.Proved {
+		return false
+	}
+	switch answer.Status {
+	case http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	case http.StatusForbidden:
+		return strings.HasPrefix(answer.Message, "Organization mismatch")
+	}
+	return false
 }
 
 // IsUnreachable reports whether the call that returned err got no decision from the service: the
@@ -88,13 +100,16 @@ type errorBody struct {
 	RequestID string `json:"request_id"`
 }
 
-func (b errorBody) toStatusError(status int) *Error {
-	if b.Error == "" {
-		b.Error = http.StatusText(status)
-	}
-	return &Error{Status: status, Code: sanitizeLine(b.Code), Message: sanitizeLine(b.Error),
-		RequestID: sanitizeLine(b.RequestID)}
+// toStatusError returns the *Error of an answer, or of a line of it. requestID is the answer's header.
+func (b errorBody) toStatusError(status int, requestID string) *Error {
+	message := cmp.Or(b.Error, http.StatusText(status))
+	stated := cmp.Or(b.RequestID, requestID)
+	return &Error{Status: status, Code: sanitizeLine(b.Code), Message: sanitizeLine(message),
+		RequestID: sanitizeLine(stated), Proved: b.Error != "" && requestID != "" && stated == requestID}
 }
+
+// headerRequestID is the header of every answer of the service.
+const headerRequestID = "X-Request-Id"
 
 // readErrorAnswer returns the *Error of an answer. It ignores a body of another form, such as a
 // proxy's page.
@@ -103,8 +118,7 @@ func readErrorAnswer(r *http.Response, body []byte) *Error {
 	if json.Unmarshal(body, &b) != nil {
 		b = errorBody{}
 	}
-	b.RequestID = cmp.Or(b.RequestID, r.Header.Get("X-Request-Id"))
-	e := b.toStatusError(r.StatusCode)
+	e := b.toStatusError(r.StatusCode, r.Header.Get(headerRequestID))
 	e.RetryAfter = header.RetryAfter(r.Header, time.Now())
 	return e
 }

@@ -81,5 +81,5 @@ func Example() {
 	// Output:
 	// allow by reads
 	// evt_1 created 7
-	// true 404 true
+	// true 404 false
 }

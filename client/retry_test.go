@@ -59,20 +59,6 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// Queues drop an event that is refused, so only an answer that no later request changes is a refusal.
-func TestIsRefused(t *testing.T) {
-	for _, status := range []int{400, 403, 404, 409, 413, 415, 422} {
-		if !IsRefused(&Error{Status: status}) {
-			t.Errorf("%d: got no refusal", status)
-		}
-	}
-	for _, status := range []int{401, 408, 429, 500, 502, 503, 504} {
-		if IsRefused(&Error{Status: status, Code: "rate_limited"}) {
-			t.Errorf("%d: got a refusal", status)
-		}
-	}
-}
-
 func TestPauseEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

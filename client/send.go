@@ -66,11 +66,11 @@ func (c *Client) sendGathered(ctx context.Context, events []*event.Envelope) ([]
 	if len(events) > 1 {
 		return c.sendBatchOnce(ctx, events)
 	}
-	body, err := c.sendRequestOnce(ctx, sendCall(events[0], ""))
+	answer, err := c.sendRequestOnce(ctx, sendCall(events[0], ""))
 	if err != nil {
 		return nil, err
 	}
-	r, err := parseSendResult(body, events[0].EventID)
+	r, err := parseSendResult(answer.body, events[0].EventID)
 	return []Outcome{{Result: r, Err: err}}, nil
 }
 

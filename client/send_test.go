@@ -108,11 +108,11 @@ func TestSendRefused(t *testing.T) {
 		envelope []byte
 		want     Error
 	}{
-		{"unknown token", bad, envelope(t, mine, Event{}), Error{Status: 401, Message: "Invalid API key", RequestID: "req_1"}},
-		{"event of another organization", good, envelope(t, other, Event{}), Error{Status: 403, Message: "Organization mismatch for API key", RequestID: "req_1"}},
-		{"unknown key", good, unknown, Error{Status: 422, Message: "Unknown signing key", RequestID: "req_1"}},
-		{"another event of the same id", good, envelope(t, mine, Event{EventID: "evt_1"}), Error{Status: 422, Message: "event_id was used for another event", RequestID: "req_1"}},
-		{"cap", good, envelope(t, mine, Event{}), Error{Status: 429, Code: "plan_limit", Message: "Monthly event cap reached", RequestID: "req_1"}},
+		{"unknown token", bad, envelope(t, mine, Event{}), Error{Status: 401, Message: "Invalid API key", RequestID: "req_1", Proved: true}},
+		{"event of another organization", good, envelope(t, other, Event{}), Error{Status: 403, Message: "Organization mismatch for API key", RequestID: "req_1", Proved: true}},
+		{"unknown key", good, unknown, Error{Status: 422, Message: "Unknown signing key", RequestID: "req_1", Proved: true}},
+		{"another event of the same id", good, envelope(t, mine, Event{EventID: "evt_1"}), Error{Status: 422, Message: "event_id was used for another event", RequestID: "req_1", Proved: true}},
+		{"cap", good, envelope(t, mine, Event{}), Error{Status: 429, Code: "plan_limit", Message: "Monthly event cap reached", RequestID: "req_1", Proved: true}},
 	} {
 		before := len(s.Requests())
 		_, err := tc.c.Send(t.Context(), tc.envelope)

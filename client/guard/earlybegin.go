@@ -55,7 +55,7 @@ func (g *Guard) revokeBegin(a *action, failure error) {
 	a.begunEarly = false
 	_, denied := errors.AsType[*client.DeniedError](failure)
 	var err error
-	if denied || errors.Is(failure, errForget) || client.IsRefused(failure) {
+	if denied || errors.Is(failure, errForget) || isDeclined(failure) {
 		err = g.Journal.revoke(a.Key, !denied)
 	} else {
 		revoked := *a

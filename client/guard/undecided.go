@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -131,9 +133,9 @@ const (
 func (g *Guard) askAboutIntent(ctx context.Context, a *action) (intentFate, error) {
 	r, stored, err := g.Client.FindEvent(ctx, a.Intent)
 	switch {
-	case client.IsRefused(err) && a.Failure == "":
+	case isDeclined(err) && a.Failure == "":
 		return permitted, nil
-	case client.IsRefused(err):
+	case isDeclined(err):
 		return denied, nil
 	case err != nil || !stored:
 		return notStored, err
@@ -154,8 +156,20 @@ func (g *Guard) withdrawQuestion(ctx context.Context, a *action) error {
 	if err == nil && r.Approval != nil {
 		err = g.Client.CancelApproval(ctx, r.Approval.ID)
 	}
-	if client.IsRefused(err) { // it has ended, or the ingest key may not request approvals
+	if isDeclined(err) { // it has ended, or the ingest key may not request approvals
 		return nil
 	}
 	return err
+}
+
+// isDeclined reports whether the same question is unlikely to get another answer: err contains an
+// *client.Error with a 4xx status other than 401, 408 and 429, or a *fault.Error from a check before
+// sending. Queues use client.IsRefused, which also requires that the answer is the service's.
+func isDeclined(err error) bool {
+	if _, malformed := errors.AsType[*fault.Error](err); malformed {
+		return true
+	}
+	answer, ok := errors.AsType[*client.Error](err)
+	return ok && answer.Status/100 == 4 && answer.Status != http.StatusTooManyRequests &&
+		answer.Status != http.StatusRequestTimeout && answer.Status != http.StatusUnauthorized
 }

@@ -192,17 +192,15 @@ func (r *replay) sendAndCount(ctx context.Context, service *client.Client, event
 	return stop
 }
 
-// countOutcome counts the outcome of one event. Its error stops the run: the service can't
-// be reached, or will refuse all other lines as well.
+// countOutcome counts the outcome of one event. Its error stops the run: the event was not delivered, or the service will
+// refuse all other lines as well.
 func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 	if outcome.Err == nil {
 		r.countLine(func() { r.tally.countTaken(outcome.Result) })
 		return nil
 	}
 	var answer *client.Error
-	if !errors.As(outcome.Err,
-		&answer) || !isRefusal(outcome.Err) || answer.Status == http.StatusUnauthorized ||
-		answer.Status == http.StatusForbidden {
+	if !errors.As(outcome.Err, &answer) || !client.IsRefused(outcome.Err) || answer.Status == http.StatusForbidden {
 		return outcome.Err
 	}
 	r.countLine(func() { r.tally.countRefused(o.line, fmt.Sprintf("%d %s", answer.Status, answer.Message)) })

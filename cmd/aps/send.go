@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/cmd/aps/flags"
@@ -49,9 +53,11 @@ type delivery struct {
 
 	closeSigner func()
 
-	sent    int
-	refused int
-	first   error // reason of the first refused event
+	sent      int
+	refused   int
+	first     error // reason of the first refused event
+	kept      int   // events that were not delivered
+	firstKept error
 }
 
 // sendAllEvents sends the events of in, at most batch per request.
@@ -67,6 +73,8 @@ func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) e
 	switch {
 	case d.sent == 0:
 		return errors.New("no event to send")
+	case d.kept > 0:
+		return &negative{fmt.Errorf("%d of %s not delivered and %d refused: send the input again. The first: %w", d.kept, textcheck.Count(d.sent, "event"), d.refused, d.firstKept)}
 	case d.refused > 0:
 		return &negative{fmt.Errorf("%d of %s refused, the first: %w", d.refused, textcheck.Count(d.sent, "event"), d.first)}
 	}
@@ -99,8 +107,8 @@ func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	return stop
 }
 
-// printOutcome prints the outcome of one event. An error ends the run. A refusal is an error only if it concerns the ingest
-// key, because all other events would be refused too.
+// printOutcome prints the outcome of one event. An error ends the run. An answer that refuses the request is an error only
+// if the ingest key is invalid, because no other event would be delivered either.
 func (d *delivery) printOutcome(envelope []byte, o client.Outcome) error {
 	if o.Err == nil {
 		return d.printResult(o.Result)
@@ -110,13 +118,19 @@ func (d *delivery) printOutcome(envelope []byte, o client.Outcome) error {
 	if !isRefusal(o.Err) && !malformed || errors.As(o.Err, &answer) && answer.Status == http.StatusUnauthorized {
 		return o.Err
 	}
-	if d.refused++; d.first == nil {
-		d.first = o.Err
+	name := envelopeEventID(envelope)
+	if !client.IsRefused(o.Err) { // not the service's answer, or not about the event
+		d.kept++
+		d.firstKept = cmp.Or(d.firstKept, o.Err)
+		return d.printRefusal(name, "kept", o.Err)
 	}
-	return d.printRefusal(envelopeEventID(envelope), o.Err)
+	d.refused++
+	d.first = cmp.Or(d.first, o.Err)
+	return d.printRefusal(name, "refused", o.Err)
 }
 
 func (d *delivery) signedEnvelope(value []byte) ([]byte, error) {
+	value = unwrapRefused(value)
 	if hasSignature(value) {
 		return value, nil
 	}
@@ -143,7 +157,22 @@ func (d *delivery) printResult(r client.Result) error {
 	return d.printLine("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
 }
 
-// refusedLine is a refused event in JSON output.
+// unwrapRefused returns the event of a line of a queue's file of refused events, {"status", "code", "message", "event"}. It
+// returns other values as they are.
+func unwrapRefused(value []byte) []byte {
+	var line struct {
+		Status  int            `json:"status"`
+		Code    string         `json:"code"`
+		Message string         `json:"message"`
+		Event   jsontext.Value `json:"event"`
+	}
+	if json.Unmarshal(value, &line, json.RejectUnknownMembers(true)) != nil || line.Event.Kind() != '{' {
+		return value
+	}
+	return line.Event
+}
+
+// refusedLine is an event in JSON output that was not stored: refused, or kept because it was not delivered.
 type refusedLine struct {
 	EventID    string `json:"event_id,omitzero"`
 	Status     string `json:"status"`
@@ -153,11 +182,11 @@ type refusedLine struct {
 	RequestID  string `json:"request_id,omitzero"`
 }
 
-func (d *delivery) printRefusal(name id.Event, err error) error {
+func (d *delivery) printRefusal(name id.Event, status string, err error) error {
 	if !d.json {
-		return d.printLine("%-8s  %s  %s", "refused", name, err)
+		return d.printLine("%-8s  %s  %s", status, name, err)
 	}
-	out := refusedLine{EventID: string(name), Status: "refused", Error: err.Error()}
+	out := refusedLine{EventID: string(name), Status: status, Error: err.Error()}
 	var answer *client.Error
 	if errors.As(err, &answer) {
 		out.StatusCode, out.Code = answer.Status, answer.Code

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -176,6 +178,25 @@ func TestSendRejected(t *testing.T) {
 	got = aps(t, twoEvents, with("send", at(s, o, "--json"), as(t, o))...)
 	const wantJSON = `{"event_id":"evt_1","status":"refused","status_code":422,"error":"event_id was used for another event","request_id":"req_1"}`
 	if first, _, _ := strings.Cut(got.out, "\n"); got.status != 1 || first != wantJSON {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A proxy's answer refuses no event, and a file of refused events can be sent again.
+func TestSendKeepsWhatAProxyRefused(t *testing.T) {
+	s := fakeservice.Start(t, 1)
+	o := s.Organization(0)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>default backend</html>", http.StatusNotFound)
+	}))
+	defer proxy.Close()
+	got := aps(t, twoEvents, with("send", []string{"--url", proxy.URL, "--token", "t"}, as(t, o))...)
+	want := "kept      evt_1  send event: 404 Not Found\nkept      evt_2  send event: 404 Not Found\n"
+	if got.status != 1 || got.out != want || !strings.HasPrefix(got.report, "aps: 2 of 2 events not delivered and 0 refused: send the input again.") {
+		t.Errorf("got %+v", got)
+	}
+	refused := `{"status": 422, "code": "", "message": "Signing key retired", "event": {"event_id":"evt_1","action_kind":"result"}}` + "\n"
+	if got := aps(t, refused, with("send", at(s, o), as(t, o))...); got.status != 0 || !strings.HasPrefix(got.out, "created   evt_1 ") {
 		t.Errorf("got %+v", got)
 	}
 }

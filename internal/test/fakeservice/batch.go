@@ -51,6 +51,7 @@ func (s *Service) postBatch(w http.ResponseWriter, r *http.Request) {
 
 func (s *Service) answerLines(w http.ResponseWriter, o *Organization, texts [][]byte) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("X-Request-Id", "req_1")
 	for _, text := range texts {
 		a := s.takeLine(o, text)
 		members := object{"status_code": a.status}

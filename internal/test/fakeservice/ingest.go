@@ -26,6 +26,7 @@ func writeReply(w http.ResponseWriter, a answer) {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Request-Id", "req_1")
 	w.WriteHeader(a.status)
 	_, _ = w.Write(body)
 }
