@@ -6,14 +6,20 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
-// maxFlights is the maximum number of requests of a gatherer that are in flight at a time. While
-// the service stores the events of one, the events of the next one arrive.
-const maxFlights = 2
+const (
+	// maxFlights is the maximum number of requests of a gatherer that are in flight at a time. While
+	// the service stores the events of one, the events of the next one arrive.
+	maxFlights = 2
+	// maxHold is how long a request in flight may keep others waiting. Then it hangs: it is not counted
+	// any more, and only its own events wait for it.
+	maxHold = time.Second
+)
 
 // gatherer sends the events of concurrent calls together, because a request costs more than an
 // event. An event is sent at once if no request is in flight. Otherwise it waits until one ends, and
@@ -21,16 +27,16 @@ const maxFlights = 2
 // beside another one as soon as it would be as large, because many small ones cost more.
 //
 // Events of one trace are stored in the order of the calls: while one is in flight, the later ones
-// wait.
+// wait, unless it hangs.
 type gatherer struct {
 	// try sends events in one request, once, and returns the outcome of each. An error is the outcome
 	// of all.
 	try func(ctx context.Context, events []*event.Envelope) ([]Outcome, error)
 
 	mu      sync.Mutex
-	waiting []*gathered // in the order of the calls
-	flights []*flight
-	traces  map[id.Trace]bool // traces that have an event in flight
+	waiting []*gathered       // in the order of the calls
+	flights []*flight         // without those that hang
+	traces  map[id.Trace]bool // traces that have an event in these
 }
 
 // gathered is an event of one call, which waits for its outcome.
@@ -48,6 +54,7 @@ type flight struct {
 	events  []*gathered
 	callers int                // calls that still wait for it
 	cancel  context.CancelFunc // ends it when there are none
+	hold    *time.Timer        // fires when it hangs
 }
 
 // send sends an event with others, once. If ctx ends first, the event may have been sent.
@@ -99,6 +106,12 @@ func (g *gatherer) start() {
 		}
 		flying, cancel := context.WithCancel(context.WithoutCancel(events[0].ctx))
 		f := &flight{events: events, callers: len(events), cancel: cancel}
+		f.hold = time.AfterFunc(maxHold, func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.let(f)
+			g.start()
+		})
 		for _, x := range events {
 			x.flight = f
 			g.traces[x.event.TraceID] = true
@@ -135,12 +148,10 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 	}
 	outcomes, err := g.try(ctx, events)
 
+	f.hold.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.flights = slices.DeleteFunc(g.flights, func(other *flight) bool { return other == f })
-	for _, x := range f.events {
-		delete(g.traces, x.event.TraceID)
-	}
+	g.let(f)
 	if len(events) > 1 && isRefusedTogether(err) {
 		for _, x := range f.events {
 			x.alone, x.flight = true, nil
@@ -157,6 +168,18 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 		}
 	}
 	g.start()
+}
+
+// let lets others go while a request is in flight, or after it. g.mu is held.
+func (g *gatherer) let(f *flight) {
+	i := slices.Index(g.flights, f)
+	if i < 0 {
+		return
+	}
+	g.flights = slices.Delete(g.flights, i, i+1)
+	for _, x := range f.events {
+		delete(g.traces, x.event.TraceID)
+	}
 }
 
 // isRefusedTogether reports whether events that were refused with err can be accepted in requests of

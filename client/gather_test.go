@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -142,6 +143,32 @@ func TestGatherKeepsOrderOfTraces(t *testing.T) {
 		last[0].end(nil)
 		more[0].end(nil)
 		checkResults(t, "ok", a1, a2, a3, b1, b2)
+	})
+}
+
+// A request that hangs holds back its own events alone.
+func TestGatherHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHeld()
+		a1, b1 := h.call(t.Context(), "a1", "a", 100), h.call(t.Context(), "b1", "b", 100)
+		hanging := h.check(t, "a1", "b1")
+		a2, c1 := h.call(t.Context(), "a2", "a", 100), h.call(t.Context(), "c1", "c", 100)
+		time.Sleep(maxHold - time.Millisecond)
+		h.check(t)
+		time.Sleep(time.Millisecond)
+		next := h.check(t, "a2 c1")
+		next[0].end(nil)
+		checkResults(t, "ok", a2, c1)
+		a3 := h.call(t.Context(), "a3", "a", 100)
+		h.check(t, "a3")[0].end(nil)
+		checkResults(t, "ok", a3)
+		hanging[0].end(nil)
+		hanging[1].end(errors.New("cut"))
+		checkResults(t, "ok", a1)
+		checkResults(t, "cut", b1)
+		if len(h.waiting)+len(h.flights)+len(h.traces) != 0 {
+			t.Errorf("left: %d waiting, %d in flight, %d traces", len(h.waiting), len(h.flights), len(h.traces))
+		}
 	})
 }
 

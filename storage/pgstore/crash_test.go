@@ -155,15 +155,16 @@ func cancelWaits(t *testing.T, s *pgtest.Server, n int) {
 	conn, err := pgx.Connect(t.Context(), s.URL())
 	must(t, err)
 	defer conn.Close(t.Context())
-	cancelled := make(map[string]bool) // by process and query: a canceled one may be listed once more
+	cancelled := []string{} // process and start of the query: a canceled one may be listed once more, when its process does the next
 	for ; len(cancelled) < n; time.Sleep(5 * time.Millisecond) {
-		rows, err := conn.Query(t.Context(), "SELECT pid || ' ' || query_start, pg_cancel_backend(pid) FROM pg_stat_activity WHERE "+waits)
+		rows, err := conn.Query(t.Context(), `SELECT name, pg_cancel_backend(pid) FROM (SELECT pid, pid || ' ' || query_start AS name FROM pg_stat_activity
+			WHERE `+waits+`) AS waiting WHERE name <> ALL ($1)`, cancelled)
 		must(t, err)
 		var query string
 		var done bool
 		_, err = pgx.ForEachRow(rows, []any{&query, &done}, func() error {
 			if done {
-				cancelled[query] = true
+				cancelled = append(cancelled, query)
 			}
 			return nil
 		})

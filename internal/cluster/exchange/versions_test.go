@@ -60,7 +60,7 @@ func TestOtherProtocols(t *testing.T) {
 		}
 		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		if answer.StatusCode != want || err != nil || protocol == "99" && !strings.Contains(string(text), "and not 99") {
+		if answer.StatusCode != want || err != nil || protocol == "99" && !strings.Contains(string(text), "but not 99") {
 			t.Errorf("%q: got %d %q, %v, want %d", protocol, answer.StatusCode, text, err, want)
 		}
 		if answer.Header.Get("Agentledger-Node-Protocol") == "" {
