@@ -150,13 +150,16 @@ func TestGatherKeepsOrderOfTraces(t *testing.T) {
 func TestGatherHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHeld()
-		a1, b1 := h.call(t.Context(), "a1", "a", 100), h.call(t.Context(), "b1", "b", 100)
+		a1 := h.call(t.Context(), "a1", "a", 100)
+		time.Sleep(maxHold / 2)
+		b1 := h.call(t.Context(), "b1", "b", 100)
 		hanging := h.check(t, "a1", "b1")
 		a2, c1 := h.call(t.Context(), "a2", "a", 100), h.call(t.Context(), "c1", "c", 100)
-		time.Sleep(maxHold - time.Millisecond)
+		time.Sleep(maxHold/2 - time.Millisecond)
 		h.check(t)
 		time.Sleep(time.Millisecond)
 		next := h.check(t, "a2 c1")
+		time.Sleep(maxHold) // b1 hangs too
 		next[0].end(nil)
 		checkResults(t, "ok", a2, c1)
 		a3 := h.call(t.Context(), "a3", "a", 100)
