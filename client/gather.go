@@ -16,18 +16,19 @@ const (
 	// maxFlights is the maximum number of requests of a gatherer that are in flight at a time. While
 	// the service stores the events of one, the events of the next one arrive.
 	maxFlights = 2
-	// maxHold is how long a request in flight may keep others waiting. Then it hangs: it is not counted
-	// any more, and only its own events wait for it.
+	// maxHold is how long a request in flight may keep other events waiting. After that it is hanging,
+	// and only its own events wait for it.
 	maxHold = time.Second
 )
 
 // gatherer sends the events of concurrent calls together, because a request costs more than an
 // event. An event is sent at once if no request is in flight. Otherwise it waits until one ends, and
-// is sent together with all others that wait by then; there is no timer. A second request starts
-// beside another one as soon as it would be as large, because many small ones cost more.
+// is sent together with all others that are waiting then; no event waits longer in order to meet
+// others. A second request starts beside another one as soon as it would be as large, because many
+// small ones cost more.
 //
 // Events of one trace are stored in the order of the calls: while one is in flight, the later ones
-// wait, unless it hangs.
+// wait, unless its request hangs.
 type gatherer struct {
 	// try sends events in one request, once, and returns the outcome of each. An error is the outcome
 	// of all.
@@ -35,7 +36,7 @@ type gatherer struct {
 
 	mu      sync.Mutex
 	waiting []*gathered       // in the order of the calls
-	flights []*flight         // without those that hang
+	flights []*flight         // requests that others wait for
 	traces  map[id.Trace]bool // traces that have an event in these
 }
 
@@ -54,7 +55,7 @@ type flight struct {
 	events  []*gathered
 	callers int                // calls that still wait for it
 	cancel  context.CancelFunc // ends it when there are none
-	hold    *time.Timer        // fires when it hangs
+	hold    *time.Timer        // ends the wait of others
 }
 
 // send sends an event with others, once. If ctx ends first, the event may have been sent.
@@ -109,7 +110,7 @@ func (g *gatherer) start() {
 		f.hold = time.AfterFunc(maxHold, func() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			g.let(f)
+			g.release(f)
 			g.start()
 		})
 		for _, x := range events {
@@ -151,7 +152,7 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 	f.hold.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.let(f)
+	g.release(f)
 	if len(events) > 1 && isRefusedTogether(err) {
 		for _, x := range f.events {
 			x.alone, x.flight = true, nil
@@ -170,8 +171,8 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 	g.start()
 }
 
-// let lets others go while a request is in flight, or after it. g.mu is held.
-func (g *gatherer) let(f *flight) {
+// release ends the wait of others for a request, which has ended or hangs. g.mu is held.
+func (g *gatherer) release(f *flight) {
 	i := slices.Index(g.flights, f)
 	if i < 0 {
 		return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
 import pathlib
@@ -21,6 +22,7 @@ from typing import Any
 from fakeservice import FakeService, Reply, accept, store_lines
 from harness import HERE
 
+from agentledger import process
 from agentledger import AsyncClient, Client, Journal, NotAsked, Retry, Unreachable
 
 BLOCKING = """
@@ -119,6 +121,25 @@ class Process(unittest.TestCase):
         with Client(**self.service.settings(), queue_file=file):
             pass
         self.assertEqual(20, stored(self.service))
+
+    def test_refused_events_are_told(self) -> None:
+        line = json.dumps({"status_code": 422, "error": "Unknown signing key"}).encode() + b"\n"
+        self.service.script = lambda method, path, body: (200, {"X-Request-Id": "req_1"}, line)
+        one = 'c = Client(**settings)\nc.queue({"action_kind": "tool_call", "payload": {}})\n'
+        told = "queued events were refused for good, 1 in this request: 422 Unknown signing key"
+        for name, text in {"end": one, "with": one.replace("c = ", "with ").replace(")\nc.", ") as c:\n    c.")}.items():
+            with self.subTest(name):
+                end = self.script(text, self.service.settings())
+                self.assertIn(told, end.stderr)
+                self.assertNotIn("not delivered", end.stderr)
+
+    def test_clients_that_are_never_closed_are_forgotten(self) -> None:
+        before = len(process._outboxes)
+        for _ in range(process._MANY + 10):
+            c = Client(**self.service.settings())
+            c.queue({"action_kind": "tool_call", "payload": {}})
+            c.flush()
+        self.assertLessEqual(len(process._outboxes), before + process._MANY)
 
     def test_a_closed_client_is_quiet(self) -> None:
         end = self.script(BLOCKING + "c.close()\n", self.service.settings())

@@ -266,6 +266,26 @@ test("a request has at most 1,000 events and 8 MiB", async () => {
   await sender.close();
 });
 
+test("a refused event that nobody waits for is told once", async () => {
+  const warned = [];
+  const { warn } = console;
+  console.warn = (...words) => warned.push(words.join(" "));
+  try {
+    const fetch = async () => status(422, { error: "Invalid signature" }, { "X-Request-Id": "req-1" });
+    const client = new Client({ ...own, fetch });
+    await client.enqueue(note("a", 1));
+    await client.flush();
+    await assert.rejects(client.send(note("a", 2)), { status: 422 });
+    const { stored } = await client.enqueue(note("a", 3));
+    await assert.rejects(stored, { status: 422 });
+    await client.close();
+    assert.equal(warned.length, 1);
+    assert.match(warned[0], /^agentledger: a queued event was refused for good: 422 Invalid signature/);
+  } finally {
+    console.warn = warn;
+  }
+});
+
 test("a listener's error stops nothing, and its message is not printed", async () => {
   const warned = [];
   const { warn } = console;

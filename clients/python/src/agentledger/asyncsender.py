@@ -28,7 +28,7 @@ class AsyncSender:
         self._reset()
         process.watch(self)
         if len(self._outbox):
-            process.hold(self)
+            self.hold()
 
     def _reset(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -54,15 +54,7 @@ class AsyncSender:
         self._delivery.after_fork()
         self._transport.after_fork()
 
-    def pending(self) -> int:
-        """Return how many queued events are neither stored nor refused."""
-        return self._outbox.kept
-
-    def left_behind(self) -> str:
-        """Return where these events are once the process has ended."""
-        return self._outbox.left_behind
-
-    def finish(self, seconds: float) -> None:
+    def _finish(self, seconds: float) -> None:
         """Send for at most the given seconds what the event loop, which has ended, left behind."""
         end = time.monotonic() + seconds
         transport = blocking.Transport(self._address)
@@ -81,8 +73,8 @@ class AsyncSender:
         transport.close()
 
     def hold(self) -> None:
-        """Finish at the end of the process what is queued now."""
-        process.hold(self)
+        """Send at the end of the process what is queued and not sent by then."""
+        process.hold(self._outbox, self._finish)
 
     async def queue(self, events: Sequence[Signed], done: Done | None = None) -> None:
         """Put events into the queue and return. Errors are Overflow, NotWritten and NotAsked."""
@@ -91,7 +83,7 @@ class AsyncSender:
             await asyncio.to_thread(self._outbox.put, events, done)
         else:
             self._outbox.put(events, done)
-        process.hold(self)
+        self.hold()
         self.wake()
 
     async def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
@@ -174,7 +166,7 @@ class AsyncSender:
         try:
             return await self.flush(deadline)
         finally:
-            process.release(self)
+            process.release(self._outbox)
             self._delivery.close()
             if self._timer is not None:
                 self._timer.cancel()

@@ -81,6 +81,9 @@ class Delivery:
             self._next_try = self._clock() + pause_after(self._failures, batch.failure, BACKOFF)
             if self._failures == 1 and batch.failure is not None:
                 warn(f"queued events were not delivered, and are sent again later: {batch.failure}")
+        refused = [why for _, why in batch.ended if isinstance(why, Refused)]
+        if refused:
+            warn(f"queued events were refused for good, {len(refused)} in this request: {refused[0]}")
 
     def _exchange(self, batch: Batch) -> Operation[list[Outcome]]:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -53,7 +52,7 @@ class Sender:
         self._reset()
         process.watch(self)
         if len(self._outbox):
-            process.hold(self)
+            process.hold(self._outbox, self.flush)
             self._start()
 
     def _reset(self) -> None:
@@ -70,24 +69,11 @@ class Sender:
         self._delivery.after_fork()
         self._transport.after_fork()
 
-    def pending(self) -> int:
-        """Return how many queued events are neither stored nor refused."""
-        return self._outbox.kept
-
-    def left_behind(self) -> str:
-        """Return where these events are once the process has ended."""
-        return self._outbox.left_behind
-
-    def finish(self, seconds: float) -> None:
-        """Wait for the threads, which outlive the main thread, for at most the given seconds."""
-        with contextlib.suppress(Unreachable):
-            self.flush(seconds)
-
     def queue(self, events: Sequence[Signed], done: Done | None = None) -> None:
         """Put events into the queue and return. Errors are Overflow, Unreachable without threads, and NotWritten."""
         self._start()
         self._outbox.put(events, done)
-        process.hold(self)
+        process.hold(self._outbox, self.flush)
         self._wake()
 
     def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
@@ -228,7 +214,7 @@ class Sender:
         try:
             return self.flush(deadline)
         finally:
-            process.release(self)
+            process.release(self._outbox)
             self._delivery.close()
             with self._lock:
                 self._due.notify_all()

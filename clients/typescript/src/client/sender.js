@@ -294,6 +294,7 @@ export class Sender {
     }
     item.attempts++;
     const final = answer instanceof Refused && answer.final;
+    const isUnheard = !item.awaited && !this.#onRefused;
     if (!final && isRetryable(answer) && item.attempts < this.#transport.retry.attempts) return false;
     this.#settled(item);
     if (!final && item.kept) {
@@ -302,6 +303,7 @@ export class Sender {
       return false;
     }
     if (final) item.refused = answer;
+    if (final && isUnheard) warn(`a queued event was refused for good: ${answer.message}`);
     item.finish = () => {
       item.reject(answer);
       tell("onRefused", this.#onRefused, item.event, answer);
