@@ -280,7 +280,7 @@ test("a refused event that nobody waits for is told once", async () => {
     await assert.rejects(stored, { status: 422 });
     await client.close();
     assert.equal(warned.length, 1);
-    assert.match(warned[0], /^agentledger: a queued event was refused for good: 422 Invalid signature/);
+    assert.match(warned[0], /^agentledger: a queued event will not be sent again: refused with status 422: Invalid signature/);
   } finally {
     console.warn = warn;
   }

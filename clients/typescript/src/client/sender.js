@@ -303,7 +303,7 @@ export class Sender {
       return false;
     }
     if (final) item.refused = answer;
-    if (final && isUnheard) warn(`a queued event was refused for good: ${answer.message}`);
+    if (final && isUnheard) warn(`a queued event will not be sent again: ${answer.message}`);
     item.finish = () => {
       item.reject(answer);
       tell("onRefused", this.#onRefused, item.event, answer);
