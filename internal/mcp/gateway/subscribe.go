@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -27,10 +26,16 @@ type subscription struct {
 	asked  map[*link]subscribed // of the servers that have not acknowledged it
 	agreed subscribed
 	held   []message.Message // notifications that came before the acknowledgement
+	bytes  int               // of these
 }
 
-// maxHeld bounds the notifications that wait for the acknowledgement of another server.
-const maxHeld = 256
+const (
+	// maxSubscribed is the number of resources and tasks of one subscription.
+	maxSubscribed = 1000
+	// maxHeldBytes bounds the notifications that wait for the acknowledgement of another server.
+	maxHeldBytes = 1 << 20
+	heldOverhead = 256 // bytes of a notification besides its params
+)
 
 // subscribe passes subscriptions/listen to all servers, to each with its own resources and tasks. Those of no server are
 // left out, and the acknowledgement says so.
@@ -39,6 +44,11 @@ func (s *session) subscribe(m message.Message) {
 	var wanted subscribed
 	if err != nil || json.Unmarshal(params["notifications"], &wanted) != nil {
 		s.answer(m.Refuse(message.CodeInvalidParams, "params: notifications must say what to listen for"))
+		return
+	}
+	if n := len(wanted.URIs) + len(wanted.Tasks); n > maxSubscribed {
+		s.answer(m.Refuse(message.CodeInvalidParams,
+			fmt.Sprintf("params: %d resources and tasks: listen for at most %d", n, maxSubscribed)))
 		return
 	}
 	sub := &subscription{asked: map[*link]subscribed{}}
@@ -56,16 +66,6 @@ func (s *session) subscribe(m message.Message) {
 		}
 		sub.asked[l] = asked
 	}
-	s.mu.Lock()
-	_, used := s.subscriptions[string(m.ID)]
-	if !used {
-		s.subscriptions[string(m.ID)] = sub
-	}
-	s.mu.Unlock()
-	if used {
-		s.answer(m.Refuse(message.CodeInvalidRequest, "the id is that of a request without an answer"))
-		return
-	}
 	requests := make([]message.Message, len(s.links))
 	for i, l := range s.links {
 		requests[i] = m
@@ -78,6 +78,16 @@ func (s *session) subscribe(m message.Message) {
 			s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
 			return
 		}
+	}
+	s.mu.Lock()
+	_, used := s.subscriptions[string(m.ID)]
+	if !used {
+		s.subscriptions[string(m.ID)] = sub
+	}
+	s.mu.Unlock()
+	if used {
+		s.answer(m.Refuse(message.CodeInvalidRequest, "the id is that of a request without an answer"))
+		return
 	}
 	s.askEach(s.links, requests, func(l *link, _ message.Message) {
 		s.acknowledge(sub, m.ID, l, subscribed{}) // a server that refuses agrees to nothing
@@ -121,8 +131,8 @@ func (s *session) takeSubscribed(l *link, m message.Message) bool {
 	switch {
 	case len(sub.asked) == 0:
 		s.answer(m)
-	case len(sub.held) < maxHeld:
-		sub.held = append(sub.held, m)
+	case sub.bytes+heldOverhead+len(m.Params) <= maxHeldBytes:
+		sub.held, sub.bytes = append(sub.held, m), sub.bytes+heldOverhead+len(m.Params)
 	default:
 		s.gate.OnError(fmt.Errorf("notification of %s dropped: another server has not acknowledged the subscription", l.name))
 	}
@@ -152,14 +162,11 @@ func (s *session) acknowledge(sub *subscription, name jsontext.Value, l *link, a
 		return
 	}
 	delete(sub.asked, l)
-	unasked := func(own []string) func(string) bool {
-		return func(name string) bool { return !slices.Contains(own, name) }
-	}
 	sub.agreed.Tools = sub.agreed.Tools || agreed.Tools
 	sub.agreed.Prompts = sub.agreed.Prompts || agreed.Prompts
 	sub.agreed.Resources = sub.agreed.Resources || agreed.Resources
-	sub.agreed.URIs = append(sub.agreed.URIs, slices.DeleteFunc(agreed.URIs, unasked(asked.URIs))...)
-	sub.agreed.Tasks = append(sub.agreed.Tasks, slices.DeleteFunc(agreed.Tasks, unasked(asked.Tasks))...)
+	sub.agreed.URIs = append(sub.agreed.URIs, intersect(asked.URIs, agreed.URIs)...)
+	sub.agreed.Tasks = append(sub.agreed.Tasks, intersect(asked.Tasks, agreed.Tasks)...)
 	if len(sub.asked) > 0 {
 		return
 	}
@@ -175,4 +182,18 @@ func (s *session) acknowledge(sub *subscription, name jsontext.Value, l *link, a
 		s.answer(held)
 	}
 	sub.held = nil
+}
+
+// intersect returns the elements of asked that agreed contains. A server may write any number of others.
+func intersect(asked, agreed []string) (both []string) {
+	known := make(map[string]bool, len(agreed))
+	for _, name := range agreed {
+		known[name] = true
+	}
+	for _, name := range asked {
+		if known[name] {
+			both = append(both, name)
+		}
+	}
+	return both
 }

@@ -106,3 +106,47 @@ func TestSubscriptionAtSeveralServers(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"u"}}`)
 	a.await("notifications/cancelled")
 }
+
+// What a client asks for, what a server agrees to, and what waits for the acknowledgement of another server are bounded.
+func TestSubscriptionIsBounded(t *testing.T) {
+	c, a, b, reported := startStateless(t)
+	for page := c.ask(request("1", "resources/list", "")); strings.Contains(page, "nextCursor"); {
+		page = c.ask(request("1", "resources/list", `"cursor":"1/"`))
+	}
+	many := func(n int) string { return strings.TrimSuffix(strings.Repeat(`"a://1",`, n), ",") }
+	got := c.ask(request(`"r"`, "subscriptions/listen", `"notifications":{"resourceSubscriptions":[`+many(maxSubscribed)+`],"taskIds":["t"]}`))
+	if !strings.Contains(got, "-32602") || !strings.Contains(got, "1001 resources and tasks: listen for at most 1000") {
+		t.Errorf("got %s", got)
+	}
+	if got := a.got() + b.got(); strings.Contains(got, "subscriptions/listen") {
+		t.Errorf("the servers got %s", got)
+	}
+	c.send(request(`"s"`, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["a://1"]}`))
+	a.await("subscriptions/listen")
+	b.await("subscriptions/listen")
+	const meta = `"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}`
+	a.send(t, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":[`+many(100_000)+`]},`+meta+`}}`)
+	large := strings.Repeat("x", maxHeldBytes/4)
+	for range 5 {
+		a.send(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://1","text":"`+large+`",`+meta+`}}`)
+	}
+	a.send(t, `{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage","params":{}}`)
+	a.await("") // its refusal shows that the messages before it were handled
+	b.send(t, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{},`+meta+`}}`)
+	if got := c.next(); !strings.Contains(got, `"resourceSubscriptions":["a://1"]`) {
+		t.Errorf("got %.200s", got)
+	}
+	for range 3 {
+		if got := c.next(); !strings.Contains(got, "notifications/resources/updated") {
+			t.Errorf("got %.200s", got)
+		}
+	}
+	a.send(t, `{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete",`+meta+`}}`)
+	b.send(t, `{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete",`+meta+`}}`)
+	if got := c.next(); !strings.Contains(got, `"id":"s","result"`) {
+		t.Errorf("after the three that fit: got %.200s", got)
+	}
+	if got := reported(); strings.Count(got, "dropped") != 2 {
+		t.Errorf("reported: %s", got)
+	}
+}
