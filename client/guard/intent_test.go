@@ -78,6 +78,9 @@ func front(t *testing.T, o *office, answer func(r *http.Request) (status int, bo
 		if status == 0 {
 			return was(w, r)
 		}
+		if strings.HasPrefix(body, "{") { // the service's, not a proxy's
+			w.Header().Set("X-Request-Id", "req_1")
+		}
 		w.WriteHeader(status)
 		_, err := w.Write([]byte(body))
 		return err == nil

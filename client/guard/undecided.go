@@ -163,13 +163,13 @@ func (g *Guard) withdrawQuestion(ctx context.Context, a *action) error {
 }
 
 // isDeclined reports whether the same question is unlikely to get another answer: err contains an
-// *client.Error with a 4xx status other than 401, 408 and 429, or a *fault.Error from a check before
-// sending. Queues use client.IsRefused, which also requires that the answer is the service's.
+// *client.Error that is provably the service's, with a 4xx status other than 401, 408 and 429, or a
+// *fault.Error from a check before sending. An event may still be accepted later (client.IsRefused).
 func isDeclined(err error) bool {
 	if _, malformed := errors.AsType[*fault.Error](err); malformed {
 		return true
 	}
 	answer, ok := errors.AsType[*client.Error](err)
-	return ok && answer.Status/100 == 4 && answer.Status != http.StatusTooManyRequests &&
+	return ok && answer.Proved && answer.Status/100 == 4 && answer.Status != http.StatusTooManyRequests &&
 		answer.Status != http.StatusRequestTimeout && answer.Status != http.StatusUnauthorized
 }
