@@ -138,14 +138,19 @@ class FailClosed(unittest.TestCase):
             self.assertEqual(1, len(events))
         service.close()
 
-    def test_a_rejected_event_frees_its_place(self) -> None:
-        service = service_with("clock off")
-        with Client(**service.settings(), retry=FAST) as c:
-            with self.assertRaises(NotDecided):
-                c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k")
-            service.script = accept
-            self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
-        service.close()
+    def test_only_a_refusal_by_the_service_makes_another_intent(self) -> None:
+        by_the_service = answer(422, {"error": "emitted_at is too far in the future"}, X_Request_Id="req_1")
+        by_an_ingress = answer(404, {"error": "Not found"})
+        for refusal, intents in ((by_the_service, 2), (by_an_ingress, 1)):
+            service = FakeService(lambda method, path, body: refusal)
+            with Client(**service.settings(), retry=FAST) as c:
+                with self.assertRaises(NotDecided):
+                    c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k")
+                service.script = accept
+                self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
+                events = [json.loads(body) for _, path, body, _ in service.requests if path.endswith("/events")]
+                self.assertEqual(intents, len({e["event_id"] for e in events if e["payload"]["phase"] == "intent"}))
+            service.close()
 
     def test_a_token_without_the_scope_approvals_learns_the_decision(self) -> None:
         service = FakeService(accept)

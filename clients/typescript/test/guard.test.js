@@ -127,6 +127,21 @@ test("an act whose answer was lost is decided by the same event", async () => {
   assert.equal(result.payload.call_id, intents[0].payload.call_id);
 });
 
+test("only a refusal by the service makes another intent of an act", async () => {
+  for (const [headers, intents] of [[{ "X-Request-Id": "req-1" }, 2], [{}, 1]]) { // the second is an ingress's
+    const sent = [];
+    let refused = true;
+    const answer = (e) => (refused ? json(404, { error: "Not found" }, headers) : json(201, { ...created(e), policy_decision: "allow" }));
+    const client = new Client({ ...own, fetch: service(answer, sent) });
+    const act = { tool: "acme.mail.send", payload: { to: "bob" }, key: "mail-1" };
+    await assert.rejects(client.run(act, () => assert.fail()), NotDecided);
+    refused = false;
+    assert.equal((await client.run(act, () => 7)).output, 7);
+    assert.equal(new Set(sent.filter((e) => e.payload.phase === "intent").map((e) => e.event_id)).size, intents);
+    await client.close();
+  }
+});
+
 test("a key runs one act once", async () => {
   const client = new Client({ ...own, fetch: service((e) => json(201, created(e))) });
   let ran = 0;

@@ -172,7 +172,7 @@ class Guarding:
         try:
             stored: Stored = yield from self._send(intent, o)
         except Refused as why:
-            if why.status in _DEFINITE:  # it is not stored and never will be: another intent may be created
+            if why.proved and why.status in _DEFINITE:  # it is not stored and never will be: another intent may be created
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision on the act: {why}") from why
         except Unreachable as why:

@@ -4,7 +4,7 @@ import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refu
 import { readApproval } from "../client/approvals.js";
 import { adviceFor } from "./advice.js";
 
-const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // the same event will never get a decision
+const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // by the service: the same event will never get a decision
 
 /** Resolves to the permit. Every failure is Denied, ApprovalRequired, ApprovalDenied or NotDecided. */
 export async function obtainPermit(guard, act, o) {
@@ -14,7 +14,7 @@ export async function obtainPermit(guard, act, o) {
     if (why instanceof Denied) await forget(guard, act);
     if (why instanceof Denied || why instanceof ApprovalDenied || why instanceof ApprovalRequired) throw why;
     if (why instanceof NotDecided) throw why;
-    if (why instanceof Refused && definite.includes(why.status)) await forget(guard, act);
+    if (why instanceof Refused && why.proved && definite.includes(why.status)) await forget(guard, act);
     const reason = why instanceof LedgerError ? printable(why.message) : "an unexpected failure";
     throw new NotDecided(reason, { cause: why, advice: adviceFor(why) });
   }
