@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,35 +27,36 @@ func CheckPageQuery(r *http.Request, names ...string) error {
 }
 
 // parseQuery parses a query. It returns fault.Invalid if the query is malformed, gives a parameter more than once or one
-// that is not in names, or if a parameter is empty and must not be.
+// that is not in names, or if a parameter is empty and must not be. Of several refused parameters the message has the first
+// by name.
 func parseQuery(text string, names []string, mayBeEmpty bool) (url.Values, error) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "The query is malformed")
 	}
-	sorted := slices.Sorted(maps.Keys(values))
-	for _, name := range sorted {
-		if len(values[name]) > 1 {
-			return nil, fault.New(fault.Invalid, "Query parameter "+quoteMemberName(name)+" is given more than once")
+	refused := ""
+	for name, given := range values {
+		if e := checkParameter(name, given, names, mayBeEmpty); e != nil && (err == nil || name < refused) {
+			refused, err = name, e
 		}
 	}
-	for _, name := range sorted {
-		if err := checkParameter(name, values.Get(name), names, mayBeEmpty); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	return values, nil
 }
 
-func checkParameter(name, value string, names []string, mayBeEmpty bool) error {
-	if !slices.Contains(names, name) {
+func checkParameter(name string, given, names []string, mayBeEmpty bool) error {
+	switch {
+	case len(given) > 1:
+		return fault.New(fault.Invalid, "Query parameter "+quoteMemberName(name)+" is given more than once")
+	case !slices.Contains(names, name):
 		known := "there are none here"
 		if len(names) > 0 {
 			known = "known are " + strings.Join(names, ", ")
 		}
 		return fault.New(fault.Invalid, "Unknown query parameter "+quoteMemberName(name)+": "+known)
-	}
-	if value == "" && !mayBeEmpty {
+	case given[0] == "" && !mayBeEmpty:
 		return fault.New(fault.Invalid, "Query parameter "+quoteMemberName(name)+" is empty: give it a value or leave it out")
 	}
 	return nil
