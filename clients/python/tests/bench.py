@@ -19,8 +19,8 @@ from typing import Any
 import harness
 
 from agentledger import AsyncClient, Client, Signed
-from agentledger.calls import send_batch
-from agentledger.settings import Retry
+from agentledger._calls import send_batch
+from agentledger._settings import Retry
 
 CALLERS = 64
 ROUNDS = 5

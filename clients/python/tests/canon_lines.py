@@ -10,10 +10,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "src"))
 
-from agentledger.canonical import canonical_bytes  # noqa: E402
-from agentledger.errors import Malformed  # noqa: E402
-from agentledger.exact import exact_text, recorded_members  # noqa: E402
-from agentledger.strictjson import parse, parse_exact  # noqa: E402
+from agentledger._canonical import canonical_bytes  # noqa: E402
+from agentledger._errors import Malformed  # noqa: E402
+from agentledger._exact import exact_text, recorded_members  # noqa: E402
+from agentledger._strictjson import parse, parse_exact  # noqa: E402
 
 
 def digest(line: bytes) -> str:

@@ -13,12 +13,12 @@ import harness
 from fakeservice import FakeService, Reply, accept
 
 from agentledger import Client, LedgerError, Refused, Retry, Unreachable
-from agentledger.answers import Stored
-from agentledger.batches import Batch, Item
-from agentledger.calls import send_batch, send_event
-from agentledger.settings import Settings
-from agentledger.signer import Signed
-from agentledger.wire.effects import Answer, Operation
+from agentledger._answers import Stored
+from agentledger._batches import Batch, Item
+from agentledger._calls import send_batch, send_event
+from agentledger._settings import Settings
+from agentledger._signer import Signed
+from agentledger._wire.effects import Answer, Operation
 
 CORPUS = json.loads((harness.REPOSITORY / "testdata" / "answers.json").read_text("utf-8"))
 FAST = Retry(attempts=2, base=0.001, most=0.002)

@@ -13,9 +13,9 @@ import uuid
 from typing import Any
 
 import harness
-from agentledger.canonical import canonical_text
-from agentledger.errors import Malformed
-from agentledger.strictjson import parse
+from agentledger._canonical import canonical_text
+from agentledger._errors import Malformed
+from agentledger._strictjson import parse
 
 
 class Level(enum.IntEnum):

@@ -231,7 +231,7 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
             pathlib.Path(new).rename(name)
 
         with self.open() as c:
-            with mock.patch("agentledger.journal.os.replace", side_effect=fill_after_two):
+            with mock.patch("agentledger._journal.os.replace", side_effect=fill_after_two):
                 self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
                 c.flush()
         self.assertEqual(["ok"], [r["status"] for r in self.results()])
@@ -269,7 +269,7 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
 
     def test_a_full_disk_prevents_the_act(self) -> None:
         with self.open() as c:
-            with mock.patch("agentledger.journal.os.fsync", side_effect=OSError(28, "No space left on device")):
+            with mock.patch("agentledger._journal.os.fsync", side_effect=OSError(28, "No space left on device")):
                 with self.assertRaises((OSError, LedgerError)):
                     c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k")
             self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))

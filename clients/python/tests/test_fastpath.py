@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import harness  # noqa: F401  (the path of the package)
-from agentledger import grammar, signer
-from agentledger.canonical import MAX_DEPTH, canonical_text, strict_text
-from agentledger.errors import Malformed
-from agentledger.plainjson import plain_text
+from agentledger import _grammar as grammar, _signer as signer
+from agentledger._canonical import MAX_DEPTH, canonical_text, strict_text
+from agentledger._errors import Malformed
+from agentledger._plainjson import plain_text
 
 ROUNDS = 20_000
 

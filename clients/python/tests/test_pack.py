@@ -20,11 +20,11 @@ import harness
 
 from agentledger import Client, NotAsked
 from agentledger.verify import Outcome, pack
-from agentledger.verify.flaw import Flaw
-from agentledger.verify.packs.archive import MAX_LINE, Member
-from agentledger.verify.packs.container import Stored
-from agentledger.verify.packs.events import Events
-from agentledger.verify.packs.source import PORTION, Source
+from agentledger.verify._flaw import Flaw
+from agentledger.verify._packs.archive import MAX_LINE, Member
+from agentledger.verify._packs.container import Stored
+from agentledger.verify._packs.events import Events
+from agentledger.verify._packs.source import PORTION, Source
 
 MEGABYTE = 10**6
 

@@ -22,7 +22,7 @@ from typing import Any
 from fakeservice import FakeService, Reply, accept, store_lines
 from harness import HERE
 
-from agentledger import process
+from agentledger import _process as process
 from agentledger import AsyncClient, Client, Journal, NotAsked, Retry, Unreachable
 
 BLOCKING = """
@@ -88,8 +88,8 @@ class Process(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def script(self, text: str, settings: dict[str, Any], seconds: float = 5.0) -> subprocess.CompletedProcess[str]:
-        head = f"import sys; sys.path.insert(0, {str(HERE.parent / 'src')!r})\nfrom agentledger import *\nimport agentledger.process\n"
-        head += f"agentledger.process.EXIT_SECONDS = {seconds}\nsettings = {settings!r}\n"
+        head = f"import sys; sys.path.insert(0, {str(HERE.parent / 'src')!r})\nfrom agentledger import *\nimport agentledger._process\n"
+        head += f"agentledger._process.EXIT_SECONDS = {seconds}\nsettings = {settings!r}\n"
         return subprocess.run([sys.executable, "-c", head + text], capture_output=True, text=True, timeout=60)
 
     def test_queued_events_are_sent_at_the_end(self) -> None:

@@ -18,10 +18,10 @@ from fakeservice import TOKEN, FakeService, Reply, accept, answer, store_lines
 from harness import HERE
 
 from agentledger import AsyncClient, Client, NotAsked, Overflow, Refused, Retry, Unreachable
-from agentledger.exchange import is_retryable, pause_after, read_refusal
-from agentledger.queuefile import QueueFile
-from agentledger.settings import Settings
-from agentledger.wire.effects import Answer
+from agentledger._exchange import is_retryable, pause_after, read_refusal
+from agentledger._queuefile import QueueFile
+from agentledger._settings import Settings
+from agentledger._wire.effects import Answer
 
 FAST = Retry(attempts=3, base=0.001, most=0.002)
 
@@ -183,7 +183,7 @@ os._exit(9)
 
     def test_a_full_disk_is_reported_and_the_event_is_not_queued(self) -> None:
         with Client(**self.service.settings(), queue_file=self.path) as c:
-            with mock.patch("agentledger.queuefile.os.fsync", side_effect=OSError(28, "No space left on device")):
+            with mock.patch("agentledger._queuefile.os.fsync", side_effect=OSError(28, "No space left on device")):
                 with self.assertRaises(OSError):
                     c.queue(event(1))
             c.queue(event(2))

@@ -14,11 +14,11 @@ import harness  # noqa: F401  (the path of the package)
 from fakeservice import FakeService, accept
 
 from agentledger import AsyncClient, Client, LedgerError, Retry, Unreachable
-from agentledger.batches import Batch
-from agentledger.outbox import Outbox
-from agentledger.sender import STILL
-from agentledger.signer import Unsigned
-from agentledger.wire import aio, blocking
+from agentledger._batches import Batch
+from agentledger._outbox import Outbox
+from agentledger._sender import STILL
+from agentledger._signer import Unsigned
+from agentledger._wire import aio, blocking
 
 FAST = Retry(attempts=2, base=0.001, most=0.002)
 
@@ -178,7 +178,7 @@ class Gathering(unittest.TestCase):
                 add(1)
 
         add(waiting)
-        with mock.patch("agentledger.sender.time.sleep", rest), s._lock:
+        with mock.patch("agentledger._sender.time.sleep", rest), s._lock:
             s._gather()
         client._delivery.close()
         return rests, s._outbox.waiting

@@ -5,8 +5,8 @@ import pathlib
 import tempfile
 import unittest
 
-from agentledger.errors import NotAsked
-from agentledger.settings import Retry, Settings, read_settings
+from agentledger._errors import NotAsked
+from agentledger._settings import Retry, Settings, read_settings
 
 ORG = "018f3c1e-7a52-7cc3-8f7e-0123456789ab"
 KEY = base64.b64encode(b"\7" * 32).decode()

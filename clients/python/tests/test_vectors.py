@@ -12,23 +12,23 @@ from collections.abc import Callable
 from typing import Any
 
 import harness
-from agentledger import ed25519
-from agentledger.canonical import canonical_text
-from agentledger.errors import LedgerError
-from agentledger.exact import exact_text, recorded_members
-from agentledger.signer import Signer
-from agentledger.strictjson import parse, parse_exact, parse_object
+from agentledger import _ed25519 as ed25519
+from agentledger._canonical import canonical_text
+from agentledger._errors import LedgerError
+from agentledger._exact import exact_text, recorded_members
+from agentledger._signer import Signer
+from agentledger._strictjson import parse, parse_exact, parse_object
 from agentledger.verify import Outcome, bundle, pack, read_trust, tlog_proof
-from agentledger.verify.documents import event_digest, parse_entry, signed_content
-from agentledger.verify.encoding import decimal, hash_bytes
-from agentledger.verify.flaw import Flaw, need
-from agentledger.verify.keys import VerifierKey, parse_log_key, parse_witness_key
-from agentledger.verify.keystatement import MAX_KNOWN_KEYS, check_key_statement, find_key_statements
-from agentledger.verify.logkeys import LogKey, parse_log_keys
-from agentledger.verify.note import check_signed, cosigned_at, open_checkpoint, parse_note
-from agentledger.verify.packs.voters import Voters
-from agentledger.verify.policy import parse_policy
-from agentledger.verify.tree import check_consistency, check_inclusion
+from agentledger.verify._documents import event_digest, parse_entry, signed_content
+from agentledger.verify._encoding import decimal, hash_bytes
+from agentledger.verify._flaw import Flaw, need
+from agentledger.verify._keys import VerifierKey, parse_log_key, parse_witness_key
+from agentledger.verify._keystatement import MAX_KNOWN_KEYS, check_key_statement, find_key_statements
+from agentledger.verify._logkeys import LogKey, parse_log_keys
+from agentledger.verify._note import check_signed, cosigned_at, open_checkpoint, parse_note
+from agentledger.verify._packs.voters import Voters
+from agentledger.verify._policy import parse_policy
+from agentledger.verify._tree import check_consistency, check_inclusion
 
 VECTORS = harness.REPOSITORY / "testdata" / "vectors"
 VERDICTS = ("inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok")

@@ -8,11 +8,11 @@ Package agentledger.verify verifies the documents of a log offline.
 - Nothing happens at import; there is no global state and no telemetry; no error contains a token or a key.
 """
 
-from .aio import AsyncClient
-from .answers import Approval, Decision, Stored
-from .canonical import canonical_bytes, canonical_text
-from .client import Client
-from .errors import (
+from ._aio import AsyncClient
+from ._answers import Approval, Decision, Stored
+from ._canonical import canonical_bytes, canonical_text
+from ._client import Client
+from ._errors import (
     ApprovalDenied,
     ApprovalRequired,
     Denied,
@@ -29,11 +29,11 @@ from .errors import (
     Unproved,
     Unreachable,
 )
-from .intents import Options, Permit
-from .journal import Journal
-from .settings import Retry
-from .signer import Signed, Signer
-from .strictjson import parse_exact
+from ._intents import Options, Permit
+from ._journal import Journal
+from ._settings import Retry
+from ._signer import Signed, Signer
+from ._strictjson import parse_exact
 
 __version__ = "0.1.0"
 

@@ -17,11 +17,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..client import Client
-from ..errors import LedgerError
-from ..guarding import Opened
-from ..intents import Options
-from .calls import NameTool, output_text, read_arguments, same_name
+from .._client import Client
+from .._errors import LedgerError
+from .._guarding import Opened
+from .._intents import Options
+from ._calls import NameTool, output_text, read_arguments, same_name
 
 
 def guard_tools(

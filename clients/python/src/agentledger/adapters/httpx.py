@@ -18,10 +18,10 @@ from typing import Any
 
 import httpx
 
-from ..aio import AsyncClient
-from ..client import Client
-from ..errors import LedgerError, Malformed
-from ..intents import Options, Permit
+from .._aio import AsyncClient
+from .._client import Client
+from .._errors import LedgerError, Malformed
+from .._intents import Options, Permit
 
 MAX_BODY = 8 << 20
 """Maximum size of a body in bytes. The body is read into memory, because the decision covers all of it."""

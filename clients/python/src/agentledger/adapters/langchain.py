@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..aio import AsyncClient
-from ..client import Client
-from ..errors import LedgerError
-from ..intents import Options
-from .calls import NameTool, output_text, read_arguments, refusal_words, same_name
+from .._aio import AsyncClient
+from .._client import Client
+from .._errors import LedgerError
+from .._intents import Options
+from ._calls import NameTool, output_text, read_arguments, refusal_words, same_name
 
 KeyOf = Callable[[Any], str]
 

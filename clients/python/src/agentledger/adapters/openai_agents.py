@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..aio import AsyncClient
-from ..errors import LedgerError
-from ..guarding import Opened
-from ..intents import Options
-from .calls import NameTool, output_text, read_arguments, refusal_words, same_name
+from .._aio import AsyncClient
+from .._errors import LedgerError
+from .._guarding import Opened
+from .._intents import Options
+from ._calls import NameTool, output_text, read_arguments, refusal_words, same_name
 
 
 def guard_tool(client: AsyncClient, *, name: NameTool = same_name, options: Options = Options()) -> tuple[Any, Any]:

@@ -6,11 +6,11 @@
 - There are three outcomes: proved, proved wrong, can't tell. They are the outcomes of `aps verify`, in its words.
 """
 
-from .api import bundle, consistency, head, pack, tlog_proof
-from .outcome import BundleResult, Outcome
-from .packs.outcome import PackResult
-from .proof import ProofResult
-from .trust import Trust, read_trust
+from ._api import bundle, consistency, head, pack, tlog_proof
+from ._outcome import BundleResult, Outcome
+from ._packs.outcome import PackResult
+from ._proof import ProofResult
+from ._trust import Trust, read_trust
 
 __all__ = [
     "BundleResult",

@@ -1,0 +1,135 @@
+"""Approvals, runs and public logs of the asyncio client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
+
+from . import _calls as calls, _publiclog as publiclog, _runs as runs
+from ._answers import Approval
+from ._canonical import Convert
+from ._publiclog import Followed, Head
+from ._runs import Run, Step
+from ._settings import Settings
+from .verify._logkeys import LogKey
+from .verify._note import Checkpoint
+from .verify._outcome import BundleResult
+from .verify._trust import read_trust
+from ._wire.effects import Operation
+
+T = TypeVar("T")
+
+
+class Caller(Protocol):
+    """A client: its settings, and how it runs an operation."""
+
+    settings: Settings
+    convert: Convert | None
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation to its end."""
+
+
+class AsyncApprovals:
+    """Requests for approval."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    async def ask(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Approval:
+        """Request approval, or find the open request. more: trace_id, actor_principal, callback_url."""
+        members = {"tool_name": tool, "payload": dict(payload or {}), **more}
+        c = self._client
+        return await c.run(calls.ask_approval(c.settings, members, c.convert))
+
+    async def get(self, approval_id: str) -> Approval:
+        """Return the state of an approval."""
+        return await self._client.run(calls.get_approval(self._client.settings, approval_id))
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Approval:
+        """Wait at most the given seconds until an approval is decided. The error is ApprovalRequired after that."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        operation = calls.wait_approval(self._client.settings, approval_id, time.monotonic, deadline)
+        return await self._client.run(operation)
+
+    async def consume(self, approval: Approval) -> str:
+        """Consume a granted approval, and return the grant, a signed note."""
+        return await self._client.run(calls.consume_approval(self._client.settings, approval))
+
+    async def cancel(self, approval_id: str) -> None:
+        """Withdraw a request for approval."""
+        await self._client.run(calls.cancel_approval(self._client.settings, approval_id))
+
+
+class AsyncRuns:
+    """Runs of tools without a signing key: the token's scope workflows is enough."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    async def start(self, workflow: str, external_run_id: str | None = None, **more: Any) -> Run:
+        """Start a run, or find it by external_run_id.
+
+        more: agent_id, trace_id, planned_steps, input_digest, workflow.
+        """
+        c = self._client
+        return await c.run(runs.start(c.settings, workflow, external_run_id, more, c.convert))
+
+    async def step(self, run_id: str, step_key: str, status: str, **more: Any) -> Step:
+        """Report a step. more: attempt, kind, tool_name, payload, started_at, ended_at, approval_id."""
+        return (await self.steps(run_id, [{"step_key": step_key, "status": status, **more}]))[0]
+
+    async def steps(self, run_id: str, steps: list[dict[str, Any]]) -> list[Step]:
+        """Report at most 50 steps: either all of them are stored or none."""
+        c = self._client
+        return await c.run(runs.step(c.settings, run_id, steps, c.convert))
+
+    async def complete(self, run_id: str, status: str, **more: Any) -> dict[str, Any]:
+        """End a run as succeeded, failed or aborted. more: output_digest, error. Return the run's summary."""
+        c = self._client
+        return await c.run(runs.complete(c.settings, run_id, status, more, c.convert))
+
+
+class AsyncLog:
+    """The public log of one organization. It returns only data that was checked under the pinned key."""
+
+    def __init__(self, client: Caller, slug: str, key: str) -> None:
+        self._client = client
+        self._pinned = publiclog.Log(slug, (LogKey(read_trust(key).keys[0], 0, None),))
+        self._log = self._pinned
+
+    async def follow(self, memory: Mapping[str, Any] | None = None) -> Followed:
+        """Return the latest head, which must extend the tree of a memory, and the memory for the next visit.
+
+        Without a memory it is a first visit. If an unknown key signed the head, it is accepted if an entry of the log
+        states it under a known key, in a tree of the same history; str() of an element of new_keys names both keys. The
+        other methods accept it from then on, and the previous key only for smaller trees. After an error keep the old
+        memory. Store the memory where nobody else can write.
+        """
+        operation = publiclog.follow(self._client.settings, self._pinned, memory or {})
+        followed, self._log = await self._client.run(operation)
+        return followed
+
+    async def head(self) -> Head:
+        """Return the latest head. Errors of all methods here are Unproved, Refused and Unreachable."""
+        return await self._client.run(publiclog.head(self._client.settings, self._log))
+
+    async def checkpoint(self) -> Head:
+        """Return the latest checkpoint and its note."""
+        return await self._client.run(publiclog.checkpoint(self._client.settings, self._log))
+
+    async def inclusion(self, index: int, leaf: bytes, at: Checkpoint) -> list[bytes]:
+        """Return the checked proof that a leaf hash is at an index of a checkpoint's tree."""
+        operation = publiclog.inclusion(self._client.settings, self._log, index, leaf, at)
+        return await self._client.run(operation)
+
+    async def consistency(self, old: Checkpoint, new: Checkpoint) -> list[bytes]:
+        """Return the checked proof that one tree extends an older one. Unproved is evidence of a fork."""
+        operation = publiclog.consistency(self._client.settings, self._log, old, new)
+        return await self._client.run(operation)
+
+    async def bundle(self, event_id: str) -> BundleResult:
+        """Fetch and check the bundle of an event. Check the outcome of the result."""
+        operation = publiclog.bundle(self._client.settings, self._log, event_id, self._log.trust)
+        return await self._client.run(operation)

@@ -1,0 +1,201 @@
+"""Calls for events, decisions and approvals. Each is an operation: it yields requests and returns a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from ._answers import (
+    FINAL,
+    Approval,
+    BadAnswer,
+    Decision,
+    Stored,
+    read_approval,
+    read_decision,
+    read_object,
+    read_stored,
+)
+from ._canonical import Convert, canonical_bytes
+from ._errors import ApprovalRequired, Refused, Unreachable
+from ._exact import recorded_members
+from ._exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after, refusal
+from ._settings import Retry, Settings
+from ._signer import Signed
+from ._wire.effects import Answer, Operation, Pause
+
+EVENTS = "/v1/ingest/events"
+APPROVALS = "/v1/ingest/approvals"
+MAX_LINES = 500
+"""Maximum number of events per batch. The service accepts 1,000; more than this is not faster."""
+MAX_BYTES = 4 << 20
+POLL_SECONDS = 25
+CROWDED_PAUSE = 5.0
+"""Seconds between two requests while the service cannot accept another waiting request."""
+
+
+def send_event(s: Settings, event: Signed, retry: Retry, ask: bool = False) -> Operation[Stored]:
+    """Store one event. ask requests the approval that the policy may require (X-Request-Approval)."""
+    headers = {"Idempotency-Key": event.event_id, **({"X-Request-Approval": "1"} if ask else {})}
+    answer = yield from fetch(ingest_request(s, "POST", EVENTS, event.text, headers=headers), retry)
+    return read_stored(read_object(answer.body), event.event_id)
+
+
+def evaluate(
+    s: Settings, tool: str, payload: Mapping[str, Any], more: Mapping[str, Any], convert: Convert | None
+) -> Operation[Decision]:
+    """Ask the policy. more contains further members: actor_type, action_kind, request_approval."""
+    members: dict[str, Any] = {"organization_id": s.org, "agent_id": s.agent, "tool_name": tool, "payload": recorded_members(payload, convert)}
+    members.update(more)
+    body = canonical_bytes(members, convert)
+    answer = yield from fetch(ingest_request(s, "POST", "/v1/ingest/policy/evaluate", body), s.retry)
+    return read_decision(read_object(answer.body))
+
+
+def ask_approval(s: Settings, members: Mapping[str, Any], convert: Convert | None) -> Operation[Approval]:
+    """Request approval, or find the open request with the same action, ingest key and trace."""
+    payload = recorded_members(members["payload"], convert)
+    body = canonical_bytes({"organization_id": s.org, "agent_id": s.agent, **members, "payload": payload}, convert)
+    answer = yield from fetch(ingest_request(s, "POST", APPROVALS, body), s.retry)
+    return read_approval(read_object(answer.body))
+
+
+def get_approval(s: Settings, approval_id: str, wait: int = 0) -> Operation[Approval]:
+    """Fetch the state of an approval; while it is pending, the service waits up to the given seconds."""
+    path = f"{APPROVALS}/{quote(approval_id, safe='')}" + (f"?wait={wait}" if wait else "")
+    request = ingest_request(s, "GET", path, timeout=s.timeout + wait)
+    answer = yield from fetch(request, s.retry if not wait else Retry(1))
+    return read_approval(read_object(answer.body), approval_id)
+
+
+def wait_approval(s: Settings, approval_id: str, clock: Any, deadline: float | None) -> Operation[Approval]:
+    """Wait until an approval is no longer pending. The error is ApprovalRequired after the deadline.
+
+    clock returns seconds; deadline is a time of that clock, or None for no deadline.
+    """
+    tried = 0
+    while True:
+        left = POLL_SECONDS if deadline is None else int(min(POLL_SECONDS, max(0.0, deadline - clock())))
+        pause = 0.1
+        try:
+            approval = yield from get_approval(s, approval_id, left)
+            tried = 0
+        except (Refused, Unreachable) as why:
+            if not is_retryable(why):
+                raise
+            tried += 1
+            crowded = isinstance(why, Refused) and why.code == "overloaded"
+            pause = CROWDED_PAUSE if crowded else pause_after(tried, why, s.retry)
+            approval = None
+        if approval is not None and approval.status != "pending":
+            return approval
+        if deadline is not None and clock() >= deadline:
+            if approval is None:
+                approval = yield from get_approval(s, approval_id)
+            raise ApprovalRequired(approval)
+        yield Pause(pause if deadline is None else min(pause, max(0.0, deadline - clock())))
+
+
+def consume_approval(s: Settings, approval: Approval) -> Operation[str]:
+    """Consume a granted approval with the agent's proof, and return the grant. A retry within five minutes is safe."""
+    proof = s.require_signer().consume_proof(approval.approval_id, approval.action_digest)
+    body = canonical_bytes({"action_digest": approval.action_digest, "proof_b64": proof})
+    path = f"{APPROVALS}/{quote(approval.approval_id, safe='')}/consume"
+    answer = yield from fetch(ingest_request(s, "POST", path, body), s.retry)
+    grant = read_object(answer.body).get("grant")
+    if not isinstance(grant, str) or not grant:
+        raise BadAnswer("the answer has no grant")
+    return grant
+
+
+def cancel_approval(s: Settings, approval_id: str) -> Operation[None]:
+    """Withdraw a request for approval."""
+    path = f"{APPROVALS}/{quote(approval_id, safe='')}/cancel"
+    yield from fetch(ingest_request(s, "POST", path, b"{}"), s.retry)
+
+
+def is_final(approval: Approval) -> bool:
+    """Return whether the state of an approval is final."""
+    return approval.status in FINAL
+
+
+Outcome = Stored | Refused | Unreachable
+
+
+def send_batch(s: Settings, events: Sequence[Signed], retry: Retry) -> Operation[list[Outcome]]:
+    """Store events in as few requests as possible, in order. The outcomes are in the same order.
+
+    A refused event does not prevent others from being stored. Lines that the service could not accept are retried
+    before anything else. If a request fails as a whole, its error is the outcome of every event without one, and never
+    final. After a 413, which may be a proxy's, requests have half as many events.
+    """
+    outcomes: list[Outcome | None] = [None] * len(events)
+    waiting, tried, most = list(range(len(events))), 0, MAX_LINES
+    failure: Refused | Unreachable | None = None
+    while waiting:
+        tried += 1
+        size = min(most, batch_size([len(events[i].text) for i in waiting]))
+        lines, failure = waiting[:size], None
+        try:
+            yield from _send_lines(s, events, lines, outcomes)
+        except (Refused, Unreachable) as why:
+            failure = why
+            if isinstance(why, Refused) and why.status == 413 and size > 1:
+                most, tried = size // 2, 0
+                continue
+        undecided = [i for i in lines if outcomes[i] is None or _may_try_again(outcomes[i])]
+        if not undecided:
+            waiting, tried = waiting[size:], 0
+            continue
+        failure = failure or next(w for i in undecided if isinstance(w := outcomes[i], Refused))
+        if tried >= retry.attempts or not is_retryable(failure):
+            break
+        waiting = undecided + waiting[size:]
+        yield Pause(pause_after(tried, failure, retry))
+    return [o if o is not None else _copy(failure) for o in outcomes]
+
+
+def _send_lines(
+    s: Settings, events: Sequence[Signed], lines: list[int], outcomes: list[Outcome | None]
+) -> Operation[None]:
+    body = b"".join(events[i].text + b"\n" for i in lines)
+    answer: Answer = yield from fetch(ingest_request(s, "POST", EVENTS + "/batch", body, NDJSON), Retry(1))
+    texts = answer.body.splitlines()
+    if len(texts) != len(lines):
+        raise BadAnswer(f"the answer has {len(texts)} lines for {len(lines)} events")
+    for i, text in zip(lines, texts, strict=True):
+        outcomes[i] = _outcome(answer, text, events[i].event_id)
+
+
+def _outcome(answer: Answer, text: bytes, event_id: str) -> Outcome:
+    try:
+        members = read_object(text)
+        status = members.get("status_code")
+        if status in (200, 201):
+            return read_stored(members, event_id)
+        if not isinstance(status, int):
+            raise BadAnswer("a line has no status_code")
+    except BadAnswer as why:
+        return why
+    return refusal(answer, status, members)
+
+
+def _may_try_again(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Refused) and is_retryable(outcome)
+
+
+def _copy(failure: Refused | Unreachable | None) -> Outcome:
+    if isinstance(failure, Refused):
+        return Refused(failure.status, failure.message, failure.code, failure.request_id, failure.retry_after)
+    return Unreachable(str(failure))
+
+
+def batch_size(sizes: Sequence[int]) -> int:
+    """Return how many events of these sizes in bytes fit into one request."""
+    total = 0
+    for count, size in enumerate(sizes):
+        total += size + 1
+        if count == MAX_LINES or count and total > MAX_BYTES:
+            return count
+    return len(sizes)

@@ -1,0 +1,193 @@
+"""Pending events: a bounded queue, in memory or in a file.
+
+- A full queue raises Overflow. An event that was put is sent, or its waiter is notified, or it stays.
+- Whatever fails, finish notifies each waiter of a batch, and kept events without an outcome return to the front.
+- After shut nothing is added, and after give_up nobody waits.
+- Nothing here connects. It is thread-safe. put, record and close may wait for a disk; nothing else waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from ._batches import Batch, Done, Item, take_batch
+from ._errors import NotAsked, Overflow, Refused, Unreachable
+from ._queuefile import QueueFile
+from ._signer import Signed, Unsigned
+
+MAX_QUEUED = 10_000
+"""The default maximum number of pending events."""
+
+
+class Outbox:
+    """A bounded queue of events."""
+
+    def __init__(self, most: int, file: QueueFile | None) -> None:
+        self.most = most
+        self._file = file
+        self._lock = threading.Lock()
+        self._disk = threading.Lock()
+        self._waiting = deque(Item(event, True, True) for event in (file.waiting() if file else ()))
+        self._out: list[Batch] = []
+        self._count = self._fresh = len(self._waiting)
+        self._shut = False
+        self._refused: list[tuple[Signed, Refused]] = []
+
+    def after_fork(self) -> None:
+        """Forget everything in a forked child: the parent sends it."""
+        self._lock = threading.Lock()
+        self._disk = threading.Lock()
+        self._waiting, self._out, self._refused = deque(), [], []
+        self._count = self._fresh = 0
+        if self._file is not None:
+            self._file.after_fork()
+
+    def __len__(self) -> int:
+        """Return how many events are pending or in flight."""
+        return self._count
+
+    @property
+    def kept(self) -> int:
+        """The number of pending events that were queued, so that nobody waits for them."""
+        with self._lock:
+            return sum(item.kept for item in self._waiting) + sum(len(batch.undecided()) for batch in self._out)
+
+    @property
+    def left_behind(self) -> str:
+        """Where queued events are once the process has ended, for people."""
+        if self._file is None:
+            return "they are lost"
+        return f"the next client with queue_file {self._file.path} sends them"
+
+    def recover(self) -> None:
+        """Put the events in flight back, after the tasks that sent them have gone."""
+        for batch in list(self._out):
+            self.finish(batch)
+
+    @property
+    def waiting(self) -> int:
+        """The number of pending events that are not in flight."""
+        return len(self._waiting)
+
+    @property
+    def fresh(self) -> int:
+        """The number of those that no take has considered."""
+        return self._fresh
+
+    @property
+    def requests(self) -> int:
+        """The number of batches in flight."""
+        return len(self._out)
+
+    @property
+    def has_file(self) -> bool:
+        """Whether put waits for a disk."""
+        return self._file is not None
+
+    def put(self, events: Sequence[Signed], done: Done | None = None) -> None:
+        """Add kept events, all or none. If there is a file, they are on disk afterwards.
+
+        Errors are Overflow, NotAsked after shut, and NotWritten.
+        """
+        items = [Item(event, True, True, done) for event in events]
+        if self._file is None:
+            self._put(items)
+            return
+        with self._disk:
+            with self._lock:
+                self._reserve(len(items))
+            try:
+                self._file.append(events)
+            except BaseException:
+                with self._lock:
+                    self._count -= len(items)
+                raise
+            with self._lock:
+                self._add(items)
+
+    def put_waited(self, events: Sequence[Signed | Unsigned], dones: Sequence[Done]) -> None:
+        """Add events whose sender waits, all or none, but not to the file. Errors are Overflow and NotAsked."""
+        in_line = len(events) > 1
+        self._put([Item(event, False, in_line, done) for event, done in zip(events, dones, strict=True)])
+
+    def _put(self, items: list[Item]) -> None:
+        with self._lock:
+            self._reserve(len(items))
+            self._add(items)
+
+    def _reserve(self, count: int) -> None:
+        if self._shut:
+            raise NotAsked("the client is closed")
+        if self._count + count > self.most:
+            raise Overflow(f"the queue holds {self._count} of {self.most} events: {count} more do not fit")
+        self._count += count
+
+    def _add(self, items: list[Item]) -> None:
+        self._waiting.extend(items)
+        self._fresh += len(items)
+
+    def take(self) -> Batch | None:
+        """Return the events of the next request, or None. They are in flight until finish is called."""
+        with self._lock:
+            batch, left = take_batch(self._waiting, self._out)
+            self._fresh = len(self._waiting) - left
+            if not batch.items:
+                return None
+            self._out.append(batch)
+            return batch
+
+    def record(self, batch: Batch) -> None:
+        """Record the kept events of a batch with a final outcome, in the journal of acts and in the queue's file."""
+        for item, outcome in batch.ended:
+            item.tell(outcome)
+        if self._file is None:
+            return
+        ended = [item.signed() for item, _ in batch.ended]
+        refused = [(item.signed(), outcome) for item, outcome in batch.ended if isinstance(outcome, Refused)]
+        with self._disk:
+            try:
+                self._file.remove(ended, refused)
+            except OSError:  # they are sent once more after a restart, and the answers are replays
+                return
+
+    def finish(self, batch: Batch) -> bool:
+        """End a batch, and return whether events must be retried. They return to the front."""
+        again = batch.kept()  # after an exception all are retried, and the answers for stored ones are replays
+        try:
+            again = batch.undecided()
+            return bool(again)
+        finally:
+            with self._lock:
+                self._out.remove(batch)
+                self._waiting.extendleft(reversed(again))
+                self._count -= len(batch.items) - len(again)
+                self._refused += [(item.signed(), why) for item, why in batch.ended if isinstance(why, Refused)]
+            batch.abandon("the client failed before it knew the outcome, so the event may be stored")
+
+    def take_refused(self) -> list[tuple[Signed, Refused]]:
+        """Return the kept events that the service refused finally, and remove them."""
+        with self._lock:
+            refused, self._refused = self._refused, []
+        return refused
+
+    def shut(self) -> None:
+        """Add nothing from now on."""
+        with self._lock:
+            self._shut = True
+
+    def give_up(self, why: str = "the client is closed") -> None:
+        """Notify all waiters that nothing is sent any longer. Kept events stay in the queue."""
+        with self._lock:
+            left = [item for item in self._waiting if not item.kept]
+            self._waiting = deque(item for item in self._waiting if item.kept)
+            self._count -= len(left)
+        for item in left:
+            item.tell(Unreachable(why))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._disk:
+            if self._file is not None:
+                self._file.close()

@@ -1,0 +1,123 @@
+"""Settings of a client, from arguments or the environment.
+
+The variables are APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ._canonical import Convert
+from ._errors import NotAsked
+from ._signer import Signer
+
+SERVICE_VERSION = "2026-05-18"
+"""The API version that this package implements."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How requests are retried. Pauses are random, between half of the back-off and the whole back-off.
+
+    A longer Retry-After of the service takes precedence. base and most are seconds.
+    """
+
+    attempts: int = 8
+    base: float = 0.2
+    most: float = 10.0
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of the service."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+
+    @property
+    def authority(self) -> str:
+        """The value of the header Host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        standard = {"http": 80, "https": 443}[self.scheme]
+        return host if self.port == standard else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings. No text form contains the token."""
+
+    address: Address
+    token: str = field(repr=False)
+    org: str
+    agent: str
+    signer: Signer | None
+    timeout: float
+    retry: Retry
+
+    def require_signer(self) -> Signer:
+        """Return the signer. The error is NotAsked if there is none."""
+        if self.signer is None:
+            raise NotAsked("no signing key: set agent, key_id and key (APS_AGENT, APS_KEY_ID, APS_KEY_FILE)")
+        return self.signer
+
+
+def read_settings(
+    url: str | None,
+    token: str | None,
+    org: str | None,
+    agent: str | None,
+    key_id: str | None,
+    key: str | bytes | None,
+    *,
+    timeout: float,
+    retry: Retry,
+    convert: Convert | None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Return the settings from arguments, and from the environment for those that are None. Errors are NotAsked."""
+    env = os.environ if environment is None else environment
+    token = token if token is not None else env.get("APS_TOKEN", "")
+    org = org if org is not None else env.get("APS_ORG", "")
+    agent = agent if agent is not None else env.get("APS_AGENT", "")
+    key_id = key_id if key_id is not None else env.get("APS_KEY_ID", "")
+    token = _trim_line_end(token)
+    if any(not "!" <= c <= "~" for c in token):
+        raise NotAsked("token (APS_TOKEN) must be visible ASCII without spaces and line ends")
+    if key is None and env.get("APS_KEY_FILE"):
+        key = _read_key_file(env["APS_KEY_FILE"])
+    signer = None if key is None else Signer(org, agent, key_id, key, convert)
+    return Settings(
+        parse_address(url if url is not None else env.get("APS_URL", "")), token, org, agent, signer, timeout, retry
+    )
+
+
+def parse_address(url: str) -> Address:
+    """Parse the address of a service. Errors are NotAsked."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        raise NotAsked("url (APS_URL) must be http or https with a host") from None
+    if not port or not parts.hostname or any(not "!" <= c <= "~" for c in url):
+        raise NotAsked("url (APS_URL) must be http or https with a host")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise NotAsked("url (APS_URL) must not have user, query or fragment")
+    return Address(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+
+def _trim_line_end(text: str) -> str:
+    """Return text without one trailing LF or CRLF, which files, and variables filled from files, often have."""
+    return text[:-1].removesuffix("\r") if text.endswith("\n") else text
+
+
+def _read_key_file(name: str) -> str:
+    try:
+        return pathlib.Path(name).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as why:
+        raise NotAsked(f"key file (APS_KEY_FILE): {type(why).__name__}") from None

@@ -1,0 +1,176 @@
+"""Performs effects with asyncio. A Transport belongs to one event loop at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import inspect
+import io
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from .._errors import Unreachable
+from .._settings import Address
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request
+
+T = TypeVar("T")
+_MAX_HEADERS = 64 << 10
+_Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_FAILURES = (OSError, EOFError, http.client.HTTPException, ssl.SSLError, ValueError, asyncio.LimitOverrunError)
+
+
+class _Stale(Exception):
+    """The service closed a reused connection before it answered."""
+
+
+class Transport:
+    """Connections to one service, each used by one request at a time."""
+
+    def __init__(self, address: Address, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._address = address
+        self._sleep = sleep
+        self._idle: list[_Connection] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tls = ssl.create_default_context() if address.scheme == "https" else None
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run a call to its end and return its result."""
+        send: Callable[[], Any] = lambda: next(operation)
+        while True:
+            try:
+                effect = send()
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            send = await self._perform(operation, effect)
+
+    async def _perform(self, operation: Operation[T], effect: Any) -> Callable[[], Any]:
+        try:
+            result = await self._result(effect)
+        except BaseException as why:
+            failure = why
+            return lambda: operation.throw(failure)
+        return lambda: operation.send(result)
+
+    async def _result(self, effect: Any) -> Any:
+        if isinstance(effect, Request):
+            return await self.fetch(effect)
+        if isinstance(effect, Pause):
+            return await self._sleep(effect.seconds)
+        if isinstance(effect, Disk):
+            return await asyncio.to_thread(effect.do)
+        assert isinstance(effect, Act)
+        result = effect.do()
+        return await result if inspect.isawaitable(result) else result
+
+    async def fetch(self, request: Request) -> Answer:
+        """Make one request. Errors are Unreachable. A closed idle connection is replaced once."""
+        if self._loop is not asyncio.get_running_loop():
+            self._loop, self._idle = asyncio.get_running_loop(), []  # the others belong to a loop that has ended
+        try:
+            async with asyncio.timeout(request.timeout):
+                if self._idle:
+                    try:
+                        return await self._exchange(self._idle.pop(), request)
+                    except _Stale:
+                        pass
+                return await self._exchange(await self._connect(), request)
+        except TimeoutError:
+            raise Unreachable("the service can't be reached: timed out") from None
+        except _FAILURES as why:
+            reason = why.strerror if isinstance(why, OSError) and why.strerror else type(why).__name__
+            raise Unreachable(f"the service can't be reached: {reason}") from None
+        except _Stale:
+            raise Unreachable("the service can't be reached: the connection was closed") from None
+
+    async def _connect(self) -> _Connection:
+        a = self._address
+        return await asyncio.open_connection(a.host, a.port, ssl=self._tls, limit=_MAX_HEADERS)
+
+    async def _exchange(self, connection: _Connection, request: Request) -> Answer:
+        reader, writer = connection
+        kept = False
+        try:
+            writer.write(self._encode(request))
+            await writer.drain()
+            answer, kept = await _read_answer(reader)
+            return answer
+        except (asyncio.IncompleteReadError, ConnectionError) as why:
+            if isinstance(why, asyncio.IncompleteReadError) and why.partial:
+                raise
+            raise _Stale from None
+        finally:
+            if kept:
+                self._idle.append(connection)
+            else:
+                writer.close()
+
+    def _encode(self, request: Request) -> bytes:
+        headers = {"Host": self._address.authority, **request.headers}
+        if request.body is not None or request.method == "POST":
+            headers["Content-Length"] = str(len(request.body or b""))
+        lines = [f"{request.method} {self._address.prefix}{request.path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + (request.body or b"")
+
+    def after_fork(self) -> None:
+        """Leave the connections to the parent. Closing them here would change the parent's event loop."""
+        self._idle = []
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        idle, self._idle = self._idle, []
+        for _, writer in idle:
+            writer.close()
+
+
+async def _read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
+    """Return an answer, and whether its connection can be reused. Interim answers (RFC 9110, 15.2) are skipped."""
+    for _ in range(MAX_INTERIM + 1):
+        head = await reader.readuntil(b"\r\n\r\n")
+        line, _, rest = head.partition(b"\r\n")
+        version, status, *_ = line.split(b" ", 2)
+        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
+            raise http.client.BadStatusLine("no HTTP")
+        if int(status) // 100 != 1:
+            break
+    else:
+        raise http.client.BadStatusLine("too many interim answers")
+    message = http.client.parse_headers(io.BytesIO(rest))
+    headers = {name.lower(): value for name, value in message.items()}
+    whole, body = await _read_body(reader, int(status), headers)
+    kept = whole and version == b"HTTP/1.1" and headers.get("connection", "").lower() != "close"
+    return Answer(int(status), headers, body), kept
+
+
+async def _read_body(reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> tuple[bool, bytes]:
+    if status in (204, 304):
+        return True, b""
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        return True, await _read_chunks(reader)
+    length = headers.get("content-length")
+    if length is not None:
+        _check_size(int(length))
+        return True, await reader.readexactly(int(length))
+    body = await reader.read(MAX_ANSWER + 1)
+    _check_size(len(body))
+    return False, body
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    body = bytearray()
+    while True:
+        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
+        _check_size(len(body) + size)
+        if size == 0:
+            break
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+    while await reader.readuntil(b"\r\n") != b"\r\n":  # trailers
+        pass
+    return bytes(body)
+
+
+def _check_size(size: int) -> None:
+    if not 0 <= size <= MAX_ANSWER:
+        raise Unreachable(f"the answer is longer than {MAX_ANSWER} bytes")
