@@ -350,3 +350,92 @@ test("flush waits for events that are not signed yet", async () => {
   assert.equal(sent.length, 1);
   await client.close();
 });
+
+/** Resolves when a condition holds. */
+async function until(holds) {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("a request that hangs holds back only its own traces", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { fetch, requests } = heldService();
+  const client = new Client({ ...own, fetch });
+  const hanging = [];
+  for (const trace of ["a", "b"]) {
+    hanging.push(client.send(note(trace, 1)));
+    await until(() => requests.length === hanging.length);
+  }
+  const later = client.send(note("a", 2));
+  const other = client.send(note("c", 3));
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(requests.length, 2);
+  t.mock.timers.tick(1000);
+  await until(() => requests.length === 3);
+  assert.deepEqual(requests[2].events.map((e) => e.trace_id), ["c"]);
+  requests[2].answer();
+  await other;
+  assert.equal(requests.length, 3);
+  requests[0].answer();
+  await until(() => requests.length === 4);
+  assert.deepEqual(requests[3].events.map((e) => e.payload.i), [2]);
+  requests[1].answer();
+  requests[3].answer();
+  await Promise.all([...hanging, later]);
+  await client.close();
+});
+
+test("an event that a proxy never lets through is retried alone, and the others are stored", async () => {
+  const stored = [];
+  const warned = [];
+  const { warn } = console;
+  console.warn = (...words) => warned.push(words.join(" "));
+  try {
+    let blocked = true;
+    const fetch = async (url, init) => {
+      const events = eventsOf(init);
+      if (blocked && events.some((e) => e.payload.i === 20)) return new Response("<html>", { status: 403 });
+      stored.push(...events.map((e) => e.payload.i));
+      return answer(url, events);
+    };
+    const sleep = () => new Promise((resolve) => setImmediate(resolve));
+    const client = new Client({ ...own, fetch, retry: { sleep } });
+    for (let i = 0; i < 64; i++) await client.enqueue(note("trc-" + (i % 50), i));
+    await until(() => stored.length === 63);
+    assert.ok(!stored.includes(20));
+    await client.enqueue(note("trc-20", 100));
+    await client.enqueue(note("trc-21", 101));
+    await until(() => stored.includes(101));
+    assert.ok(!stored.includes(100));
+    blocked = false;
+    await client.flush();
+    assert.equal(new Set(stored).size, 66);
+    assert.ok(stored.indexOf(100) > stored.indexOf(20));
+    assert.match(warned[0], /events were not delivered, and are sent again later/);
+    await client.close();
+  } finally {
+    console.warn = warn;
+  }
+});
+
+test("requests that were made smaller after a 413 become larger again", async () => {
+  let limit = 100;
+  const sizes = [];
+  const fetch = async (url, init) => {
+    const events = eventsOf(init);
+    if (events.length > limit) return status(413);
+    sizes.push(events.length);
+    return answer(url, events);
+  };
+  const sender = new Sender(new Transport({ ...own, fetch }), new MemoryQueue());
+  const send = async () => {
+    const signed = Array.from({ length: 1000 }, (_, n) => ({ eventId: "evt_" + n, traceId: "trc-" + n, text: `{"event_id":"evt_${n}"}` }));
+    const added = await Promise.all(signed.map((event) => sender.add(event)));
+    await Promise.all(added.map(({ stored }) => stored));
+  };
+  await send();
+  assert.ok(Math.max(...sizes) <= 100);
+  limit = Infinity;
+  for (let round = 0; round < 20; round++) await send();
+  assert.equal(Math.max(...sizes), 1000, String(sizes));
+  await sender.close();
+});

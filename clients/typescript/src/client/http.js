@@ -47,7 +47,7 @@ export function sleep(ms, signal, { keepsAlive = true } = {}) {
 }
 
 /** Lets the process end before the timer. Timers are numbers in browsers and in Deno. */
-function letEnd(timer) {
+export function letEnd(timer) {
   if (typeof timer === "object") timer.unref?.();
   else globalThis.Deno?.unrefTimer(timer);
 }

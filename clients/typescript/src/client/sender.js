@@ -1,16 +1,22 @@
-// Sends events. Events that wait while requests are in flight form the next batch; there is no timer. At most two
-// requests are in flight at a time. Events of one trace are stored in the order in which they were given: see Waiting.
+// Sends events. Events that wait while requests are in flight form the next batch; no timer gathers them. At most two
+// requests are in flight at a time, not counting those that hang: these hold back only the events of their own traces.
+// Events of one trace are stored in the order in which they were given: see Waiting.
+//
+// After a request that failed, its events are sent in smaller ones, down to one event each, because a proxy may block a
+// single event forever. Such an event is retried alone, and only the later events of its trace wait for it.
 
 import { LedgerError, Refused, Unreachable } from "../errors.js";
 import { hold, release } from "./ending.js";
-import { isRetryable } from "./http.js";
+import { isRetryable, letEnd } from "./http.js";
 import { postBatch, postEvent } from "./post.js";
 import { tell, warn } from "./tell.js";
 import { afterTurn } from "./turn.js";
 import { Waiting } from "./waiting.js";
 
 const maxOut = 2; // requests in flight
+const maxHoldMs = 1_000; // how long a request in flight may keep other events waiting
 const encoder = new TextEncoder();
+const maxLines = 1_000;
 const maxBytes = 8 << 20;
 const maxLast = 60 << 10; // bytes of the last request of a page: browsers allow 64 KiB for all with keepalive
 
@@ -24,15 +30,17 @@ export class Sender {
   #entered = 0; // of these, calls whose item waits, or was rejected by the queue
   #due; // number of entered calls at which the next request is sent; undefined until the turn ends
   #planned = false;
-  #waiting = new Waiting(); // items: {number, event, trace, size, attempts, awaited, settled, resolve, reject}
+  #waiting = new Waiting(); // items: {number, event, trace, size, lines, attempts, awaited, settled, resolve, reject}
   #awaited = 0; // items with tries left whose caller waits for the result
   #entering = 0; // events that were given, and are not in the queue yet
   #adding = 0; // of these, events that the queue is storing
   #out = new Map(); // batches of items, and the promises of their ends
-  #maxLines = 1000; // less after a 413, because a proxy may limit bodies to less than the service does
+  #released = new Set(); // of these batches, those that hold back only their own traces
+  #maxLines = maxLines; // less after a 413, because a proxy may limit bodies to less than the service does
   #failures = 0; // in a row
   #reported = false;
-  #rests = new Set(); // controllers of pauses in progress
+  #rests = new Set(); // controllers of pauses of all requests
+  #ownRests = new Set(); // controllers of pauses of single events
   #isToldToWait = false; // by the Retry-After of the latest one
   #awake; // a timer that keeps the process alive
   #held = false; // until the end of the process
@@ -155,7 +163,7 @@ export class Sender {
 
   /** Pauses don't keep the process alive, unless somebody waits. */
   #stayAwake() {
-    if (this.#rests.size > 0 && this.#awaited > 0) {
+    if (this.#rests.size + this.#ownRests.size > 0 && this.#awaited > 0) {
       this.#awake ??= setInterval(() => {}, 2 ** 31 - 1);
     } else if (this.#awake !== undefined) {
       clearInterval(this.#awake);
@@ -209,42 +217,69 @@ export class Sender {
   #mayGo() {
     const { free } = this.#waiting;
     const most = this.#failures > 0 ? 1 : maxOut;
-    if (free === 0 || this.#rests.size > 0 || this.#out.size >= most || this.#stop.signal.aborted) return false;
+    const out = [...this.#out.keys()].filter((batch) => !this.#released.has(batch));
+    if (free === 0 || this.#rests.size > 0 || out.length >= most || this.#stop.signal.aborted) return false;
     if (free < this.#maxLines && !(this.#entered >= this.#due)) return false;
-    return [...this.#out.keys()].every((batch) => free >= batch.length);
+    return out.every((batch) => free >= batch.length);
+  }
+
+  /** Lets other requests start as if this one had ended. Its traces still wait for it. */
+  #letOthers(batch) {
+    this.#released.add(batch);
+    this.#due = undefined;
+    this.#plan();
+  }
+
+  #forget(batch) {
+    this.#out.delete(batch);
+    this.#released.delete(batch);
+    this.#due = undefined;
+    this.#plan(); // the callers that were just notified may send more
   }
 
   /** Sends a batch once. Events that must be retried wait at the front. */
   async #send(batch) {
+    const hangs = setTimeout(() => this.#letOthers(batch), maxHoldMs);
+    letEnd(hangs);
     let answers;
     try {
       answers = await this.#post(batch);
     } catch (why) {
       if (why.status === 413 && batch.length > 1) return this.#divide(batch);
       answers = batch.map(() => why);
+      for (const item of batch) item.lines = batch.length >> 1 || 1;
+    } finally {
+      clearTimeout(hangs);
     }
     const done = [];
     const again = [];
     for (const [i, item] of batch.entries()) {
       (this.#settle(item, answers[i]) ? done : again).push(item);
     }
+    if (again.length === 1 && batch.length === 1 && this.#waiting.size > 0) return this.#retryAlone(batch, answers[0]);
     this.#waiting.giveBack(batch, again);
+    if (done.length >= this.#maxLines) this.#maxLines = Math.min(maxLines, this.#maxLines + (this.#maxLines >> 3) + 1);
     const rest = again.length > 0 ? this.#rest(answers[batch.indexOf(again[0])]) : this.#recover();
     await this.#remove(done).catch(() => {}); // if it fails, they are sent again: a replay
     for (const item of done) item.finish();
     await rest;
-    this.#out.delete(batch);
-    this.#due = undefined;
-    this.#plan(); // the callers that were just notified may send more
+    this.#forget(batch);
+  }
+
+  /** Lets others go on while an event that failed alone waits for its next try. */
+  async #retryAlone(batch, why) {
+    await this.#rest(why);
+    this.#letOthers(batch);
+    await this.#sleep(this.#transport.pause(batch[0].attempts, why), this.#ownRests);
+    this.#waiting.giveBack(batch, batch);
+    this.#forget(batch);
   }
 
   /** Sends the events of a request that was too large in smaller ones. */
   #divide(batch) {
     this.#maxLines = batch.length >> 1;
     this.#waiting.giveBack(batch, batch);
-    this.#out.delete(batch);
-    this.#due = undefined;
-    this.#plan();
+    this.#forget(batch);
   }
 
   /** Removes items from the queue. A durable queue keeps the refused events of them in another place. */
@@ -265,21 +300,26 @@ export class Sender {
     this.#reported = false;
   }
 
+  /** Pauses all requests. */
   async #rest(why) {
     if (this.#rests.size === 0) this.#failures++;
     this.#isToldToWait = why?.retryAfter > 0;
+    await this.#sleep(this.#transport.pause(this.#failures, why), this.#rests);
+  }
+
+  /** Waits, unless all pauses are ended. */
+  async #sleep(ms, rests) {
     const control = new AbortController();
-    this.#rests.add(control);
+    rests.add(control);
     if (this.#stop.signal.aborted) control.abort();
     this.#stayAwake();
-    const { retry } = this.#transport;
-    await retry.sleep(this.#transport.pause(this.#failures, why), control.signal, { keepsAlive: false }).catch(() => {});
-    this.#rests.delete(control);
+    await this.#transport.retry.sleep(ms, control.signal, { keepsAlive: false }).catch(() => {});
+    rests.delete(control);
     this.#stayAwake();
   }
 
   #endRests() {
-    for (const control of this.#rests) control.abort();
+    for (const control of [...this.#rests, ...this.#ownRests]) control.abort();
   }
 
   /**

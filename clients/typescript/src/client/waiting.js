@@ -1,10 +1,13 @@
 // The events that wait to be sent, by trace. While events of a trace are in flight, no others of that trace are sent,
 // so that a later event never overtakes an earlier one, however many requests are in flight.
 
-/** Items have `trace` and `size`, the maximum number of bytes that they take in a request. */
+/**
+ * Items have `trace`, `size`, the maximum number of bytes that they take in a request, and optionally `lines`, the maximum
+ * number of items in their request.
+ */
 export class Waiting {
   #traces = new Map(); // trace to {trace, items, out}; a trace without items and with nothing in flight is absent
-  #ready = []; // traces with items and nothing in flight, longest ready first
+  #ready = []; // traces with items and nothing in flight: first those with an item that is retried, then the longest ready
   #count = 0;
   #free = 0;
   #next = 1;
@@ -42,12 +45,14 @@ export class Waiting {
     let used = 0;
     let full = false;
     let n = 0;
-    for (; n < this.#ready.length && !full && taken.length < lines; n++) {
+    let most = lines;
+    for (; n < this.#ready.length && !full && taken.length < most; n++) {
       const { items } = this.#ready[n];
       let k = 0;
-      for (; k < items.length && taken.length < lines; k++) {
-        full = taken.length > 0 && used + items[k].size > bytes;
+      for (; k < items.length && taken.length < most; k++) {
+        full = taken.length > 0 && (used + items[k].size > bytes || taken.length >= items[k].lines);
         if (full) break;
+        most = Math.min(most, items[k].lines ?? most);
         used += items[k].size;
         taken.push(items[k]);
       }
@@ -61,17 +66,21 @@ export class Waiting {
     return taken.sort((a, b) => a.place - b.place);
   }
 
-  /** Ends a request. Its items that must be retried wait before the later ones of their traces. */
+  /** Ends a request. Its items that must be retried wait before all others. */
   giveBack(taken, again) {
     for (const item of again.toReversed()) this.#traces.get(item.trace).items.unshift(item);
     this.#count += again.length;
+    const retried = new Set(again.map((item) => item.trace));
+    const first = [];
     for (const trace of new Set(taken.map((item) => item.trace))) {
       const queue = this.#traces.get(trace);
       queue.out = false;
       this.#free += queue.items.length;
-      if (queue.items.length > 0) this.#ready.push(queue);
-      else this.#traces.delete(trace);
+      if (queue.items.length === 0) this.#traces.delete(trace);
+      else if (retried.has(trace)) first.push(queue);
+      else this.#ready.push(queue);
     }
+    if (first.length > 0) this.#ready = first.concat(this.#ready);
   }
 
   /** All waiting items, in the order of push. */
