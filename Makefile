@@ -14,13 +14,14 @@ build:
 # Longer than the tests of any package take on a busy machine: only a hang exceeds it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, nginx, Caddy, HAProxy, Python, Node.js, curl, promtool and Chromium are installed if they are missing.
+# Every test, nothing skipped. PostgreSQL's server, nginx, Caddy, HAProxy, Python, Node.js, curl, zsh, fish, promtool and Chromium are installed if they are missing.
 test:
 	./scripts/postgres
 	./scripts/proxies
 	./scripts/python
 	./scripts/node
 	./scripts/curl
+	./scripts/shells
 	./scripts/promtool
 	./scripts/chromium
 	./scripts/npm web

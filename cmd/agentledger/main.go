@@ -20,6 +20,7 @@
 //	import          import organizations of an export into a store
 //	policy          check, test and replay policy documents
 //	version         print the version
+//	completion      print the script that completes commands and flags in a shell
 //
 // Exit code: 0 on success, 1 if status, doctor, fsck, backup, restore, export, import, policy, clock or the demo found
 // something wrong, 3 if this program cannot use the store, 2 for every other error.
@@ -37,6 +38,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/doctor"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -54,6 +56,7 @@ func main() {
 // commands is the command line.
 type commands struct {
 	Config kong.ConfigFlag `help:"JSON file with settings. Flags and environment variables take precedence." placeholder:"FILE"`
+	commandline.Common
 
 	Serve         serveCommand         `cmd:"" help:"Run the service."`
 	Demo          demoCommand          `cmd:"" help:"Show what the service does: a server, an agent's day, and an outsider who checks it."`
@@ -75,7 +78,7 @@ type commands struct {
 	Export        exportCommand        `cmd:"" help:"Export one or all organizations to a folder, to move them to another store, from a snapshot of the running server (--server) or from the store of a stopped one."`
 	Import        importCommand        `cmd:"" help:"Import organizations of an export into a store. Its server must be stopped."`
 	Policy        policyCommand        `cmd:"" help:"Check, test and replay policy documents, without a server."`
-	Version       versionCommand       `cmd:"" help:"Print the version."`
+	Version       versionCommand       `cmd:"" help:"Print the version, as the flag --version does."`
 }
 
 // terminal is where a command writes.
@@ -116,8 +119,8 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintln(stderr, "agentledger:", err)
 		return exitError
 	}
-	parsed, err := parser.Parse(args)
-	if exited >= 0 { // kong has printed the help
+	parsed, err := commandline.Parse(parser, args)
+	if exited >= 0 { // kong has printed the help or the version
 		return exited
 	}
 	if err == nil {

@@ -22,7 +22,7 @@ var errWrongRelease = errors.New("not the release")
 // releaseCommands are the commands about releases.
 type releaseCommands struct {
 	Verify  releaseVerifyCommand  `cmd:"" name:"verify-release" help:"Verify files of a release offline."`
-	Version releaseVersionCommand `cmd:"" help:"Print the version of this program."`
+	Version releaseVersionCommand `cmd:"" help:"Print the version of this program, as the flag --version does."`
 }
 
 // releaseVerifyCommand is verify-release.

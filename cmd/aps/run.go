@@ -9,11 +9,13 @@ import (
 	"github.com/agentledger/agentledger/cmd/aps/acts"
 	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/internal/commandline"
 )
 
 // program is the command line.
 type program struct {
 	JSON bool `name:"json" help:"Print results as JSON, one value per line."`
+	commandline.Common
 
 	Keygen   keygenCommand   `cmd:"" help:"Generate an Ed25519 key, or the proof that registers it."`
 	Sign     signCommand     `cmd:"" help:"Complete and sign events, and print the envelopes."`
@@ -46,7 +48,7 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	if err != nil {
 		return err
 	}
-	command, err := parser.Parse(args)
+	command, err := commandline.Parse(parser, args)
 	if helped { // kong has printed the help, and parses the rest of the line
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/agentledger/agentledger/cmd/aps/acts"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 )
@@ -21,6 +23,7 @@ func TestCommandsRun(t *testing.T) {
 		reflect.TypeFor[*streams]():         true,
 		reflect.TypeFor[*people.Terminal](): true,
 		reflect.TypeFor[*acts.Streams]():    true,
+		reflect.TypeFor[*kong.Context]():    true,
 	}
 	leaves := parser.Model.Leaves(false)
 	for _, leaf := range leaves {

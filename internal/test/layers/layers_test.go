@@ -166,8 +166,9 @@ var layer = map[string]int{
 	"internal/mcp/listen":     44,
 	"monitor":                 42,
 
-	"examples/agent":  45,
-	"internal/config": 45,
+	"examples/agent":       45,
+	"internal/config":      45,
+	"internal/commandline": 44,
 
 	"cmd/agentledger":         50,
 	"cmd/agentledger/datadir": 50,

@@ -28,7 +28,7 @@ func floors() []floor {
 	return []floor{
 		{"programs", []string{"cmd/agentledger, internal/config", "cmd/aps"}},
 		{"HTTP surfaces", []string{"ingest", "publicapi", "console", "identity", "web"}},
-		{"clients", []string{"client", "monitor", "internal/mcp, internal/releasefiles"}},
+		{"clients", []string{"client", "monitor", "internal/mcp, internal/releasefiles, internal/commandline"}},
 		{"what organizations have and do", []string{"internal/tenant", "internal/flow", "internal/read", "internal/operate",
 			"internal/deliver", "internal/sysevent"}},
 		{"shared by the surfaces", []string{"internal/http, internal/cluster/forward, internal/wire"}},
