@@ -20,7 +20,6 @@ import harness
 
 from agentledger import AsyncClient, Client, Signed
 from agentledger._calls import send_batch
-from agentledger._settings import Retry
 
 CALLERS = 64
 ROUNDS = 5
@@ -48,7 +47,7 @@ def signed_raw(c: Client, seconds: float) -> float:
 
 def send(c: Client, part: list[Signed]) -> None:
     """Send one batch."""
-    outcomes = c.run(send_batch(c.settings, part, Retry(1)))
+    outcomes = c.run(send_batch(c.settings, part))
     assert part and all(getattr(o, "status", "") == "created" for o in outcomes)
 
 

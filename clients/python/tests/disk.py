@@ -4,10 +4,10 @@ It fills the journal act by act, then the queue's file event by event. Then it f
 """
 
 import json
+import logging
 import os
 import pathlib
 import sys
-import warnings
 from typing import Any
 
 import harness  # noqa: F401  (the path of the package)
@@ -62,11 +62,12 @@ def main(volume: pathlib.Path) -> dict[str, Any]:
     (volume / "filler").unlink()
     queued.append(client.queue({"action_kind": "tool_call", "payload": {"n": 100}}))
     act("full")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        act("filled by the act", fill)
-        client.flush()
-    report["warnings"] = [str(w.message) for w in caught]
+    report["logged"] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: report["logged"].append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("agentledger").addHandler(handler)
+    act("filled by the act", fill)
+    client.flush()
     client.close()
     (volume / "filler").unlink()
     with Client(**service.settings(), journal=Journal(volume / "journal"), queue_file=volume / "queue") as client:

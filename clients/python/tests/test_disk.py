@@ -40,7 +40,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual([], report["lost"])
         begun = "the act that filled the disk is begun at the restart"
         self.assertEqual(["ok"] * 3 + ["unknown"], report["results"], begun)
-        self.assertTrue(any("can't note the end of an act" in text for text in report["warnings"]), report["warnings"])
+        self.assertTrue(any("can't note the end of an act" in text for text in report["logged"]), report["logged"])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import threading
 import unittest
-import warnings
 from typing import Any
 from unittest import mock
 
@@ -47,15 +46,14 @@ class Queue(unittest.TestCase):
             raise ValueError("no room")
 
         service = self.service(lambda method, path, body: store_lines(body))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with self.assertLogs("agentledger", "WARNING") as logged:
             with Client(**service.settings()) as c:
                 signed = [c.sign(event(n)) for n in range(3)]
                 c._sender.queue(signed[:1], fail)
                 c._sender.queue(signed[1:])
                 c.flush()
         self.assertEqual([0, 1, 2], sent(service))
-        self.assertEqual(["agentledger: an outcome could not be noted: ValueError"], [str(w.message) for w in caught])
+        self.assertEqual(["an outcome could not be recorded: ValueError"], [r.getMessage() for r in logged.records])
 
     def test_waiting_events_are_the_next_batch_in_order(self) -> None:
         arrived, release = threading.Event(), threading.Event()

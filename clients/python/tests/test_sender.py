@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import threading
 import unittest
-import warnings
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import harness  # noqa: F401  (the path of the package)
-from fakeservice import FakeService, accept
+from fakeservice import FakeService, Reply, accept
 
 from agentledger import AsyncClient, Client, LedgerError, Retry, Unreachable
 from agentledger._batches import Batch
@@ -62,10 +63,8 @@ class Faults(unittest.TestCase):
     def setUp(self) -> None:
         self.service = FakeService(accept)
         self.addCleanup(self.service.close)
-        quiet = warnings.catch_warnings()
-        quiet.__enter__()
-        self.addCleanup(quiet.__exit__, None, None, None)
-        warnings.simplefilter("error")  # nor may a warning in the background end anything
+        self.addCleanup(logging.disable, logging.NOTSET)
+        logging.disable(logging.CRITICAL)
         hook, threading.excepthook = threading.excepthook, lambda args: None
         self.addCleanup(setattr, threading, "excepthook", hook)
 
@@ -193,6 +192,163 @@ class Gathering(unittest.TestCase):
         ):
             with self.subTest(told=told, waiting=waiting, put=put):
                 self.assertEqual(want, self.rest(told, waiting, put))
+
+
+class Holding(unittest.TestCase):
+    """What is not answered, or never accepted, holds back only its own traces."""
+
+    def setUp(self) -> None:
+        self.addCleanup(logging.disable, logging.NOTSET)
+        logging.disable(logging.CRITICAL)
+
+    def service(self, script: Any) -> FakeService:
+        service = FakeService(script)
+        self.addCleanup(service.close)
+        return service
+
+    def hanging(self) -> tuple[FakeService, threading.Event, threading.Semaphore]:
+        """Return a service that holds the requests with event 0 or 1, when to release them, and how many arrived."""
+        release, arrived = threading.Event(), threading.Semaphore(0)
+        self.addCleanup(release.set)
+
+        def hold(method: str, path: str, body: bytes) -> Reply:
+            if {0, 1} & set(numbers(body)):
+                arrived.release()
+                release.wait(60)
+            return accept(method, path, body)
+
+        return self.service(hold), release, arrived
+
+    def test_requests_that_hang(self) -> None:
+        service, release, arrived = self.hanging()
+        with Client(**service.settings(), timeout=90.0) as c:
+            c.queue(traced(0))
+            arrived.acquire(timeout=30)
+            c.queue(traced(1))
+            late = threading.Thread(target=c.send, args=(traced(0, 10),), daemon=True)
+            late.start()
+            arrived.acquire(timeout=30)
+            stored = [threading.Event() for _ in range(8)]
+            for n, done in enumerate(stored, 2):
+                c._sender.queue([c.sign(traced(n))], lambda outcome, done=done: done.set())
+            others = [threading.Thread(target=c.send, args=(traced(n),), daemon=True) for n in range(20, 30)]
+            for other in others:
+                other.start()
+            for other in others:
+                other.join(30)
+                self.assertFalse(other.is_alive(), "a request that hangs holds back a caller")
+            for done in stored:
+                self.assertTrue(done.wait(30), "a request that hangs holds back a queued event")
+            self.assertTrue(late.is_alive(), "an event overtook an earlier one of its trace")
+            self.assertEqual(2, c.pending)
+            release.set()
+            late.join(30)
+            self.assertEqual([], c.flush(30))
+        self.check_order(service)
+
+    def test_requests_that_hang_with_asyncio(self) -> None:
+        service, release, arrived = self.hanging()
+
+        async def use() -> None:
+            async with AsyncClient(**service.settings(), timeout=90.0) as c:
+                await c.queue(traced(0))
+                await asyncio.to_thread(arrived.acquire, timeout=30)
+                await c.queue(traced(1))
+                late = asyncio.create_task(c.send(traced(0, 10)))
+                await asyncio.to_thread(arrived.acquire, timeout=30)
+                for n in range(2, 10):
+                    await c.queue(traced(n))
+                sends = [c.send(traced(n)) for n in range(20, 30)]
+                await asyncio.wait_for(asyncio.gather(*sends), 30)
+                while c.pending > 2:
+                    await asyncio.sleep(0)
+                self.assertFalse(late.done(), "an event overtook an earlier one of its trace")
+                release.set()
+                await late
+                self.assertEqual([], await c.flush(30))
+
+        asyncio.run(asyncio.wait_for(use(), 90))
+        self.check_order(service)
+
+    def check_order(self, service: FakeService) -> None:
+        sent = [n for _, _, body, _ in service.requests for n in numbers(body)]
+        self.assertEqual(len(set(sent)), len(sent), "an event was sent twice")
+        self.assertLess(sent.index(0), sent.index(10))
+
+    def blocking(self) -> tuple[FakeService, threading.Event]:
+        """Return a service behind a firewall that blocks event 3, and when it stops to."""
+        free = threading.Event()
+
+        def block(method: str, path: str, body: bytes) -> Reply:
+            return accept(method, path, body) if free.is_set() or 3 not in numbers(body) else (403, {}, b"<html>")
+
+        return self.service(block), free
+
+    def test_an_event_that_a_proxy_blocks(self) -> None:
+        service, free = self.blocking()
+        with mock.patch("agentledger._delivery.BACKOFF", FAST), Client(**service.settings()) as c:
+            for n in range(10):
+                c.queue(traced(n))
+            c.queue(traced(3, 10))
+            for n in range(20, 30):
+                self.assertEqual("created", c.send(traced(n)).status)
+            while c.pending > 2:
+                self.assertEqual("created", c.send(traced(30)).status)
+            free.set()
+            self.assertEqual([], c.flush(30))
+        stored = self.stored(service)
+        self.assertEqual([*range(11), *range(20, 30)], sorted(set(stored) - {30}))
+        self.assertLess(stored.index(3), stored.index(10))
+
+    def test_an_event_that_a_proxy_blocks_with_asyncio(self) -> None:
+        service, free = self.blocking()
+
+        async def use() -> None:
+            async with AsyncClient(**service.settings()) as c:
+                for n in range(10):
+                    await c.queue(traced(n))
+                await c.queue(traced(3, 10))
+                while c.pending > 2:
+                    self.assertEqual("created", (await c.send(traced(30))).status)
+                free.set()
+                self.assertEqual([], await c.flush(30))
+
+        with mock.patch("agentledger._delivery.BACKOFF", FAST):
+            asyncio.run(asyncio.wait_for(use(), 90))
+        stored = self.stored(service)
+        self.assertEqual([*range(11)], sorted(set(stored) - {30}))
+        self.assertLess(stored.index(3), stored.index(10))
+
+    def stored(self, service: FakeService) -> list[int]:
+        """Return the events in the order of their last requests, of which the others were refused."""
+        last: dict[int, int] = {}
+        for place, (_, _, body, _) in enumerate(service.requests):
+            last.update({n: place for n in numbers(body)})
+        return sorted(last, key=lambda n: last[n])
+
+    def test_requests_grow_again_after_a_413(self) -> None:
+        sizes: list[int] = []
+
+        def limit(method: str, path: str, body: bytes) -> Reply:
+            sizes.append(len(body.splitlines()))
+            return (413, {}, b"<html>") if len(sizes) == 1 else accept(method, path, body)
+
+        with Client(**self.service(limit).settings()) as c:
+            c.send_all([event(n) for n in range(64)])
+            for _ in range(20):
+                c.send_all([event(n) for n in range(64)])
+        self.assertEqual([64, 32, 32], sizes[:3])
+        self.assertEqual(64, sizes[-1])
+
+
+def numbers(body: bytes) -> list[int]:
+    """Return the numbers of the events of a request."""
+    return [json.loads(line)["payload"]["n"] for line in body.splitlines()]
+
+
+def traced(trace: int, n: int | None = None) -> dict[str, Any]:
+    """Return an event with a trace and a number, by default the same."""
+    return {"action_kind": "tool_call", "trace_id": f"trc_{trace}", "payload": {"n": trace if n is None else n}}
 
 
 if __name__ == "__main__":

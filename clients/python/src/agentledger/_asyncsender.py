@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from . import _process as process
-from ._batches import Batch, Done, warn
+from ._batches import Batch, Done, log
 from ._calls import Outcome
 from ._delivery import FAULT_PAUSE, Delivery
 from ._errors import NotAsked, Refused, Unreachable
@@ -103,25 +103,23 @@ class AsyncSender:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
+        """Start the requests that are due, and return at the next time at which one may be."""
         self._woken = False
         try:
             self._take_all()
             pause = self._delivery.pause
         except Exception as why:
-            warn(f"the sender continues after a fault: {type(why).__name__}")
+            log.warning("the sender continues after a fault: %s", type(why).__name__)
             pause = FAULT_PAUSE
-        if pause is not None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(pause, self._try_again)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if pause is None else asyncio.get_running_loop().call_later(pause, self._go_on)
 
     def _take_all(self) -> None:
         while (batch := self._delivery.take()) is not None:
             task = asyncio.create_task(self._deliver(batch), name="agentledger sender")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-
-    def _try_again(self) -> None:
-        self._timer = None
-        self._go_on()
 
     async def _deliver(self, batch: Batch) -> None:
         try:
@@ -131,7 +129,7 @@ class AsyncSender:
             self._outbox.give_up()
             raise
         except Exception as why:
-            warn(f"the sender continues after a fault: {type(why).__name__}")
+            log.warning("the sender continues after a fault: %s", type(why).__name__)
         self._end(batch)
         self._go_on()
 
@@ -139,7 +137,7 @@ class AsyncSender:
         try:
             self._delivery.end(batch)
         except Exception as why:
-            warn(f"the sender continues after a fault: {type(why).__name__}")
+            log.warning("the sender continues after a fault: %s", type(why).__name__)
         for waiter in self._settled:
             if not waiter.done():
                 waiter.set_result(None)

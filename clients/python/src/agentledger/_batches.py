@@ -2,25 +2,33 @@
 
 - At most one request per trace is in flight, so the events of a trace are stored in the order in which they were put.
 - The same holds for all events in line: queued events, and those of lists. A single event with a waiter is in no line.
+- A request that hangs holds back only its own traces.
 - Each waiter is notified once: of its event's outcome, or by abandon that none is known.
 """
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ._calls import MAX_BYTES, MAX_LINES, Outcome
-from ._errors import Refused, Unreachable
+from ._calls import Outcome
+from ._errors import Refused, Unreachable, about
+from ._exchange import is_retryable
 from ._signer import Signed, Unsigned
 
+MAX_LINES = 500
+"""Maximum number of events per request. The service accepts 1,000; more than this is not faster."""
+MAX_BYTES = 4 << 20
+"""Maximum size of a request of several events."""
 MAX_LOOK = 2 * MAX_LINES
 """Maximum number of pending events that are considered for one request."""
 
 Done = Callable[[Outcome], None]
+
+log = logging.getLogger("agentledger")
 
 
 @dataclass(eq=False, slots=True)
@@ -31,6 +39,13 @@ class Item:
     kept: bool
     in_line: bool
     done: Done | None = None
+    number: int = 0
+    """The place in the order in which events were put."""
+    tries: int = 0
+    most: int = MAX_LINES
+    """Maximum number of events of the next request with this one. It is halved when a request fails as a whole."""
+    blocked: bool = False
+    """Whether the event itself seems to be the reason that it was not delivered."""
 
     @property
     def size(self) -> int:
@@ -44,7 +59,7 @@ class Item:
         return self.event
 
     def tell(self, outcome: Outcome) -> None:
-        """Notify the waiter, unless that was done before. An exception of the waiter is a warning.
+        """Notify the waiter, unless that was done before. An exception of the waiter is logged.
 
         If the journal could not record a result, it is sent once more after a restart, and the answer is a replay.
         """
@@ -54,53 +69,78 @@ class Item:
         try:
             done(outcome)
         except Exception as why:
-            warn(f"an outcome could not be noted: {type(why).__name__}")
+            log.warning("an outcome could not be recorded: %s", type(why).__name__)
 
 
 @dataclass(eq=False)
 class Batch:
-    """The events of one request, in order. ended contains the kept events with a final outcome.
+    """The events of one request, in order.
 
-    failure is the error of the first kept event that was not delivered.
+    ended contains the kept events with a final outcome, and again the events with a waiter that are retried. failure is
+    the error of the first event that is retried, and progress whether an outcome was final. blocked means that the
+    answer to the request as a whole is not provably the service's, and that the same request will hardly succeed later.
     """
 
-    items: list[Item] = field(default_factory=list)
-    traces: set[str] = field(default_factory=set)
+    items: list[Item] = field(default_factory=list[Item])
+    traces: set[str] = field(default_factory=set[str])
     in_line: bool = False
-    ended: list[tuple[Item, Outcome]] = field(default_factory=list)
+    began: float = 0.0
+    hangs: bool = False
+    ended: list[tuple[Item, Outcome]] = field(default_factory=list[tuple[Item, Outcome]])
+    again: set[int] = field(default_factory=set[int])
     failure: Refused | Unreachable | None = None
+    progress: bool = False
+    too_large: bool = False
+    blocked: bool = False
 
     def signed(self) -> list[Signed]:
         """Return the events. Those that are not signed yet are signed here."""
         return [item.signed() for item in self.items]
 
-    def settle(self, outcomes: Sequence[Outcome]) -> None:
-        """Notify the waiters of the outcomes, and record the final outcomes of kept events."""
+    def settle(self, outcomes: Sequence[Outcome], attempts: int) -> None:
+        """Notify the waiters of the outcomes, and record the final outcomes of kept events.
+
+        An event with a waiter is sent at most the given number of times, unless other events of its request may be the
+        reason of the failure.
+        """
+        divisible = self.blocked and len(self.items) > 1
         for item, outcome in zip(self.items, outcomes, strict=True):
-            if not item.kept:
-                item.tell(outcome)
-            elif not isinstance(outcome, Exception) or isinstance(outcome, Refused) and outcome.final:
+            item.tries += 1
+            final = not isinstance(outcome, Exception) or isinstance(outcome, Refused) and outcome.final
+            self.progress = self.progress or final
+            if item.kept and final:
                 self.ended.append((item, outcome))
-            else:
+            elif isinstance(outcome, Exception) and (
+                item.kept or divisible or item.tries < attempts and is_retryable(outcome)
+            ):
                 self.failure = self.failure or outcome
+                if not item.kept:
+                    self.again.add(id(item))
+            else:
+                item.tell(outcome)
+
+    def divide(self) -> None:
+        """Send the events in smaller requests, because this one was too large."""
+        self.too_large = True
+        self.again = {id(item) for item in self.items if not item.kept}
 
     def abandon(self, why: str) -> None:
         """Notify the remaining waiters that no outcome is known."""
         for item in self.items:
-            if not item.kept:
-                item.tell(Unreachable(why))
+            if not item.kept and id(item) not in self.again:
+                item.tell(about(item.event.event_id, Unreachable(why)))
 
     def kept(self) -> list[Item]:
         """Return the kept events, in order."""
         return [item for item in self.items if item.kept]
 
     def undecided(self) -> list[Item]:
-        """Return the kept events that must be retried, in order."""
+        """Return the events that must be retried, in order."""
         ended = {id(item) for item, _ in self.ended}
-        return [item for item in self.kept() if id(item) not in ended]
+        return [item for item in self.items if (id(item) not in ended if item.kept else id(item) in self.again)]
 
 
-def take_batch(waiting: deque[Item], out: Sequence[Batch]) -> tuple[Batch, int]:
+def take_batch(waiting: deque[Item], out: Sequence[Batch], lines: int) -> tuple[Batch, int]:
     """Remove the events that may form the next request from the pending ones. There may be none.
 
     Return also how many of the considered events had to stay. After an exception all of them are still pending.
@@ -116,7 +156,8 @@ def take_batch(waiting: deque[Item], out: Sequence[Batch]) -> tuple[Batch, int]:
             left.append(item)
             continue
         size += item.size + 1
-        if batch.items and size > MAX_BYTES or len(batch.items) == MAX_LINES:
+        lines = min(lines, item.most)
+        if batch.items and (size > MAX_BYTES or len(batch.items) >= lines):
             break
         batch.items.append(item)
         batch.traces.add(trace)
@@ -125,11 +166,3 @@ def take_batch(waiting: deque[Item], out: Sequence[Batch]) -> tuple[Batch, int]:
         waiting.popleft()
     waiting.extendleft(reversed(left))
     return batch, len(left)
-
-
-def warn(text: str) -> None:
-    """Warn of an exception in the background. A filter that turns warnings into errors does not stop the background."""
-    try:
-        warnings.warn(f"agentledger: {text}", RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
-        return

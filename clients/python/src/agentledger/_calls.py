@@ -18,7 +18,7 @@ from ._answers import (
     read_stored,
 )
 from ._canonical import Convert, canonical_bytes
-from ._errors import ApprovalRequired, Refused, Unreachable
+from ._errors import ApprovalRequired, Refused, Unreachable, about
 from ._exact import recorded_members
 from ._exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after, refusal
 from ._settings import Retry, Settings
@@ -27,9 +27,7 @@ from ._wire.effects import Answer, Operation, Pause
 
 EVENTS = "/v1/ingest/events"
 APPROVALS = "/v1/ingest/approvals"
-MAX_LINES = 500
-"""Maximum number of events per batch. The service accepts 1,000; more than this is not faster."""
-MAX_BYTES = 4 << 20
+Outcome = Stored | Refused | Unreachable
 POLL_SECONDS = 25
 CROWDED_PAUSE = 5.0
 """Seconds between two requests while the service cannot accept another waiting request."""
@@ -38,8 +36,12 @@ CROWDED_PAUSE = 5.0
 def send_event(s: Settings, event: Signed, retry: Retry, ask: bool = False) -> Operation[Stored]:
     """Store one event. ask requests the approval that the policy may require (X-Request-Approval)."""
     headers = {"Idempotency-Key": event.event_id, **({"X-Request-Approval": "1"} if ask else {})}
-    answer = yield from fetch(ingest_request(s, "POST", EVENTS, event.text, headers=headers), retry)
-    return read_stored(read_object(answer.body), event.event_id)
+    try:
+        answer = yield from fetch(ingest_request(s, "POST", EVENTS, event.text, headers=headers), retry)
+        return read_stored(read_object(answer.body), event.event_id)
+    except (Refused, Unreachable) as why:
+        about(event.event_id, why)
+        raise
 
 
 def evaluate(
@@ -120,52 +122,18 @@ def is_final(approval: Approval) -> bool:
     return approval.status in FINAL
 
 
-Outcome = Stored | Refused | Unreachable
+def send_batch(s: Settings, events: Sequence[Signed]) -> Operation[list[Outcome]]:
+    """Store events by one request, and return the outcome of each. Nothing is retried.
 
-
-def send_batch(s: Settings, events: Sequence[Signed], retry: Retry) -> Operation[list[Outcome]]:
-    """Store events in as few requests as possible, in order. The outcomes are in the same order.
-
-    A refused event does not prevent others from being stored. Lines that the service could not accept are retried
-    before anything else. If a request fails as a whole, its error is the outcome of every event without one, and never
-    final. After a 413, which may be a proxy's, requests have half as many events.
+    A refused event does not prevent others from being stored. Errors are Refused and Unreachable, for the request as a
+    whole. They are about no event, so they are never final.
     """
-    outcomes: list[Outcome | None] = [None] * len(events)
-    waiting, tried, most = list(range(len(events))), 0, MAX_LINES
-    failure: Refused | Unreachable | None = None
-    while waiting:
-        tried += 1
-        size = min(most, batch_size([len(events[i].text) for i in waiting]))
-        lines, failure = waiting[:size], None
-        try:
-            yield from _send_lines(s, events, lines, outcomes)
-        except (Refused, Unreachable) as why:
-            failure = why
-            if isinstance(why, Refused) and why.status == 413 and size > 1:
-                most, tried = size // 2, 0
-                continue
-        undecided = [i for i in lines if outcomes[i] is None or _may_try_again(outcomes[i])]
-        if not undecided:
-            waiting, tried = waiting[size:], 0
-            continue
-        failure = failure or next(w for i in undecided if isinstance(w := outcomes[i], Refused))
-        if tried >= retry.attempts or not is_retryable(failure):
-            break
-        waiting = undecided + waiting[size:]
-        yield Pause(pause_after(tried, failure, retry))
-    return [o if o is not None else _copy(failure) for o in outcomes]
-
-
-def _send_lines(
-    s: Settings, events: Sequence[Signed], lines: list[int], outcomes: list[Outcome | None]
-) -> Operation[None]:
-    body = b"".join(events[i].text + b"\n" for i in lines)
+    body = b"".join(event.text + b"\n" for event in events)
     answer: Answer = yield from fetch(ingest_request(s, "POST", EVENTS + "/batch", body, NDJSON), Retry(1))
     texts = answer.body.splitlines()
-    if len(texts) != len(lines):
-        raise BadAnswer(f"the answer has {len(texts)} lines for {len(lines)} events")
-    for i, text in zip(lines, texts, strict=True):
-        outcomes[i] = _outcome(answer, text, events[i].event_id)
+    if len(texts) != len(events):
+        raise BadAnswer(f"the answer has {len(texts)} lines for {len(events)} events")
+    return [_outcome(answer, text, event.event_id) for text, event in zip(texts, events, strict=True)]
 
 
 def _outcome(answer: Answer, text: bytes, event_id: str) -> Outcome:
@@ -177,25 +145,14 @@ def _outcome(answer: Answer, text: bytes, event_id: str) -> Outcome:
         if not isinstance(status, int):
             raise BadAnswer("a line has no status_code")
     except BadAnswer as why:
-        return why
-    return refusal(answer, status, members)
+        return about(event_id, why)
+    return about(event_id, refusal(answer, status, members))
 
 
-def _may_try_again(outcome: Outcome | None) -> bool:
-    return isinstance(outcome, Refused) and is_retryable(outcome)
-
-
-def _copy(failure: Refused | Unreachable | None) -> Outcome:
-    if isinstance(failure, Refused):
-        return Refused(failure.status, failure.message, failure.code, failure.request_id, failure.retry_after)
-    return Unreachable(str(failure))
-
-
-def batch_size(sizes: Sequence[int]) -> int:
-    """Return how many events of these sizes in bytes fit into one request."""
-    total = 0
-    for count, size in enumerate(sizes):
-        total += size + 1
-        if count == MAX_LINES or count and total > MAX_BYTES:
-            return count
-    return len(sizes)
+def undelivered(why: Refused | Unreachable, event_id: str) -> Refused | Unreachable:
+    """Return the outcome of one event of a request that failed as a whole."""
+    if isinstance(why, Refused):
+        why = Refused(why.status, why.message, why.code, why.request_id, why.retry_after)
+    else:
+        why = type(why)(str(why))
+    return about(event_id, why)

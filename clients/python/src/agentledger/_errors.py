@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from ._answers import Approval, Decision
 
 
 class LedgerError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package. event_id names the event that the error is about, if there is one."""
+
+    event_id: str | None = None
 
 
 class Malformed(LedgerError, ValueError):
@@ -130,6 +132,16 @@ class Unproved(LedgerError):
 
 class NotAsked(LedgerError, ValueError):
     """A setting is missing or malformed, so no request was made."""
+
+
+E = TypeVar("E", bound=LedgerError)
+
+
+def about(event_id: str | None, why: E) -> E:
+    """Return an error after setting its event, unless it has one."""
+    if why.event_id is None:
+        why.event_id = event_id
+    return why
 
 
 def one_line(text: str) -> str:

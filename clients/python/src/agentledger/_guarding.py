@@ -18,7 +18,7 @@ from typing import Any
 
 from . import _calls as calls
 from ._answers import Approval, Stored
-from ._batches import warn
+from ._batches import log
 from ._errors import (
     ApprovalDenied,
     ApprovalRequired,
@@ -162,7 +162,7 @@ class Guarding:
         try:
             yield Disk(_storing(self.journal, entry))
         except OSError as why:  # the act is done, and remains begun in the journal: it never runs again
-            warn(f"the journal can't note the end of an act: {_reason(why)}: make room in its folder")
+            log.warning("the journal can't note the end of an act: %s: make room in its folder", _reason(why))
         self.journal.leave(entry.key)
         yield Disk(lambda: self.tell(entry))
 
@@ -268,7 +268,7 @@ class Guarding:
         try:
             self.queue(read_signed(entry.result.encode()), on_stored)
         except (LedgerError, OSError) as why:  # the act is done
-            warn(f"the result of an act is not queued, and resume() after the next start states it: {why}")
+            log.warning("the result of an act is not queued, and resume() after the next start states it: %s", why)
 
     def resume(self) -> int:
         """Send the results that the service does not have yet, and state interrupted acts as unknown.

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 
 from . import _process as process
-from ._batches import Batch, Done, warn
+from ._batches import Batch, Done, log
 from ._calls import Outcome
-from ._delivery import FAULT_PAUSE, MAX_REQUESTS, Delivery
+from ._delivery import FAULT_PAUSE, MAX_HOLD, MAX_REQUESTS, Delivery
 from ._errors import Refused, Unreachable
 from ._signer import Signed, Unsigned
 from ._wire.blocking import Transport
@@ -42,7 +42,8 @@ class _Waiter:
 class Sender:
     """Sends the events of one client. Each thread makes one request at a time; the first event starts the first thread.
 
-    A thread that ended with an exception is replaced.
+    While events wait for a request, another thread waits with them, in case the request hangs. A thread that ended with
+    an exception is replaced.
     """
 
     def __init__(self, delivery: Delivery, transport: Transport) -> None:
@@ -61,6 +62,7 @@ class Sender:
         self._settled = threading.Condition(self._lock)
         self._threads: set[threading.Thread] = set()
         self._idle = 0
+        self._watched = 0.0  # when an idle thread checks for requests that hang
         self._told = 0
 
     def after_fork(self) -> None:
@@ -102,7 +104,9 @@ class Sender:
             raise Unreachable(f"nothing can be sent: {why}") from None
 
     def _wake(self) -> None:
-        if self._delivery.is_due():  # otherwise a thread checks for more when its request has ended
+        # Otherwise a thread checks for more when its request has ended, or another one when that hangs.
+        now = time.monotonic()
+        if self._delivery.is_due() or not now <= self._watched <= now + MAX_HOLD:
             with self._lock:
                 self._summon()
 
@@ -110,20 +114,25 @@ class Sender:
         """Let one more thread check for events, if another one is allowed."""
         if self._idle:
             self._due.notify()
-        elif len(self._threads) < MAX_REQUESTS:
+        elif len(self._threads) < self._most:
             try:
                 self._add_thread()
             except Unreachable as why:
                 if not self._threads:  # otherwise the others do its work
                     self._outbox.give_up(str(why))
 
+    @property
+    def _most(self) -> int:
+        """The maximum number of threads: one for each request, and one that waits."""
+        return MAX_REQUESTS + self._outbox.hanging + 1
+
     def _run(self) -> None:
         try:
-            while not self._delivery.has_ended:
+            while not self._delivery.has_ended and len(self._threads) <= self._most:
                 try:
                     self._deliver_next()
                 except Exception as why:
-                    warn(f"the sender continues after a fault: {type(why).__name__}")
+                    log.warning("the sender continues after a fault: %s", type(why).__name__)
                     with self._lock:
                         self._due.wait(FAULT_PAUSE)
         finally:
@@ -154,7 +163,10 @@ class Sender:
                     batch = self._delivery.take()
                     if batch is not None:
                         return batch
-                    self._due.wait(self._delivery.pause)
+                    pause = self._delivery.pause
+                    self._watched = 0.0 if pause is None else time.monotonic() + pause
+                    self._due.wait(pause)
+                    self._watched = 0.0
                 return None
             finally:
                 self._idle -= 1
@@ -190,7 +202,7 @@ class Sender:
                     self._add_thread()
                     return
                 except Unreachable as why:
-                    warn(str(why))
+                    log.warning("%s", why)
         self._outbox.give_up("the client is closed" if self._delivery.has_ended else "nothing can be sent: no thread")
         if self._delivery.has_ended:
             self._outbox.close()
