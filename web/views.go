@@ -18,6 +18,7 @@ const (
 	logPage     = "log"
 	checkPage   = "check"
 	agentPage   = "agent"
+	clientsPage = "clients"
 	refusalPage = "refusal"
 	offlinePage = "offline"
 )
@@ -33,7 +34,8 @@ const (
 // parseViews parses the templates of every page.
 func parseViews(k *page.Kit) *page.Views {
 	return k.Parse(templates, []string{"form", "loglist"},
-		[]string{homePage, logsPage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage})
+		[]string{homePage, logsPage, eventPage, logPage, checkPage, agentPage, clientsPage, refusalPage,
+			offlinePage})
 }
 
 // render renders a page, with the modules that its script imports.

@@ -10,7 +10,8 @@
 //   - The server never calls anything proved. Check marks are computed in the browser by the verifier of the TypeScript
 //     client, whose files are served exactly as they are in the repository.
 //   - The home page of a log is cached until its head, keys, witnesses or name change.
-//   - The path of an asset contains the hash of all assets, so its content never changes.
+//   - The path of an asset contains the hash of all assets, so its content never changes. A package of a client never
+//     changes if the release key signed it.
 //   - Requests are admitted under the same rules as those of the public interface.
 package web
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/agentledger/agentledger/clients"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -112,6 +114,8 @@ type Options struct {
 	Hashes Hashes                                // if nil, events are not found by hash
 	Health func(context.Context) (reason string) // why the service is unhealthy, or ""; if nil, the service is healthy
 
+	Clients func() *clients.Set // the packages of the clients; if nil, those of the program
+
 	MaxInFlight int                // pages rendered at a time; if zero, 512
 	Control     *admission.Control // load control shared with other surfaces; if nil, New makes one
 }
@@ -138,6 +142,9 @@ func New(o Options) *Server {
 	if o.Control == nil {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
+	if o.Clients == nil {
+		o.Clients = clients.Read
+	}
 	kit := page.NewKit(o.PublicURL)
 	shown := parseViews(kit)
 	s := &Server{
@@ -163,6 +170,9 @@ func (s *Server) Routes(r *edge.Router) {
 	show("/check", s.showCheck)
 	show("/check/offline.html", s.serveOffline)
 	show("/find", s.findEvent, "log", "event")
+	show(clientsPath, s.showClients)
+	show(clientsPath+"/index.json", s.listClients)
+	show(clientsPath+"/{file}", s.serveClient)
 	show("/log/{slug}", s.showLog)
 	show("/log/{slug}/agent/{agent}", s.showAgent)
 	show("/assets/{tree}/*", s.serveAsset)

@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"net/url"
 	"strings"
+
+	"github.com/agentledger/agentledger/clients"
 )
 
 // functions returns the functions that are available in every template.
@@ -18,6 +20,7 @@ func functions() template.FuncMap {
 		"path":   func(part any) string { return url.PathEscape(fmt.Sprint(part)) },
 		"pieces": splitText,
 		"plain":  showPlain,
+		"client": func(k clients.Kind) string { return clients.Read().Find(k).File }, // package that the service has
 		"rows":   func(base string, list any) Rows { return Rows{base, list} },
 	}
 }

@@ -85,7 +85,8 @@ func TestSecurity(t *testing.T) {
 		"/v1/id/auth/passkey/begin": true, "/v1/id/auth/passkey/finish": true, "/v1/id/auth/passkey/create": true, "/v1/id/auth/recovery-code": true,
 		"/v1/id/auth/oidc/{provider}/start": true, "/v1/id/auth/oidc/{provider}/callback": true,
 		"/livez": true, "/readyz": true, "/health": true, "/openapi.json": true,
-		"/": true, "/find": true, "/logs": true, "/check": true, "/check/offline.html": true}
+		"/": true, "/find": true, "/logs": true, "/check": true, "/check/offline.html": true,
+		"/clients": true, "/clients/index.json": true, "/clients/{file}": true}
 	for path := range d.object("/paths") {
 		public := open[path] || strings.HasPrefix(path, "/v1/public/") || strings.HasPrefix(path, "/o/") ||
 			strings.HasPrefix(path, "/assets/") || strings.HasPrefix(path, "/log/")

@@ -17,6 +17,9 @@ var (
 	linkText     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
+// repository begins the links of documents that are published without the repository.
+const repository = "https://github.com/agentledger/agentledger/blob/main/"
+
 // documents returns the Markdown files for readers of the project, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
@@ -55,12 +58,15 @@ func TestLinksOfDocuments(t *testing.T) {
 	texts, listed := documents(t), make(map[string]bool)
 	for name, text := range texts {
 		for _, m := range documentLink.FindAllStringSubmatch(text, -1) {
-			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
-				continue
-			}
 			file, fragment, _ := strings.Cut(m[1], "#")
+			inRepository, absolute := strings.CutPrefix(file, repository)
 			target := name
-			if file != "" {
+			switch {
+			case absolute:
+				target = filepath.Join("../../..", inRepository)
+			case strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:"):
+				continue
+			case file != "":
 				target = filepath.Join(filepath.Dir(name), file)
 			}
 			if _, err := os.Stat(target); err != nil {

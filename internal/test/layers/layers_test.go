@@ -71,6 +71,7 @@ var layer = map[string]int{
 	"internal/cluster/exchange": 0,
 	"internal/cluster/forward":  1,
 	"internal/durable":          0,
+	"clients":                   0,
 	"clients/typescript":        0,
 	"internal/http/admission":   0,
 	"internal/http/egress":      0,

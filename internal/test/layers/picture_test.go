@@ -42,7 +42,7 @@ func floors() []floor {
 
 // outside lists what the picture omits: fixtures, helpers of make, and starting points for others.
 func outside(name string) bool {
-	for _, prefix := range []string{"internal/test/", "examples/", "scripts/", "tools/", "deploy/", "clients/", "bench", "interop"} {
+	for _, prefix := range []string{"internal/test/", "examples/", "scripts/", "tools/", "deploy/", "clients", "bench", "interop"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
