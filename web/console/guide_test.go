@@ -53,7 +53,8 @@ func shell(t *testing.T, folder, commands string, environment ...string) string 
 	return string(out)
 }
 
-// Each program of the page, copied as it is, sends an event, and the clients, installed from the service, print its proof.
+// Each program of the page, copied as it is, sends an event, and the clients, installed from the service, print its
+// proof. So does the program of the client for Go.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Empty(t)
@@ -76,10 +77,34 @@ func TestPrograms(t *testing.T) {
 	if !strings.HasSuffix(out, "proved, as far as checked above\n") {
 		t.Errorf("Python: got %s", out)
 	}
+	followGo(t, all["settings"])
 	var stored struct{ Events []json.RawMessage }
 	ann.Call(http.MethodGet, "/v1/console/events?signer=agent", nil, &stored)
-	if len(stored.Events) != 3 {
+	if len(stored.Events) != 4 {
 		t.Errorf("got %d events of the agent", len(stored.Events))
+	}
+}
+
+// followGo follows the README of the client for Go with the settings of the page.
+func followGo(t *testing.T, settings string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../client/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```(go|sh)\n(.*?)^```").FindAllStringSubmatch(string(readme), -1)
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	repository, notFound := filepath.Abs("../..")
+	if err != nil || notFound != nil || len(blocks) != 2 || blocks[0][1] != "go" || blocks[1][1] != "sh" {
+		t.Fatalf("%v, %v: got %d blocks", err, notFound, len(blocks))
+	}
+	cache, modules, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
+	folder := t.TempDir()
+	write(t, folder, "main.go", blocks[0][2])
+	out := shell(t, folder, settings+blocks[1][2], "CLONE="+repository, "GOCACHE="+cache, "GOMODCACHE="+modules, "GOPROXY=off", "GOSUMDB=off",
+		"CGO_ENABLED=0")
+	if !strings.HasSuffix(out, " proved: true\n") {
+		t.Errorf("Go: got %s", out)
 	}
 }
 

@@ -1,4 +1,4 @@
-"""The README's own text: its commands and its first program, from an empty folder, with the packages of the real server."""
+"""The README's own text: its commands and its first program, in an empty folder, with the packages of the real server."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ const repository = "https://github.com/agentledger/agentledger/blob/main/"
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := make(map[string]string)
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "clients/*/README.md", "testdata/*/*.md", "deploy/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "client/README.md", "clients/*/README.md", "testdata/*/*.md", "deploy/*.md"} {
 		names, err := filepath.Glob(filepath.Join("../../..", pattern))
 		if err != nil {
 			t.Fatal(err)
