@@ -142,15 +142,24 @@ func (c *Client) sendBatchOnce(ctx context.Context, events []*event.Envelope) ([
 	return readBatchAnswer(answer, events)
 }
 
-// readBatchAnswer returns the outcome of each event of a batch.
+// readBatchAnswer returns the outcome of each event of a batch. A line with an error names no event,
+// so if another line is not about its event, the lines may have changed places, and none proves that
+// an event was refused.
 func readBatchAnswer(answer received, events []*event.Envelope) ([]Outcome, error) {
 	answers := bytes.Split(bytes.TrimSuffix(answer.body, []byte{'\n'}), []byte{'\n'})
 	if len(answers) != len(events) {
 		return nil, malformedAnswer(fmt.Errorf("%d results for %d lines", len(answers), len(events)))
 	}
 	outcomes := make([]Outcome, len(events))
+	displaced := false
 	for i, line := range answers {
 		outcomes[i].Result, outcomes[i].Err = readBatchLine(line, answer.requestID, events[i].EventID)
+		displaced = displaced || errors.Is(outcomes[i].Err, ErrAnswer)
+	}
+	for _, o := range outcomes {
+		if refused, ok := errors.AsType[*Error](o.Err); ok && displaced {
+			refused.Proved = false
+		}
 	}
 	return outcomes, nil
 }

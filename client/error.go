@@ -32,7 +32,7 @@ type Error struct {
 	Code       string        // for programs, such as plan_limit; may be ""
 	Message    string        // for humans, one line
 	RequestID  string        // ID of the request in the operator's log; may be ""
-	RetryAfter time.Duration // from the header of that name; 0 if absent
+	RetryAfter time.Duration // from the header of that name, at most an hour; 0 if absent
 
 	// Proved means that the answer is provably the service's, not that of a proxy: its body has the
 	// form of the service's errors, and it has the request ID.
@@ -108,6 +108,9 @@ func (b errorBody) toStatusError(status int, requestID string) *Error {
 		RequestID: sanitizeLine(stated), Proved: b.Error != "" && requestID != "" && stated == requestID}
 }
 
+// maxRetryAfter limits Retry-After, which may be a proxy's.
+const maxRetryAfter = time.Hour
+
 // headerRequestID is the header of every answer of the service.
 const headerRequestID = "X-Request-Id"
 
@@ -119,7 +122,7 @@ func readErrorAnswer(r *http.Response, body []byte) *Error {
 		b = errorBody{}
 	}
 	e := b.toStatusError(r.StatusCode, r.Header.Get(headerRequestID))
-	e.RetryAfter = header.RetryAfter(r.Header, time.Now())
+	e.RetryAfter = min(header.RetryAfter(r.Header, time.Now()), maxRetryAfter)
 	return e
 }
 

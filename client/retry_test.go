@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -24,6 +25,15 @@ func TestWaitGrowsToItsBound(t *testing.T) {
 	}
 	if got := r.pauseAfter(5, &Error{Status: 503, RetryAfter: time.Millisecond}); got < 500*time.Millisecond {
 		t.Errorf("Retry-After shorter than the back-off: got %s", got)
+	}
+}
+
+func TestRetryAfterIsAtMostAnHour(t *testing.T) {
+	for value, want := range map[string]time.Duration{"7": 7 * time.Second, "4000000000": time.Hour, "Thu, 01 Jan 2122 00:00:00 GMT": time.Hour, "soon": 0} {
+		answer := &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {value}}}
+		if got := readErrorAnswer(answer, nil).RetryAfter; got != want {
+			t.Errorf("%s: got %s, want %s", value, got, want)
+		}
 	}
 }
 

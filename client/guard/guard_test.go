@@ -70,6 +70,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o.intercept(w, r) {
 		return
 	}
+	w.Header().Set("X-Request-Id", "req_1")
 	if strings.HasSuffix(r.URL.Path, "/events/batch") {
 		body = o.takeBatch(body)
 	} else {

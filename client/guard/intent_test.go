@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -119,6 +120,36 @@ func TestIntentWithoutApproval(t *testing.T) {
 			o.set(func() { failing = false })
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 				t.Errorf("again: got %v, done %d times", err, d.done)
+			}
+			wantLedger(t, o, "intent", "result ok")
+		})
+	}
+}
+
+// A proxy's answer makes no other intent, because the service may have stored the intent.
+func TestForeignAnswerMakesNoOtherIntent(t *testing.T) {
+	for _, c := range []struct {
+		path   string
+		status int
+	}{{"/v1/ingest/events", 409}, {"/v1/ingest/approvals/apr_1/consume", 409}, {"/v1/ingest/approvals/apr_1/consume", 410}} {
+		t.Run(fmt.Sprint(c.path, " ", c.status), func(t *testing.T) {
+			o, d := newOffice(t), &deed{}
+			o.decision, o.votes = "allow_with_obligation", []string{"approved"}
+			failing := true
+			front(t, o, func(r *http.Request) (int, string) {
+				if failing && r.URL.Path == c.path {
+					return c.status, "<html>"
+				}
+				return 0, ""
+			})
+			g := guarded(t, o, t.TempDir())
+			var undecided *NotDecidedError
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &undecided) || d.done != 0 {
+				t.Fatalf("got %v, done %d times", err, d.done)
+			}
+			o.set(func() { failing = false })
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || len(o.approvals) != 1 {
+				t.Errorf("again: got %v, done %d times, %d approvals", err, d.done, len(o.approvals))
 			}
 			wantLedger(t, o, "intent", "result ok")
 		})

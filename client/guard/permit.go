@@ -89,9 +89,10 @@ func isStoredUnasked(err error) bool {
 	return ok && answer.Code == "not_asked"
 }
 
+// isStatus reports whether the service, not a proxy, has answered with a status.
 func isStatus(err error, status int) bool {
 	answer, ok := errors.AsType[*client.Error](err)
-	return ok && answer.Status == status
+	return ok && answer.Proved && answer.Status == status
 }
 
 func (g *Guard) notDecided(a *action, err error) error {

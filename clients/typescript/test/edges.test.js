@@ -48,7 +48,7 @@ test("informational answers before the answer are skipped", async () => {
 });
 
 test("Retry-After is waited for, in seconds or until a date", async () => {
-  for (const [after, least] of [["7", 7_000], [new Date(Date.now() + 60_000).toUTCString(), 50_000]]) {
+  for (const [after, least] of [["7", 7_000], ["99999999999", 3_600_000], [new Date(Date.now() + 60_000).toUTCString(), 50_000]]) {
     pauses.length = 0;
     const reply = (event, n) => (n === 1 ? answer(429, "", `Retry-After: ${after}\r\n`) : answer(201, created(event)));
     const { status } = await withProxy(reply, (client) => client.send({ action_kind: "note" }), { retry });

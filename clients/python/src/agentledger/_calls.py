@@ -133,7 +133,13 @@ def send_batch(s: Settings, events: Sequence[Signed]) -> Operation[list[Outcome]
     texts = answer.body.splitlines()
     if len(texts) != len(events):
         raise BadAnswer(f"the answer has {len(texts)} lines for {len(events)} events")
-    return [_outcome(answer, text, event.event_id) for text, event in zip(texts, events, strict=True)]
+    outcomes = [_outcome(answer, text, event.event_id) for text, event in zip(texts, events, strict=True)]
+    if any(isinstance(outcome, BadAnswer) for outcome in outcomes):
+        # A line with an error names no event. If another line is not about its event, they may have changed places.
+        for outcome in outcomes:
+            if isinstance(outcome, Refused):
+                outcome.proved = False
+    return outcomes
 
 
 def _outcome(answer: Answer, text: bytes, event_id: str) -> Outcome:

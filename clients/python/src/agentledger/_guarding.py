@@ -225,7 +225,7 @@ class Guarding:
         except ApprovalRequired:
             raise
         except (Refused, Unreachable) as why:
-            if isinstance(why, Refused) and why.status == 410:  # used or expired: another intent asks again
+            if isinstance(why, Refused) and why.proved and why.status == 410:  # used or expired: another intent asks again
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision of people: {why}") from why
         entry.status = "denied"

@@ -13,7 +13,7 @@ export const serviceVersion = "2026-05-18";
 /** Parses Retry-After in seconds: a number or a date. */
 export function readRetryAfter(text, now = Date.now()) {
   if (text === null || text === undefined) return 0;
-  if (/^[0-9]{1,9}$/.test(text)) return Math.min(Number(text), maxRetryAfter);
+  if (/^[0-9]+$/.test(text)) return Math.min(Number(text), maxRetryAfter);
   const at = Date.parse(text);
   return Number.isNaN(at) ? 0 : Math.min(Math.max(0, (at - now) / 1000), maxRetryAfter);
 }

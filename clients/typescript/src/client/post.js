@@ -23,7 +23,12 @@ export async function postBatch(transport, events, request = {}) {
   });
   const lines = text.replace(/\n$/, "").split("\n");
   if (lines.length !== events.length) throw new WrongAnswer(`${lines.length} lines to ${events.length}`);
-  return lines.map((line, i) => readLine(line, events[i].eventId, requestId));
+  const answers = lines.map((line, i) => readLine(line, events[i].eventId, requestId));
+  if (answers.some((answer) => answer instanceof WrongAnswer)) {
+    // A line with an error names no event. If another line is not about its event, they may have changed places.
+    for (const answer of answers) if (answer instanceof Refused) answer.proved = false;
+  }
+  return answers;
 }
 
 function readLine(line, eventId, requestId) {

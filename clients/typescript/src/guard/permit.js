@@ -55,7 +55,7 @@ async function obtainGrant(guard, act, o, requested, denial) {
     act.nonce = grantNonce(grant);
     return grant;
   } catch (why) {
-    if (why instanceof Refused && why.status === 410) await forget(guard, act); // another intent asks again
+    if (why instanceof Refused && why.proved && why.status === 410) await forget(guard, act); // another intent asks again
     throw why;
   }
 }
