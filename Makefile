@@ -159,13 +159,16 @@ interop:
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
 # sequencer and store for SEEDS seeds; three nodes whose network, database, clocks and
-# processes break, ROUNDS times (docs/cluster.md); gateway, server and service killed during CALLS calls of tools. Then the long forms of tests that make test runs in short forms.
+# processes break, ROUNDS times (docs/cluster.md); gateway, server and service killed during CALLS calls of tools; EVENTS events
+# of each client through a proxy that answers wrongly, and CLIENT_KILLS kills of each client. Then the long forms of tests that make test runs in short forms.
 ROUNDS ?= 100
 SEEDS ?= 20000
 NODE_SEEDS ?= 300
 MOVE_KILLS ?= 6
 ACTIVATIONS ?= 40
 CALLS ?= 2000
+EVENTS ?= 20000
+CLIENT_KILLS ?= 40
 SIGNATURES ?= 1000000
 SIGNATURES_SEED ?= 25519
 drill: drill-signatures
@@ -178,6 +181,7 @@ drill: drill-signatures
 	$(GO) test ./internal/flow/approval -run '^TestActivationOracle$$' -count=1 -timeout 60m -activation-rounds $(ACTIVATIONS)
 	$(GO) test ./internal/deliver/webhook -run '^TestManyWaiting$$' -count=1 -timeout 60m -many-waiting 100000
 	$(GO) test ./internal/test/readers -run '^TestVotersAreBounded$$' -count=1 -timeout 60m -whole-voters
+	$(GO) test ./internal/test/clientdrill -count=1 -v -parallel 6 -timeout 60m -events $(EVENTS) -kills $(CLIENT_KILLS)
 	cd interop && $(GO) test -mod=mod ./mcp -run '^TestCallsThroughKills$$' -count=1 -v -timeout 60m -kill-calls $(CALLS)
 
 drill-signatures:

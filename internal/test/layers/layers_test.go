@@ -200,6 +200,7 @@ var layer = map[string]int{
 	"internal/test/openapitest":          60,
 	"internal/test/packtest":             60,
 	"internal/test/servicetest":          60,
+	"internal/test/clientdrill":          60,
 	"internal/test/readers":              60,
 	"internal/test/vectors":              60,
 	"internal/test/witnesstest":          60,
