@@ -1,6 +1,6 @@
 """Settings of a client, from arguments or the environment.
 
-The variables are APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
+The variables are APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE, and those of proxies.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ._canonical import Convert
 from ._errors import NotAsked
+from ._proxies import Proxy, find_proxy
 from ._signer import Signer
 
 SERVICE_VERSION = "2026-05-18"
@@ -33,12 +34,13 @@ class Retry:
 
 @dataclass(frozen=True)
 class Address:
-    """The address of the service."""
+    """The address of the service, and the proxy to it if there is one."""
 
     scheme: str
     host: str
     port: int
     prefix: str
+    proxy: Proxy | None = None
 
     @property
     def authority(self) -> str:
@@ -46,6 +48,26 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         standard = {"http": 80, "https": 443}[self.scheme]
         return host if self.port == standard else f"{host}:{self.port}"
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port, as a proxy gets them to open a connection."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def tunnel(self) -> Proxy | None:
+        """The proxy that opens a connection to the service, for https."""
+        return self.proxy if self.scheme == "https" else None
+
+    def target(self, path: str) -> str:
+        """Return the target of a request: a path, or for a proxy that makes the request itself, the whole address."""
+        whole = "" if self.proxy is None or self.tunnel else f"http://{self.authority}"
+        return f"{whole}{self.prefix}{path}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of each request for a proxy that makes it itself."""
+        return {} if self.proxy is None or self.tunnel else self.proxy.headers
 
 
 @dataclass(frozen=True)
@@ -92,13 +114,12 @@ def read_settings(
     if key is None and env.get("APS_KEY_FILE"):
         key = _read_key_file(env["APS_KEY_FILE"])
     signer = None if key is None else Signer(org, agent, key_id, key, convert)
-    return Settings(
-        parse_address(url if url is not None else env.get("APS_URL", "")), token, org, agent, signer, timeout, retry
-    )
+    address = parse_address(url if url is not None else env.get("APS_URL", ""), env)
+    return Settings(address, token, org, agent, signer, timeout, retry)
 
 
-def parse_address(url: str) -> Address:
-    """Parse the address of a service. Errors are NotAsked."""
+def parse_address(url: str, environment: Mapping[str, str]) -> Address:
+    """Parse the address of a service, and find its proxy. Errors are NotAsked."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
@@ -108,7 +129,8 @@ def parse_address(url: str) -> Address:
         raise NotAsked("url (APS_URL) must be http or https with a host")
     if parts.username is not None or parts.query or parts.fragment:
         raise NotAsked("url (APS_URL) must not have user, query or fragment")
-    return Address(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+    proxy = find_proxy(parts.scheme, parts.hostname, port, environment)
+    return Address(parts.scheme, parts.hostname, port, parts.path.rstrip("/"), proxy)
 
 
 def _trim_line_end(text: str) -> str:

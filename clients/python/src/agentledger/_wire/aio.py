@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from .._errors import Unreachable
 from .._settings import Address
-from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request, reason_of
+from .tunnel import check_connected, connect_request
 
 T = TypeVar("T")
 _MAX_HEADERS = 64 << 10
@@ -78,14 +79,29 @@ class Transport:
         except TimeoutError:
             raise Unreachable("the service can't be reached: timed out") from None
         except _FAILURES as why:
-            reason = why.strerror if isinstance(why, OSError) and why.strerror else type(why).__name__
-            raise Unreachable(f"the service can't be reached: {reason}") from None
+            raise Unreachable(f"the service can't be reached: {reason_of(why)}") from None
         except _Stale:
             raise Unreachable("the service can't be reached: the connection was closed") from None
 
     async def _connect(self) -> _Connection:
         a = self._address
-        return await asyncio.open_connection(a.host, a.port, ssl=self._tls, limit=_MAX_HEADERS)
+        if a.proxy is None:
+            return await asyncio.open_connection(a.host, a.port, ssl=self._tls, limit=_MAX_HEADERS)
+        try:
+            reader, writer = await asyncio.open_connection(a.proxy.host, a.proxy.port, limit=_MAX_HEADERS)
+        except OSError as why:
+            raise Unreachable(f"the proxy {a.proxy} can't be reached: {reason_of(why)}") from None
+        if self._tls is None:
+            return reader, writer
+        try:
+            writer.write(connect_request(a, a.proxy))
+            _, status, _ = await _read_head(reader)
+            check_connected(a.proxy, status)
+            await writer.start_tls(self._tls, server_hostname=a.host)
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer
 
     async def _exchange(self, connection: _Connection, request: Request) -> Answer:
         reader, writer = connection
@@ -106,10 +122,10 @@ class Transport:
                 writer.close()
 
     def _encode(self, request: Request) -> bytes:
-        headers = {"Host": self._address.authority, **request.headers}
+        headers = {"Host": self._address.authority, **request.headers, **self._address.headers}
         if request.body is not None or request.method == "POST":
             headers["Content-Length"] = str(len(request.body or b""))
-        lines = [f"{request.method} {self._address.prefix}{request.path} HTTP/1.1"]
+        lines = [f"{request.method} {self._address.target(request.path)} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + (request.body or b"")
 
@@ -125,7 +141,15 @@ class Transport:
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
-    """Return an answer, and whether its connection can be reused. Interim answers (RFC 9110, 15.2) are skipped."""
+    """Return an answer, and whether its connection can be reused."""
+    version, status, headers = await _read_head(reader)
+    whole, body = await _read_body(reader, status, headers)
+    kept = whole and version == b"HTTP/1.1" and headers.get("connection", "").lower() != "close"
+    return Answer(status, headers, body), kept
+
+
+async def _read_head(reader: asyncio.StreamReader) -> tuple[bytes, int, dict[str, str]]:
+    """Return version, status and headers of an answer. Interim answers (RFC 9110, 15.2) are skipped."""
     for _ in range(MAX_INTERIM + 1):
         head = await reader.readuntil(b"\r\n\r\n")
         line, _, rest = head.partition(b"\r\n")
@@ -133,14 +157,9 @@ async def _read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
         if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit():
             raise http.client.BadStatusLine("no HTTP")
         if int(status) // 100 != 1:
-            break
-    else:
-        raise http.client.BadStatusLine("too many interim answers")
-    message = http.client.parse_headers(io.BytesIO(rest))
-    headers = {name.lower(): value for name, value in message.items()}
-    whole, body = await _read_body(reader, int(status), headers)
-    kept = whole and version == b"HTTP/1.1" and headers.get("connection", "").lower() != "close"
-    return Answer(int(status), headers, body), kept
+            message = http.client.parse_headers(io.BytesIO(rest))
+            return version, int(status), {name.lower(): value for name, value in message.items()}
+    raise http.client.BadStatusLine("too many interim answers")
 
 
 async def _read_body(reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> tuple[bool, bytes]:

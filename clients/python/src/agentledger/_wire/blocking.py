@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 from .._errors import Unreachable
 from .._settings import Address
-from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request
+from .._proxies import Proxy
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request, reason_of
+from .tunnel import check_connected, connect_request
 
 T = TypeVar("T")
 _FAILURES = (OSError, http.client.HTTPException, ssl.SSLError)
@@ -75,6 +77,11 @@ class Transport:
         connection: http.client.HTTPConnection
         if self._tls is not None:
             connection = http.client.HTTPSConnection(a.host, a.port, timeout=timeout, context=self._tls)
+            if a.tunnel is not None:
+                connection.sock = self._tls.wrap_socket(_open_tunnel(a, a.tunnel, timeout), server_hostname=a.host)
+        elif a.proxy is not None:
+            connection = http.client.HTTPConnection(a.proxy.host, a.proxy.port, timeout=timeout)
+            connection.sock = _connect_proxy(a.proxy, timeout)
         else:
             connection = http.client.HTTPConnection(a.host, a.port, timeout=timeout)
         connection.response_class = _FinalResponse
@@ -86,7 +93,8 @@ class Transport:
             if connection.sock is None:
                 connection.connect()
             _prepare(connection, request.timeout)
-            connection.request(request.method, self._address.prefix + request.path, request.body, request.headers)
+            headers = {"Host": self._address.authority, **request.headers, **self._address.headers}
+            connection.request(request.method, self._address.target(request.path), request.body, headers)
             answer = connection.getresponse()
             body = answer.read(MAX_ANSWER + 1)
             if len(body) > MAX_ANSWER:
@@ -127,6 +135,28 @@ class _FinalResponse(http.client.HTTPResponse):
         raise http.client.BadStatusLine("too many interim answers")
 
 
+def _connect_proxy(proxy: Proxy, timeout: float) -> socket.socket:
+    try:
+        return socket.create_connection((proxy.host, proxy.port), timeout)
+    except OSError as why:
+        raise Unreachable(f"the proxy {proxy} can't be reached: {reason_of(why)}") from None
+
+
+def _open_tunnel(address: Address, proxy: Proxy, timeout: float) -> socket.socket:
+    """Return a connection to the service through a proxy. Errors are Unreachable, and those of the connection."""
+    sock = _connect_proxy(proxy, timeout)
+    try:
+        sock.sendall(connect_request(address, proxy))
+        answer = _FinalResponse(sock, method="CONNECT")
+        answer.begin()
+        answer.close()
+        check_connected(proxy, answer.status)
+        return sock
+    except BaseException:
+        sock.close()
+        raise
+
+
 def _prepare(connection: http.client.HTTPConnection, timeout: float) -> None:
     sock: socket.socket = connection.sock
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,6 +164,4 @@ def _prepare(connection: http.client.HTTPConnection, timeout: float) -> None:
 
 
 def _unreachable(why: BaseException) -> Unreachable:
-    """Name a failure by its type: texts of libraries may contain addresses and headers."""
-    reason = why.strerror if isinstance(why, OSError) and why.strerror else type(why).__name__
-    return Unreachable(f"the service can't be reached: {reason}")
+    return Unreachable(f"the service can't be reached: {reason_of(why)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -58,3 +59,10 @@ MAX_ANSWER = 64 << 20
 """Bytes of the largest answer that is read."""
 MAX_INTERIM = 16
 """Number of interim answers, such as 103 Early Hints, before the answer of one request."""
+
+
+def reason_of(why: BaseException) -> str:
+    """Name a failure without the texts of libraries, which may contain addresses and headers."""
+    if isinstance(why, ConnectionError) and why.errno:
+        return os.strerror(why.errno)
+    return why.strerror if isinstance(why, OSError) and why.strerror else type(why).__name__
