@@ -204,6 +204,24 @@ func withoutLine(text, begin string) string {
 	return strings.Join(lines, "")
 }
 
+// A README names the package that contains it, and its links lead somewhere outside of the repository too. The client
+// for Python states the version of its package.
+func TestReadmes(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{NPM, Wheel} {
+		p := Read().Find(kind)
+		name := map[Kind]string{NPM: "typescript/README.md", Wheel: "python/README.md"}[kind]
+		readme := string(readFile(t, name))
+		if !strings.Contains(readme, `"$APS_URL/clients/`+p.File+`"`) || strings.Contains(readme, "](..") {
+			t.Errorf("%s does not install %s, or has a relative link", name, p.File)
+		}
+	}
+	text, version := readFile(t, "python/src/agentledger/__init__.py"), Read().Find(Wheel).Version
+	if !bytes.Contains(text, []byte(`__version__ = "`+version+`"`)) {
+		t.Errorf("the version of the package is %s, that of __init__.py is not", version)
+	}
+}
+
 // Two builds have the same bytes, and a note counts only for these bytes.
 func TestNote(t *testing.T) {
 	t.Parallel()

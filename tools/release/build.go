@@ -24,8 +24,11 @@ import (
 
 // options are the options of a build.
 type options struct {
-	tree, version, platform, out, keyFile string
-	cache                                 string // Go's build cache, "" for the usual one
+	tree, version, platform, out string
+
+	keyFile  string // the release key; "" for an unsigned release
+	noteFile string // the note of the clients' packages, to build a signed release again without its key
+	cache    string // Go's build cache, "" for the usual one
 }
 
 // release is a release in progress.
@@ -37,7 +40,8 @@ type release struct {
 	out    io.Writer
 }
 
-var versionForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$`)
+// versionForm accepts versions that npm, pip and Go can compare.
+var versionForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(alpha|beta|rc)\.(0|[1-9]\d*))?$`)
 
 // buildRelease creates the folder o.out, which must not exist.
 func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
@@ -54,6 +58,9 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	r := &release{options: o, out: out}
 	if err := r.exportSource(ctx, filepath.Join(work, "source")); err != nil {
+		return err
+	}
+	if err := r.embedClients(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {

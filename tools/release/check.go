@@ -18,7 +18,7 @@ func checkReproducible(ctx context.Context, o options, out io.Writer) (err error
 		return fmt.Errorf("create work folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	o.keyFile = "" // signatures are not compared
+	o.keyFile, o.noteFile = "", "" // signatures are not compared
 	var lists [2]string
 	for i := range lists {
 		if i == 1 || o.out == "" {

@@ -8,7 +8,8 @@
 // Invariants:
 //   - A release is made from the commit that is checked out, never from changes that are not committed.
 //   - Nothing is uploaded. The release key is read from the file that AGENTLEDGER_RELEASE_KEY_FILE names; without
-//     one the release is unsigned, and the program says so.
+//     one the release is unsigned, and the program says so. AGENTLEDGER_CLIENTS_NOTE_FILE names the note
+//     /clients/SHA256SUMS.note of a signed release that is built again without its key.
 package main
 
 import (
@@ -48,7 +49,7 @@ func runProgram(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	o.keyFile = os.Getenv("AGENTLEDGER_RELEASE_KEY_FILE")
+	o.keyFile, o.noteFile = os.Getenv("AGENTLEDGER_RELEASE_KEY_FILE"), os.Getenv("AGENTLEDGER_CLIENTS_NOTE_FILE")
 	switch {
 	case args[0] == "build" && o.out != "":
 		return buildRelease(ctx, o, out)

@@ -54,22 +54,28 @@ func (t programTarget) Documents() []string {
 	return documents
 }
 
-// programSource is a source tree. The result of Build depends only on the sources, the version, the commit and the Go
-// release, not on the folder, the time or the machine. No C code is linked.
+// programSource is a source tree. The result of Build depends only on the sources, the version, the commit, the note and
+// the Go release, not on the folder, the time or the machine. No C code is linked.
 type programSource struct {
 	Dir     string
 	Version string // 1.2.3
 	Commit  string // 40 hex digits
-	Cache   string // folder of Go's build cache; if empty, the default
+	// ClientsNote is the signed note of the clients' packages in base64, which the service has; "" if it is unsigned.
+	ClientsNote string
+	Cache       string // folder of Go's build cache; if empty, the default
 }
 
-const versionPackage = "github.com/agentledger/agentledger/internal/programversion"
+const (
+	versionPackage = "github.com/agentledger/agentledger/internal/programversion"
+	clientsPackage = "github.com/agentledger/agentledger/clients"
+)
 
 // Build writes the program into a separate folder below dir and returns its path.
 func (s programSource) Build(ctx context.Context, t programTarget, dir string) (string, error) {
 	file := filepath.Join(dir, t.String(), t.Executable())
 	linked := "-s -w -buildid= -X " + versionPackage + ".release=v" + s.Version +
-		" -X " + versionPackage + ".commit=" + s.Commit
+		" -X " + versionPackage + ".commit=" + s.Commit +
+		" -X " + clientsPackage + ".note=" + s.ClientsNote
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", linked,
 		"-o", file, "./cmd/"+t.Name)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, os.Stderr, os.Stderr
