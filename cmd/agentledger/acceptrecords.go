@@ -18,7 +18,7 @@ import (
 // acceptRecordsCommand releases an organization that is held because its records contradict its log.
 type acceptRecordsCommand struct {
 	offline
-	Slug   string `help:"The organization's slug." required:""`
+	Slug   string `help:"The organization's slug." required:"" type:"slug"`
 	Reason string `help:"Why the records are right, or how they were corrected. It is public to everyone who can read the log." required:""`
 }
 

@@ -11,7 +11,7 @@ import (
 // askWitnessesCommand has the running server ask the witnesses of a log at once, including those that refused the log or
 // are skipped.
 type askWitnessesCommand struct {
-	Slug string `help:"The organization's slug or id." required:""`
+	Slug string `help:"The organization's slug or id." required:"" type:"slugorid"`
 	runningServer
 }
 

@@ -18,7 +18,7 @@ import (
 type correctClockCommand struct {
 	offline
 	beside
-	Slug   string `help:"The organization's slug." required:""`
+	Slug   string `help:"The organization's slug." required:"" type:"slugorid"`
 	Reason string `help:"Why, in 1 to 1024 characters. It is public in the log." required:""`
 }
 

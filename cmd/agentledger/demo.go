@@ -10,7 +10,7 @@ import (
 // demoCommand shows what the service is for: see package demo.
 type demoCommand struct {
 	Once   bool   `help:"Exit after the checks, with status 0 only if all passed."`
-	Listen string `help:"Listening address of a single process." default:"127.0.0.1:0"`
+	Listen string `help:"Listening address of a single process." default:"127.0.0.1:0" type:"listen"`
 	Nodes  int    `help:"Run 2 to 9 nodes on a PostgreSQL server that the demo starts, and kill one." default:"1"`
 	config.Logging
 }

@@ -27,7 +27,7 @@ type exportCommand struct {
 	offline
 	beside
 	To           string `help:"Folder of the export, created with mode 0700. An interrupted export continues." required:"" type:"path" placeholder:"DIR"`
-	Organization string `help:"Slug or id of the one organization to export. Default: all." placeholder:"SLUG|ID"`
+	Organization string `help:"Slug or id of the one organization to export. Default: all." placeholder:"SLUG|ID" type:"slugorid"`
 	Retire       bool   `help:"When the export is complete, mark the exported organizations as moved: this store no longer accepts their events."`
 	PieceKiB     int64  `name:"piece-kib" help:"Approximate size of one file of events in KiB, which is at most what an interrupted export repeats." default:"16384"`
 	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
@@ -84,7 +84,7 @@ func (c exportCommand) openSource(ctx context.Context, out terminal) (*datadir.S
 type importCommand struct {
 	offline
 	From         string `help:"Folder of the export." type:"existingdir" placeholder:"DIR"`
-	Organization string `help:"Slug or id of the one organization to import. Default: all." placeholder:"SLUG|ID"`
+	Organization string `help:"Slug or id of the one organization to import. Default: all." placeholder:"SLUG|ID" type:"slugorid"`
 	Reopen       bool   `help:"Reopen organizations that were moved away from this store and were never opened elsewhere."`
 	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed, but the master key is."`
 	carried

@@ -24,11 +24,11 @@ type initCommand struct {
 	config.Tuning `kong:"-"`
 
 	Name          string `help:"Name of the organization." required:""`
-	Slug          string `help:"Its public name: a-z, 0-9 and single dashes." required:""`
-	AdminEmail    string `help:"E-mail of its owner." required:""`
+	Slug          string `help:"Its public name: a-z, 0-9 and single dashes." required:"" type:"slug"`
+	AdminEmail    string `help:"E-mail of its owner." required:"" type:"email"`
 	AdminPassword string `help:"Password of an owner without an account; prefer the environment. An owner with an account accepts by signing in." env:"AGENTLEDGER_ADMIN_PASSWORD"`
-	Plan          string `help:"Its plan." default:"enterprise"`
-	KeyFile       string `help:"New file for the agent's key. Default: SLUG-agent.key." placeholder:"FILE"`
+	Plan          string `help:"Its plan." default:"enterprise" type:"word" expected:"the name of a plan, such as enterprise"`
+	KeyFile       string `help:"New file for the agent's key. Default: SLUG-agent.key." placeholder:"FILE" type:"output"`
 	Disclosure    string `help:"What public bundles disclose: commitment, record or full." enum:"commitment,record,full" default:"record"`
 	JSON          bool   `name:"json" help:"Machine-readable output."`
 }
@@ -57,7 +57,7 @@ type madeKey struct {
 func (c initCommand) Run(ctx context.Context, out terminal) error {
 	settings := config.Serve{Store: c.Store, Identity: c.Identity, Limits: c.Limits, Logging: c.Logging,
 		Tuning: c.Tuning}
-	if err := settings.Validate(); err != nil {
+	if err := errors.Join(settings.RequirePublicURL(), settings.Validate()); err != nil {
 		return err
 	}
 	if c.KeyFile == "" && !c.JSON {

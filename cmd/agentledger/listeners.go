@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -35,7 +36,7 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 	case c.TLSCert != "":
 		files, err := serving.OpenCertificateFiles(c.TLSCert, c.TLSKey, watch.logger, time.Now)
 		if err != nil {
-			return found, err
+			return found, fmt.Errorf("--tls-cert and --tls-key: %w", err)
 		}
 		found.source = files
 	case c.ACME.Directory != "":

@@ -20,7 +20,7 @@ import (
 type rotateLogKeyCommand struct {
 	offline
 	beside
-	Slug   string `help:"The organization's slug." required:""`
+	Slug   string `help:"The organization's slug." required:"" type:"slugorid"`
 	Finish bool   `help:"End the overlap: the older key no longer signs."`
 }
 

@@ -16,6 +16,8 @@ type machine struct {
 	clocks  clock.Source
 	volumes func(folders []string) error // why one of the folders is not writable
 	pause   time.Duration                // between checks of volumes that are not writable
+
+	localOnly bool // the public URL is a default, which must be that of the logs in the store
 }
 
 func thisMachine() machine {

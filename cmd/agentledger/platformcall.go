@@ -17,8 +17,8 @@ import (
 
 // runningServer names a running server and its platform secret.
 type runningServer struct {
-	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret." required:"" placeholder:"URL"`
-	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
+	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret." required:"" placeholder:"URL" type:"server"`
+	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"datafolder" env:"AGENTLEDGER_DATA"`
 	PlatformSecretFile string `help:"File of the platform secret. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
 }
 
@@ -63,7 +63,7 @@ func (p platformCall) callServer(ctx context.Context, answer any) error {
 
 // reindexCommand has the running server rebuild the index of a log's events.
 type reindexCommand struct {
-	Slug string `help:"The organization's slug or id." required:""`
+	Slug string `help:"The organization's slug or id." required:"" type:"slugorid"`
 	runningServer
 }
 

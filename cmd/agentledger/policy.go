@@ -32,7 +32,7 @@ type policyCommand struct {
 // files are documents as they are sent to the service. The version may be left out. The policy_id of a document without
 // one is the name of its file without .json, as in aps policy.
 type files struct {
-	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
+	Files []string `arg:"" name:"file" help:"Policy documents (JSON)." type:"file" expected:"a file with a policy document"`
 }
 
 // readPolicy reads a document. wrong explains to the user why it is not valid.

@@ -14,11 +14,11 @@ import (
 
 // replayCommand decides one event again.
 type replayCommand struct {
-	Policy   string `help:"The policy version that was active, if one was." placeholder:"FILE"`
-	Bundle   string `help:"A bundle that discloses record and envelope." placeholder:"FILE" xor:"documents,with-record,with-envelope"`
-	Record   string `help:"The record (JSON)." placeholder:"FILE" xor:"with-record" and:"pair"`
-	Envelope string `help:"The envelope (JSON)." placeholder:"FILE" xor:"with-envelope" and:"pair"`
-	Intent   string `help:"For a result: a bundle that discloses its intent's record." placeholder:"FILE"`
+	Policy   string `help:"The policy version that was active, if one was." placeholder:"FILE" type:"file" expected:"a file with a policy version"`
+	Bundle   string `help:"A bundle that discloses record and envelope." placeholder:"FILE" xor:"documents,with-record,with-envelope" type:"file" expected:"a file with a bundle"`
+	Record   string `help:"The record (JSON)." placeholder:"FILE" xor:"with-record" and:"pair" type:"file" expected:"a file with a record"`
+	Envelope string `help:"The envelope (JSON)." placeholder:"FILE" xor:"with-envelope" and:"pair" type:"file" expected:"a file with an envelope"`
+	Intent   string `help:"For a result: a bundle that discloses its intent's record." placeholder:"FILE" type:"file" expected:"a file with a bundle"`
 	JSON     bool   `help:"Print the result as JSON."`
 }
 

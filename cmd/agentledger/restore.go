@@ -19,7 +19,7 @@ import (
 // restoreCommand restores a backup to a data directory without a store.
 type restoreCommand struct {
 	offline
-	From           string `arg:"" help:"Backup: its folder or its tar file." type:"path" placeholder:"DIR|FILE.tar"`
+	From           string `arg:"" help:"Backup: its folder or its tar file." placeholder:"DIR|FILE.tar" type:"existing" expected:"a backup: its folder or its tar file"`
 	Check          bool   `help:"Only re-verify the backup and compare it with the anchors."`
 	AcceptRollback bool   `help:"Restore less than was shown: logs that lost events end, and successors replace them."`
 	Reason         string `help:"Why events were lost. It is public in the successor logs."`

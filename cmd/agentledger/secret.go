@@ -27,7 +27,7 @@ func loadPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 		err = checkPlatformSecret(text)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("platform secret: %w", err)
+		return "", "", fmt.Errorf("platform secret: %w (--platform-secret-file or %s)", err, config.PlatformSecretVariable)
 	}
 	return text, madeFile, nil
 }
@@ -61,7 +61,7 @@ func servedPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 func knownPlatformSecret(c config.Serve) (string, error) {
 	if secret.Getenv(config.PlatformSecretVariable) == "" {
 		if _, err := os.Stat(c.PlatformSecretPath()); err != nil {
-			return "", fmt.Errorf("platform secret: %w", err)
+			return "", fmt.Errorf("platform secret: %w (--platform-secret-file or %s)", err, config.PlatformSecretVariable)
 		}
 	}
 	text, _, err := loadPlatformSecret(c)

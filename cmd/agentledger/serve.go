@@ -29,9 +29,18 @@ type serveCommand struct {
 }
 
 // Run serves until ctx ends or the store fails.
-func (c serveCommand) Run(ctx context.Context, out terminal) error {
+func (c serveCommand) Run(ctx context.Context, out terminal, settings *config.File) error {
+	local, err := c.UseLocalDefaults(settings)
+	if err != nil {
+		return err
+	}
+	m := thisMachine()
+	if m.localOnly = local; local {
+		c.Logging.NewLogger(out.stderr).Warn("serving this machine only, with defaults that are not for production: set --public-url, which is a permanent part of every log's name, and --data",
+			"public_url", c.PublicURL, "data", c.Data)
+	}
 	setLeastThreads()
-	return thisMachine().serveUntilDone(ctx, c.Serve, out)
+	return m.serveUntilDone(ctx, c.Serve, out)
 }
 
 // server is a service with its listeners.
@@ -72,6 +81,11 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 		return nil, errors.Join(err, watch.stop(ctx))
 	}
 	s := &server{settings: c, service: service, listeners: new(serving.Set)}
+	if m.localOnly {
+		if err := service.checkHost(ctx, c.PublicURL); err != nil {
+			return nil, errors.Join(err, s.stopServer(context.WithoutCancel(ctx)))
+		}
+	}
 	if s.platformSecret, s.madeSecretFile, err = servedPlatformSecret(c); err == nil {
 		err = s.openListeners(watch, bounds)
 	}
@@ -147,11 +161,11 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 	}
 	node := s.service.node
 	surfaces := []serving.Surface{
-		{Name: mainListener, Address: c.Listen.Listen, Handler: node.Expose(proxies.WatchHeaders(main)),
+		{Name: mainListener, Setting: "--listen", Address: c.Listen.Listen, Handler: node.Expose(proxies.WatchHeaders(main)),
 			Connections: bounds.Main},
-		{Name: identityListener, Address: c.IDListen, Handler: node.ExposeIdentity(proxies.WatchHeaders(id)),
+		{Name: identityListener, Setting: "--id-listen", Address: c.IDListen, Handler: node.ExposeIdentity(proxies.WatchHeaders(id)),
 			Connections: bounds.Identity},
-		{Name: metricsListener, Address: c.MetricsListen, Handler: privateHandler(watch.registry, shared),
+		{Name: metricsListener, Setting: "--metrics-listen", Address: c.MetricsListen, Handler: privateHandler(watch.registry, shared),
 			Connections: bounds.Metrics},
 	}
 	surfaces = append(surfaces, node.Surface(nodeListener, c.NodeListen, main, id, bounds.Main))

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
@@ -112,7 +114,7 @@ type service struct {
 // openService opens the store and builds the service on it. fatal is called if the store fails and the process has to end.
 func openService(ctx context.Context, c config.Serve, watch *observation, fatal func(error)) (*service, error) {
 	if _, err := provision.ParseHost(c.PublicURL); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--public-url: %w", err)
 	}
 	st, err := openServedStore(ctx, c, watch.logger, fatal)
 	if err != nil {
@@ -283,6 +285,27 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Process: c.NodeURL, ReadOnly: s.store.ReadOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c)
+}
+
+// checkHost returns an error if the store has logs of another service than the one at a public URL.
+func (s *service) checkHost(ctx context.Context, publicURL string) error {
+	host, err := provision.ParseHost(publicURL)
+	if err != nil {
+		return err
+	}
+	for t, err := range s.store.Engine.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("list ledgers: %w", err)
+		}
+		state, err := s.ledgers.State(ctx, t)
+		if err != nil {
+			return err
+		}
+		if origin := state.Identity().Origin; !strings.HasPrefix(string(origin), string(host)+"/o/") {
+			return fmt.Errorf("missing flags: --public-url=URL: the logs in this store are of another address than %s, such as %s", publicURL, origin)
+		}
+	}
+	return nil
 }
 
 // mainHandler returns the handler of the main listener.

@@ -16,7 +16,7 @@ import (
 
 // beside names the running server, for commands that call it or else work in the store of a stopped one.
 type beside struct {
-	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
+	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret. Without it the server must be stopped." placeholder:"URL" type:"server"`
 	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
 }
 

@@ -13,7 +13,7 @@ import (
 
 // statusCommand reports the health of a running server, or of the ledger of one organization.
 type statusCommand struct {
-	Slug string `help:"Slug or ID of one organization. Default: the whole service."`
+	Slug string `help:"Slug or ID of one organization. Default: the whole service." type:"slugorid"`
 	JSON bool   `name:"json" help:"Machine-readable output."`
 	runningServer
 }

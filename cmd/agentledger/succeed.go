@@ -13,7 +13,7 @@ import (
 // succeedCommand lets an organization whose ledger is frozen continue with another ledger.
 type succeedCommand struct {
 	offline
-	Organization string `help:"Slug or id of the organization." required:"" placeholder:"SLUG|ID"`
+	Organization string `help:"Slug or id of the organization." required:"" placeholder:"SLUG|ID" type:"slugorid"`
 	Reason       string `help:"Why the log was abandoned. It is public in the first event of the new log." required:""`
 	Checkpoint   string `help:"File with the latest signed checkpoint that was shown to anyone, if it is newer than what the frozen log shows." type:"existingfile" placeholder:"FILE"`
 	JSON         bool   `name:"json" help:"Machine-readable output."`

@@ -24,8 +24,8 @@ type didCommand struct {
 }
 
 type didGetCommand struct {
-	Name string `arg:"" help:"Agent id or DID."`
-	URL  string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
+	Name string `arg:"" help:"Agent id or DID." type:"agentordid"`
+	URL  string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service." type:"url"`
 }
 
 func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
@@ -48,7 +48,7 @@ func fetchDocument(ctx context.Context, service *client.Client, name string) (di
 }
 
 type didKeyCommand struct {
-	PublicKey string `arg:"" name:"public-key" help:"Ed25519 public key: base64 of 32 bytes."`
+	PublicKey string `arg:"" name:"public-key" help:"Ed25519 public key: base64 of 32 bytes." type:"publickey"`
 }
 
 func (c *didKeyCommand) Run(s *streams) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -12,18 +13,19 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 type evaluateCommand struct {
-	Tool    string `required:"" placeholder:"NAME" help:"Dotted name of the tool."`
-	Payload string `placeholder:"JSON" help:"The call's payload, a JSON object."`
+	Tool    string           `required:"" placeholder:"NAME" help:"Dotted name of the tool." type:"tool"`
+	Payload commandline.JSON `placeholder:"JSON|@FILE" help:"The call's payload, a JSON object; @FILE reads it from a file, @- from standard input."`
 	flags.Names
 	flags.Service
 }
 
 func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
-	question, err := c.buildQuestion()
+	question, err := c.buildQuestion(s.in)
 	if err != nil {
 		return err
 	}
@@ -54,20 +56,17 @@ func (c *evaluateCommand) warnOfUnknownAgent(ctx context.Context, s *streams, se
 	}
 }
 
-func (c *evaluateCommand) buildQuestion() (client.Question, error) {
+func (c *evaluateCommand) buildQuestion(stdin io.Reader) (client.Question, error) {
 	who, err := c.AgentIdentity()
 	if err != nil {
 		return client.Question{}, err
 	}
 	q := client.Question{Organization: who.Organization, Agent: who.Agent, Tool: id.Tool(c.Tool)}
-	if c.Payload != "" {
-		value := jsontext.Value(c.Payload)
-		if value.Kind() != '{' || !value.IsValid() {
-			return client.Question{}, errors.New("--payload must be a JSON object")
-		}
-		q.Payload = value
+	payload, err := c.Payload.Read(stdin, maxProven)
+	if err == nil && payload != nil {
+		q.Payload = jsontext.Value(payload)
 	}
-	return q, nil
+	return q, err
 }
 
 func printDecision(s *streams, d client.Decision) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -20,14 +21,14 @@ type grantCommand struct {
 const maxGrant = tlog.MaxNote
 
 type grantVerifyCommand struct {
-	Grant   string          `arg:"" help:"File with the grant, - for standard input."`
-	Key     string          `required:"" placeholder:"VKEY" help:"Key of the organization's grants, as transparency/keys lists it."`
-	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id of the action."`
-	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent that performs the action."`
-	Tool    string          `placeholder:"NAME" help:"Tool of the action."`
-	Payload string          `placeholder:"FILE" help:"Payload of the action, a JSON object. Default: {}."`
-	Action  string          `placeholder:"HEX" help:"Digest of the action, instead of the four above."`
-	At      string          `placeholder:"TIME" help:"Time at which it must be valid, such as 2026-01-31T12:00:00.000Z. Default: now."`
+	Grant   string           `arg:"" help:"File with the grant, - for standard input." type:"input" expected:"a file with a grant, or - for standard input"`
+	Key     string           `required:"" placeholder:"VKEY" help:"Key of the organization's grants, as transparency/keys lists it." type:"vkey"`
+	Org     id.Organization  `env:"APS_ORG" placeholder:"UUID" help:"Organization id of the action."`
+	Agent   string           `env:"APS_AGENT" placeholder:"ID" help:"Agent that performs the action." type:"agent"`
+	Tool    string           `placeholder:"NAME" help:"Tool of the action." type:"tool"`
+	Payload commandline.JSON `type:"jsonfile" placeholder:"FILE" help:"Payload of the action, a JSON object: a file, - for standard input, or the object itself. Default: {}."`
+	Action  string           `placeholder:"HEX" help:"Digest of the action, instead of the four above." type:"hash"`
+	At      string           `placeholder:"TIME" help:"Time at which it must be valid, such as 2026-01-31T12:00:00.000Z. Default: now." type:"instant"`
 }
 
 func (*grantVerifyCommand) Help() string {
@@ -89,12 +90,9 @@ func (c *grantVerifyCommand) readActionDigest(s *streams) (id.Hash, error) {
 	if c.Org == (id.Organization{}) || !event.ValidAgent(c.Agent) || !event.ValidTool(c.Tool) {
 		return id.Hash{}, errors.New("no action: set --action, or --org, --agent, --tool and possibly --payload")
 	}
-	var payload []byte
-	if c.Payload != "" {
-		var err error
-		if payload, err = s.readInput(c.Payload, event.DefaultMaxBytes); err != nil {
-			return id.Hash{}, fmt.Errorf("--payload: %w", err)
-		}
+	payload, err := c.Payload.Read(s.in, event.DefaultMaxBytes)
+	if err != nil {
+		return id.Hash{}, err
 	}
 	a, err := grant.NewAction(c.Org, id.Agent(c.Agent), id.Tool(c.Tool), payload)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 type keygenCommand struct {
-	Out   string `xor:"source" placeholder:"FILE" help:"Write the private key to a new file of mode 0600 instead of printing it."`
-	From  string `xor:"source" placeholder:"FILE" help:"Read this private key instead of generating one."`
+	Out   string `xor:"source" placeholder:"FILE" help:"Write the private key to a new file of mode 0600 instead of printing it." type:"output"`
+	From  string `xor:"source" placeholder:"FILE" help:"Read this private key instead of generating one." type:"input" expected:"a file with a private key"`
 	Proof bool   `help:"Create the proof that registers the public key for --org and --agent, with --key-id or with an ID that the service assigns."`
 	flags.Names
 }
@@ -54,7 +54,7 @@ func (c *keygenCommand) Run(s *streams) error {
 // makeOrReadSeed returns the seed of the given key, or of a new one.
 func (c *keygenCommand) makeOrReadSeed() ([]byte, error) {
 	if c.From != "" {
-		return flags.ReadSeed(c.From)
+		return flags.ReadSeed("--from", c.From)
 	}
 	seed := edkey.NewPrivate().Seed()
 	return seed[:], nil

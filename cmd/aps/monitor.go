@@ -17,19 +17,19 @@ import (
 )
 
 type monitorCommand struct {
-	URL            string   `name:"url" required:"" placeholder:"PREFIX" help:"Prefix of the log's checkpoint and tiles: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service."`
-	Key            []string `placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all the directory's key. Repeat it for rotated keys."`
-	Policy         string   `type:"path" placeholder:"FILE" help:"A C2SP tlog-policy: the log's keys, and witnesses of whom a quorum must cosign each head. With --key only the witnesses count. With --all the directory's policy."`
+	URL            string   `name:"url" required:"" placeholder:"PREFIX" help:"Prefix of the log's checkpoint and tiles: https://log.example/o/ORGANIZATION_ID. With --all the base URL of the service." type:"url"`
+	Key            []string `placeholder:"VKEY" sep:"none" help:"The log's verifier key, from a source that you trust; with --all the directory's key. Repeat it for rotated keys." type:"vkey"`
+	Policy         string   `placeholder:"FILE" help:"A C2SP tlog-policy: the log's keys, and witnesses of whom a quorum must cosign each head. With --key only the witnesses count. With --all the directory's policy." type:"existingfile" expected:"a file with a C2SP tlog-policy"`
 	State          string   `required:"" type:"path" placeholder:"FILE" help:"File of the latest verified head; with --all a folder. If it does not exist, the log is read from its beginning."`
 	All            bool     `help:"Follow the service's directory and every log that it lists."`
-	Predecessor    string   `type:"path" placeholder:"FILE" help:"State file of the frozen log that this log succeeds. It is compared with what the first event of this log states, and only read. With --all this happens automatically."`
-	PredecessorKey []string `placeholder:"VKEY" sep:"none" help:"Key of the frozen log. Repeatable."`
-	PredecessorURL string   `name:"predecessor-url" placeholder:"PREFIX" help:"Prefix of the frozen log. Default: --url with the number at its end reduced by one."`
+	Predecessor    string   `placeholder:"FILE" help:"State file of the frozen log that this log succeeds. It is compared with what the first event of this log states, and only read. With --all this happens automatically." type:"existingfile" expected:"the state file of the frozen log"`
+	PredecessorKey []string `placeholder:"VKEY" sep:"none" help:"Key of the frozen log. Repeatable." type:"vkey"`
+	PredecessorURL string   `name:"predecessor-url" placeholder:"PREFIX" help:"Prefix of the frozen log. Default: --url with the number at its end reduced by one." type:"url"`
 
-	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
-	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
+	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable." type:"url"`
+	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable." type:"witnesskey"`
 	MaxLag   time.Duration `help:"With --policy: how long entries may wait for their quorum; 0 means 10m. With --witness: like --max-age."`
-	MaxAge   string        `placeholder:"3h" help:"How old the view may be: the time since a quorum of the policy, or one of the witnesses, cosigned. A log, or an impostor, could otherwise show one old state permanently. 0: any age. Default: --max-lag if given, otherwise 3h, with --policy and --witness; without them the age is unknown."`
+	MaxAge   string        `placeholder:"3h" help:"How old the view may be: the time since a quorum of the policy, or one of the witnesses, cosigned. A log, or an impostor, could otherwise show one old state permanently. 0: any age. Default: --max-lag if given, otherwise 3h, with --policy and --witness; without them the age is unknown." type:"duration"`
 	Evidence string        `type:"path" placeholder:"DIR" help:"Folder for the evidence of a finding. Default: FILE.evidence."`
 	Once     bool          `help:"Check once and exit, for cron and timers."`
 	Interval time.Duration `default:"1m" help:"Time between checks, without --once."`
@@ -37,7 +37,7 @@ type monitorCommand struct {
 	Tries    int           `default:"4" help:"Attempts of a request."`
 	Readers  int           `default:"8" help:"Entry bundles read concurrently."`
 
-	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once."`
+	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once." type:"listen"`
 }
 
 // Validate implements kong's check after parsing.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,8 +28,8 @@ type releaseCommands struct {
 
 // releaseVerifyCommand is verify-release.
 type releaseVerifyCommand struct {
-	Path string `arg:"" help:"Folder of a release, or one of its files next to SHA256SUMS.note."`
-	Key  string `env:"APS_RELEASE_KEY" placeholder:"VKEY" help:"The release key, from a source that you trust."`
+	Path string `arg:"" complete:"files" help:"Folder of a release, or one of its files next to SHA256SUMS.note."`
+	Key  string `env:"APS_RELEASE_KEY" placeholder:"VKEY" help:"The release key, from a source that you trust." type:"vkey"`
 }
 
 // Help implements kong.HelpProvider.
@@ -68,7 +69,7 @@ func (c *releaseVerifyCommand) Run(ctx context.Context, out *people.Terminal) er
 	defer dir.Close()
 	list, err := releasefiles.ReadList(dir)
 	if err != nil {
-		return tellWrong(err)
+		return tellWrong(c.explainMissing(err))
 	}
 	var r releaseReport
 	signed := r.checkSignature(list, key)
@@ -92,8 +93,18 @@ func (c *releaseVerifyCommand) openFolder() (dir *os.Root, name string, err erro
 	if info, err := os.Stat(c.Path); err != nil || !info.IsDir() { // a missing file may be on the list
 		folder, name = filepath.Split(filepath.Clean(c.Path))
 	}
-	dir, err = os.OpenRoot(filepath.Clean(folder))
-	return dir, name, err
+	if dir, err = os.OpenRoot(filepath.Clean(folder)); err != nil {
+		return nil, "", c.explainMissing(err)
+	}
+	return dir, name, nil
+}
+
+// explainMissing adds to the error of a missing file what the argument is.
+func (c *releaseVerifyCommand) explainMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w (<path>: expected the folder of a release, which contains %s, or one of its files, got %q)", err, releasefiles.ListName, c.Path)
+	}
+	return err
 }
 
 func (c *releaseVerifyCommand) parseKey() (key tlog.VerifierKey, err error) {

@@ -17,8 +17,8 @@ import (
 )
 
 type replayCommand struct {
-	File        string    `arg:"" help:"NDJSON file of recorded events {trace, step, action_kind, tool_name?, payload}, - for standard input."`
-	Start       time.Time `default:"2026-01-01T00:00:00Z" placeholder:"TIME" help:"Time of the first line. Each line is 100 ms later than the previous one. A different start produces different events."`
+	File        string    `arg:"" help:"NDJSON file of recorded events {trace, step, action_kind, tool_name?, payload}, - for standard input." type:"input" expected:"a file of recorded events, or - for standard input"`
+	Start       time.Time `default:"2026-01-01T00:00:00Z" placeholder:"TIME" help:"Time of the first line. Each line is 100 ms later than the previous one. A different start produces different events." type:"time"`
 	Connections int       `default:"8" help:"Connections to the service, 1 to 256. The lines of one trace stay in order."`
 	Skip        uint64    `help:"Number of lines to skip at the beginning."`
 	Limit       uint64    `help:"Maximum number of lines to send; 0 means all."`

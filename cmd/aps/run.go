@@ -64,7 +64,7 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 }
 
 func newParser(p *program, options ...kong.Option) (*kong.Kong, error) {
-	return kong.New(p, append(options,
+	return kong.New(p, append(append(commandline.Forms(), options...),
 		kong.Name("aps"),
 		kong.Description("Agents, auditors and monitors of an agentledger service."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

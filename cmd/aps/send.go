@@ -20,7 +20,7 @@ import (
 )
 
 type sendCommand struct {
-	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. To be able to resend events after a crash, sign them first with aps sign."`
+	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. To be able to resend events after a crash, sign them first with aps sign." type:"input" expected:"a file with events, or - for standard input"`
 	batchFlags
 	flags.Service
 	flags.Signer

@@ -226,7 +226,7 @@ func TestSendStops(t *testing.T) {
 		"no file":             {t.Context(), "", with("send", at(s, mine), []string{"none.json"}), 2, "none.json"},
 		"malformed event":     {t.Context(), `{"action_kind":""}`, with("send", at(s, mine), as(t, mine)), 2, "action_kind"},
 		"interrupted":         {canceled, twoEvents, with("send", down, as(t, mine)), 2, "context canceled"},
-		"malformed base URL":  {t.Context(), twoEvents, with("send", []string{"--url", "localhost"}), 2, "base URL"},
+		"malformed base URL":  {t.Context(), twoEvents, with("send", []string{"--url", "localhost"}), 2, `--url: expected an http or https URL, such as https://log.example, got "localhost"`},
 		"batch of none":       {t.Context(), "", with("send", at(s, mine), []string{"--batch", "0"}), 2, "--batch must be 1 to 1000"},
 		"batch too large":     {t.Context(), "", with("send", at(s, mine), []string{"--batch", "1001"}), 2, "--batch must be 1 to 1000"},
 		"unknown flag":        {t.Context(), "", []string{"send", "--tokn", "t"}, 2, "hint: aps --help"},

@@ -10,7 +10,7 @@ import (
 )
 
 type signCommand struct {
-	File string `arg:"" optional:"" default:"-" help:"File with unsigned events, - for standard input."`
+	File string `arg:"" optional:"" default:"-" help:"File with unsigned events, - for standard input." type:"input" expected:"a file with unsigned events, or - for standard input"`
 	Form string `enum:"digest,canonical" default:"digest" help:"What is signed: ${enum}."`
 	flags.Signer
 }

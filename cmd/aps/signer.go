@@ -11,7 +11,7 @@ import (
 
 // signerCommand holds the key of an agent, as a program of another user; see docs/signer.md.
 type signerCommand struct {
-	KeyID   id.Key `required:"" env:"APS_KEY_ID" placeholder:"ID" help:"Key ID. Requests for another key are refused."`
+	KeyID   id.Key `required:"" env:"APS_KEY_ID" placeholder:"ID" help:"Key ID. Requests for another key are refused." type:"keyid"`
 	KeyFile string `required:"" type:"path" placeholder:"FILE" help:"File with the private key."`
 }
 
@@ -19,7 +19,7 @@ func (c *signerCommand) Run(s *streams) error {
 	if c.KeyID == "" || c.KeyFile == "" {
 		return errors.New("--key-id and --key-file are required")
 	}
-	seed, err := flags.ReadSeed(c.KeyFile)
+	seed, err := flags.ReadSeed("--key-file", c.KeyFile)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,10 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/cmd/aps/acts"
 	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 )
@@ -79,7 +78,7 @@ func isRefusal(err error) bool {
 // errorHint returns a hint for the user about an error, or "".
 func errorHint(err error) string {
 	var answer *client.Error
-	var usage *kong.ParseError
+	var usage *commandline.UsageError
 	var network *net.OpError
 	var found *monitor.Finding
 	switch {

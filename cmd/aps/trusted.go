@@ -15,17 +15,17 @@ import (
 
 // trustFlags name the keys and the policy that an auditor relies on.
 type trustFlags struct {
-	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be consistent, but nothing shows whose it is."`
-	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count."`
-	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours."`
+	Key    string `placeholder:"VKEY" help:"The log's verifier key, from a source that you trust. Without it a bundle can be consistent, but nothing shows whose it is." type:"vkey"`
+	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy: logs that you trust and witnesses, of whom a quorum must have cosigned. With --key only the witnesses count." type:"input" expected:"a file with a C2SP tlog-policy"`
+	Keys   string `placeholder:"FILE" help:"The saved answer of transparency/keys, for bundles signed by a key of the log before or after yours." type:"input" expected:"a file with a saved answer of transparency/keys"`
 }
 
 // directoryFlags are the same for the service's directory. If one of these flags is set, the directory must have listed the
 // log.
 type directoryFlags struct {
-	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, which must have listed the bundle's log: a second proof. Without it such a proof can be consistent, but nothing shows whose directory it is."`
-	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy of the directory: its log, and witnesses of whom a quorum must have cosigned the directory's checkpoint in the second proof."`
-	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys."`
+	Key    string `placeholder:"VKEY" help:"The log key of the service's directory, which must have listed the bundle's log: a second proof. Without it such a proof can be consistent, but nothing shows whose directory it is." type:"vkey"`
+	Policy string `placeholder:"FILE" help:"A C2SP tlog-policy of the directory: its log, and witnesses of whom a quorum must have cosigned the directory's checkpoint in the second proof." type:"input" expected:"a file with a C2SP tlog-policy"`
+	Keys   string `placeholder:"FILE" help:"The saved answer of the directory's transparency/keys." type:"input" expected:"a file with a saved answer of transparency/keys"`
 }
 
 // auditorTrust is the keys and the policy that an auditor relies on.

@@ -24,15 +24,15 @@ import (
 const maxProven = 64 << 20
 
 type verifyCommand struct {
-	Bundle string `arg:"" help:"File with a bundle, a tlog-proof or an evidence pack, folder with an unpacked pack, - for standard input, or the address of a document, which is fetched; with --url and --slug the event id."`
+	Bundle string `arg:"" complete:"files" help:"File with a bundle, a tlog-proof or an evidence pack, folder with an unpacked pack, - for standard input, or the address of a document, which is fetched; with --url and --slug the event id."`
 	trustFlags
 	Directory directoryFlags `embed:"" prefix:"directory-"`
 
-	Entry    string `placeholder:"FILE" help:"The logged entry that a tlog-proof is for, - for standard input. A final line end is ignored."`
+	Entry    string `placeholder:"FILE" help:"The logged entry that a tlog-proof is for, - for standard input. A final line end is ignored." type:"input" expected:"a file with a logged entry, or - for standard input"`
 	Require  string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
-	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export states it."`
-	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service. For an evidence pack: fetch the log's event of the export, with the session of aps login or APS_CONSOLE_TOKEN, and compare the manifest with it."`
-	Slug     string `placeholder:"NAME" help:"The organization's slug, with --url."`
+	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export states it." type:"hash"`
+	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service. For an evidence pack: fetch the log's event of the export, with the session of aps login or APS_CONSOLE_TOKEN, and compare the manifest with it." type:"url"`
+	Slug     string `placeholder:"NAME" help:"The organization's slug, with --url." type:"slug"`
 }
 
 func (*verifyCommand) Help() string {
@@ -117,7 +117,11 @@ func (c *verifyCommand) loadInput(ctx context.Context, s *streams) ([]byte, erro
 	case strings.HasPrefix(c.Bundle, "http://") || strings.HasPrefix(c.Bundle, "https://"):
 		return c.fetchAddress(ctx, s)
 	}
-	return s.readInput(c.Bundle, maxProven)
+	text, err := s.readInput(c.Bundle, maxProven)
+	if err != nil {
+		return nil, fmt.Errorf("<bundle>: expected a file with a bundle, a tlog-proof or an evidence pack, - for standard input, or an address: %w", err)
+	}
+	return text, nil
 }
 
 func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, error) {

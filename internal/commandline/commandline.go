@@ -11,6 +11,7 @@
 package commandline
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -22,10 +23,28 @@ type Common struct {
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Print what may follow on a command line, for the scripts of completion."`
 }
 
-// Parse parses the arguments of a program, without its name. The program must have a command version.
+// Parse parses the arguments of a program, without its name. The program must have a command version, and the options Forms.
 func Parse(k *kong.Kong, args []string) (*kong.Context, error) {
-	return k.Parse(flagsLast(k.Model.Node, args))
+	parsed, err := k.Parse(flagsLast(k.Model.Node, args))
+	if err != nil {
+		return parsed, &UsageError{err}
+	}
+	return parsed, nil
 }
+
+// UsageError is an error of the command line.
+type UsageError struct{ err error }
+
+// fromVariable is what kong appends to an error about the value of an environment variable.
+var fromVariable = regexp.MustCompile(`(?s) \(from envar ([A-Za-z0-9_]+)=".*"\)`)
+
+// Error returns the error without the value of an environment variable, which may be a secret.
+func (e *UsageError) Error() string {
+	return fromVariable.ReplaceAllString(e.err.Error(), " (from the environment variable $1)")
+}
+
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.err }
 
 // versionFlag in front of the command has the meaning of the command version. It is no flag of the parser, because commands
 // have a flag of that name.

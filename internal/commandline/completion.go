@@ -183,7 +183,8 @@ func completeValue(v *kong.Value, placeholder, front, prefix string) (kind, []co
 	case v.Enum != "":
 	case placeholder == "DIR" || v.Tag.Type == "existingdir":
 		return folders, nil
-	case slices.Contains([]string{"path", "existingfile", "file"}, v.Tag.Type), strings.Contains(placeholder, "FILE"), v.Tag.Passthrough:
+	case slices.Contains([]string{"input", "file", "output", "path", "existing", "existingfile"}, v.Tag.Type), v.Tag.Get("complete") == "files",
+		strings.Contains(placeholder, "FILE"), v.Passthrough:
 		return files, nil
 	}
 	return anyWords, found

@@ -28,13 +28,13 @@ import (
 
 // Store configures where the data of one service is stored.
 type Store struct {
-	Storage            string   `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, for the ledgers, instead of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE"`
-	Data               string   `help:"Data directory: embedded store, keys, anchors." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
+	Storage            string   `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, for the ledgers, instead of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE" type:"postgres"`
+	Data               string   `help:"Data directory: embedded store, keys, anchors. Without it and without --public-url, serve uses a folder in your user directories." default:"agentledger-data" type:"datafolder" env:"AGENTLEDGER_DATA"`
 	Anchors            string   `help:"Directory of the latest published checkpoints; use another volume in production. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
 	MasterKeyFile      string   `help:"File of the key that encrypts private keys (generated at the first start). Default: DATA/master.key. Alternatively, AGENTLEDGER_MASTER_KEY contains the key itself." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
 	OlderMasterKeyFile []string `help:"File of an earlier master key. Repeatable. Keys encrypted with it can still be read, and serve re-encrypts them with the current one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`
 
-	Archive string `help:"Object store for the texts of old events." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE"`
+	Archive string `help:"Object store for the texts of old events." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE" type:"archive"`
 }
 
 // DatabaseDir returns the directory of the embedded store.
@@ -71,9 +71,9 @@ func (s Store) MasterKeyPath() string {
 
 // Identity configures the service's public address and its platform secret.
 type Identity struct {
-	PublicURL          string `help:"Public address of the service, without a query: https://log.example. It becomes a permanent part of every new log's origin." required:"" placeholder:"URL" env:"AGENTLEDGER_PUBLIC_URL"`
+	PublicURL          string `help:"Public address of the service, without a query: https://log.example. It becomes a permanent part of every new log's origin. Required, except by a service for this machine only." placeholder:"URL" env:"AGENTLEDGER_PUBLIC_URL" type:"url"`
 	PlatformSecretFile string `help:"File of the platform secret (generated at the first start). Default: DATA/platform.secret. Alternatively, AGENTLEDGER_PLATFORM_SECRET contains the secret itself." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
-	Environment        string `help:"Part of each ingest key that identifies the environment." default:"live" env:"AGENTLEDGER_ENVIRONMENT"`
+	Environment        string `help:"Part of each ingest key that identifies the environment." default:"live" env:"AGENTLEDGER_ENVIRONMENT" type:"word" expected:"a word of 1 to 16 of a-z and 0-9, such as live"`
 }
 
 // Limits are the limits of organizations, by plan.
@@ -84,31 +84,31 @@ type Limits struct {
 
 // Listen configures the listeners, the client address header that a proxy sets, and who may create organizations.
 type Listen struct {
-	Listen              string `help:"Address of the main listener: ingest, public, console. The default is reachable from this machine only; use :8080 for all interfaces." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
-	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN"`
-	MetricsListen       string `help:"Private address of metrics and profiles; empty to disable." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
+	Listen              string `help:"Address of the main listener: ingest, public, console. The default is reachable from this machine only; use :8080 for all interfaces." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN" type:"listen"`
+	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN" type:"listen"`
+	MetricsListen       string `help:"Private address of metrics and profiles; empty to disable." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN" type:"listen"`
 	TLSCert             string `help:"Certificate chain in PEM, for TLS." type:"path" env:"AGENTLEDGER_TLS_CERT"`
 	TLSKey              string `help:"Private key of the certificate in PEM." type:"path" env:"AGENTLEDGER_TLS_KEY"`
 	ClientAddressHeader string `help:"Header whose last address is the client's, set by a proxy in front of the service (X-Forwarded-For). If not set, or if the header contains no address, the peer address of the connection is used." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 
-	NodeListen string `help:"Address for other nodes." placeholder:"ADDRESS" env:"AGENTLEDGER_NODE_LISTEN"`
-	NodeURL    string `name:"node-url" help:"URL of that address, as other nodes reach it." placeholder:"URL" env:"AGENTLEDGER_NODE_URL"`
+	NodeListen string `help:"Address for other nodes." placeholder:"ADDRESS" env:"AGENTLEDGER_NODE_LISTEN" type:"listen"`
+	NodeURL    string `name:"node-url" help:"URL of that address, as other nodes reach it." placeholder:"URL" env:"AGENTLEDGER_NODE_URL" type:"url"`
 
 	Signup string `help:"Who may create organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
 }
 
 // Outside configures which external servers the service calls and which lists it publishes.
 type Outside struct {
-	CalloutAllow      []netip.Prefix `help:"Private networks that the service may call, also over http, separated by commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW"`
+	CalloutAllow      []netip.Prefix `help:"Private networks that the service may call, also over http, separated by commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW" type:"network"`
 	WitnessPolicyFile string         `help:"Witnesses for every organization's log, and their quorum: a C2SP tlog-policy with the URL of each witness and without log lines. Default: none; organizations may configure their own." type:"path" env:"AGENTLEDGER_WITNESS_POLICY_FILE"`
-	Directory         string         `help:"Slug of the organization whose log is the directory: it publishes the latest tree of every other log. Create the organization first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY"`
+	Directory         string         `help:"Slug of the organization whose log is the directory: it publishes the latest tree of every other log. Create the organization first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY" type:"slug"`
 	LogListContact    string         `help:"How operators of witnesses can contact you: an address or a page. If set, the service publishes the origins and keys of all its logs at /v1/public/witness-network/logs/v0. Default: no list." placeholder:"TEXT" env:"AGENTLEDGER_LOG_LIST_CONTACT"`
-	TraceEndpoint     string         `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT"`
+	TraceEndpoint     string         `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT" type:"url"`
 }
 
 // Mail configures the mail server.
 type Mail struct {
-	SMTP string `help:"Mail server, smtps://HOST?from=ADDRESS." placeholder:"URL" env:"AGENTLEDGER_SMTP"`
+	SMTP string `help:"Mail server, smtps://HOST?from=ADDRESS." placeholder:"URL" env:"AGENTLEDGER_SMTP" type:"smtp"`
 }
 
 // Logging configures the level and the format of the log on standard error.

@@ -100,7 +100,6 @@ func TestRefusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no public URL", nil, "--public-url"},
 		{"unknown setting", []string{"--nonsense", "1"}, "--nonsense"},
 		{"plans without enterprise", []string{"--plans", "free=10"}, "enterprise"},
 		{"plan without a number", []string{"--plans", "enterprise=many"}, "--plans"},
@@ -116,10 +115,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			args := tt.args
-			if tt.name != "no public URL" {
-				args = append([]string{"--public-url", "http://log.example"}, args...)
-			}
+			args := append([]string{"--public-url", "http://log.example"}, tt.args...)
 			if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want it to name %s", err, tt.want)
 			}

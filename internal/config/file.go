@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -55,7 +56,7 @@ const tuningSection = "tuning"
 // kong.ConfigFlag.
 func ParserOptions() []kong.Option {
 	f := &File{tuning: DefaultTuning()}
-	return []kong.Option{kong.Configuration(f.loadFile), kong.Bind(f)}
+	return append(commandline.Forms(), kong.NamedMapper("datafolder", kong.MapperFunc(decodeData)), kong.Configuration(f.loadFile), kong.Bind(f))
 }
 
 // loadFile implements kong.ConfigurationLoader.

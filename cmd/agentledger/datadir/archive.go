@@ -50,7 +50,7 @@ func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tu
 	}
 	store, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--archive: %w", err)
 	}
 	o := archive.Options{Objects: store, Check: checkEnvelope, ReadOnly: readOnly,
 		After: time.Duration(t.ArchiveAfterDays) * 24 * time.Hour, CacheBytes: int64(t.ArchiveCacheMiB) << 20,

@@ -31,12 +31,12 @@ func readMasterKeys(c config.Store) (keys keySet, err error) {
 	case err == nil:
 		keys.found = true
 	case !errors.Is(err, fs.ErrNotExist):
-		return keySet{}, fmt.Errorf("master key: %w", err)
+		return keySet{}, fmt.Errorf("master key: %w (--master-key-file or %s)", err, config.MasterKeyVariable)
 	}
 	for _, file := range c.OlderMasterKeyFile {
 		key, err := seal.LoadKey(file)
 		if err != nil {
-			return keySet{}, fmt.Errorf("older master key: %w", err)
+			return keySet{}, fmt.Errorf("older master key: %w (--older-master-key-file)", err)
 		}
 		keys.older = append(keys.older, key)
 	}

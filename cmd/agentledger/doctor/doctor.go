@@ -82,7 +82,16 @@ func checks() []check {
 
 // Run prints all findings. It returns ErrFound if one needs attention.
 func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context, settings *config.File) error {
+	local, err := c.UseLocalDefaults(settings)
+	if err != nil {
+		return err
+	}
 	all := append(judgeVariables(config.UnknownVariables(parsed.Model)), checkSettingsFiles(c.Serve, settings.Path())...)
+	if local {
+		f := advise("set --public-url and --data before others use it", "serve uses %s and %s, for this machine only", c.PublicURL, c.Data)
+		f.Check = "settings"
+		all = append(all, f)
+	}
 	all = append(all, examine(ctx, c.Serve, checks())...)
 	if err := c.printFindings(out, all); err != nil {
 		return err

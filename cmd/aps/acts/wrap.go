@@ -17,9 +17,9 @@ import (
 // WrapCommand is aps wrap.
 type WrapCommand struct {
 	agentFlags
-	Tool    id.Tool       `default:"process.run" placeholder:"NAME" help:"The tool that policies see."`
+	Tool    id.Tool       `default:"process.run" placeholder:"NAME" help:"The tool that policies see." type:"tool"`
 	Key     string        `placeholder:"TEXT" help:"Name of this run. A program runs at most once under a name."`
-	Trace   id.Trace      `placeholder:"ID" help:"Trace of the events."`
+	Trace   id.Trace      `placeholder:"ID" help:"Trace of the events." type:"trace"`
 	Wait    time.Duration `default:"1h" help:"How long to wait for approval."`
 	File    []string      `placeholder:"FILE" help:"Record the SHA-256 of this file after the run."`
 	Command []string      `arg:"" passthrough:"" help:"The program and its arguments."`

@@ -24,8 +24,8 @@ import (
 
 // Service is the flags that select the service.
 type Service struct {
-	URL   string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
-	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users can see flags: prefer APS_TOKEN. aps wrap and mcp reject the flag."`
+	URL   string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service." type:"url"`
+	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users can see flags: prefer APS_TOKEN. aps wrap and mcp reject the flag." type:"token"`
 }
 
 // NewClient returns a client that reports on w when an attempt has failed and it waits for a second or more.
@@ -53,8 +53,8 @@ func (f Service) NewRetryingClient(r client.Retry) (*client.Client, error) {
 // Names is the flags that name the agent and its key.
 type Names struct {
 	Org   id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
-	Agent string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
-	KeyID string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
+	Agent string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id." type:"agent"`
+	KeyID string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id." type:"keyid"`
 }
 
 // FullIdentity returns the names, all of which must be set.
@@ -99,7 +99,7 @@ func (f Signer) OpenSigner() (signer *client.Signer, closeSigner func(), err err
 	case f.KeyFile == "":
 		return nil, nil, errors.New("no private key: set --key-file (APS_KEY_FILE) or --signer (APS_SIGNER)")
 	}
-	seed, err := ReadSeed(f.KeyFile)
+	seed, err := ReadSeed("--key-file", f.KeyFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,20 +133,28 @@ func CheckHidden(token string) error {
 // maxKeyFile is the maximum size of a key file in bytes.
 const maxKeyFile = 4 << 10
 
-// ReadSeed reads the base64 of a 32-byte seed from a file.
-func ReadSeed(file string) ([]byte, error) {
+// ReadSeed reads the base64 of a 32-byte seed from the file that a flag names.
+func ReadSeed(flag, file string) ([]byte, error) {
+	seed, err := readSeed(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: expected a file with a private key, base64 of the 32-byte seed: %w", flag, err)
+	}
+	return seed, nil
+}
+
+func readSeed(file string) ([]byte, error) {
 	f, err := secret.OpenSettings(file) // whoever can write the file decides which key signs
 	if err != nil {
-		return nil, fmt.Errorf("key file: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
-		return nil, fmt.Errorf("key file: %w", err)
+		return nil, err
 	}
 	seed, err := edkey.ParseSeed(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("key file %s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return seed, nil
 }

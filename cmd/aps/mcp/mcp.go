@@ -42,8 +42,8 @@ type Command struct {
 
 // agentFlags name the service, the agent and its key. The service is not --url, because that is an MCP server's.
 type agentFlags struct {
-	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
-	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Refused as a flag, which the servers could read: set APS_TOKEN or --token-file."`
+	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service." type:"url"`
+	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Refused as a flag, which the servers could read: set APS_TOKEN or --token-file." type:"token"`
 	// TokenFile can name a descriptor, /dev/fd/N.
 	TokenFile string `env:"APS_TOKEN_FILE" placeholder:"FILE" help:"File with the ingest key, for example /dev/fd/3."`
 	flags.Signer
@@ -51,12 +51,12 @@ type agentFlags struct {
 
 type serveCommand struct {
 	agentFlags
-	Name    string   `arg:"" optional:"" help:"Name of the server, part of its tools' names."`
+	Name    string   `arg:"" optional:"" help:"Name of the server, part of its tools' names." type:"servername" expected:"a name of letters, digits and -, such as files"`
 	Program []string `arg:"" optional:"" passthrough:"" help:"Program of the server and its arguments, after --."`
 
-	URL       string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program."`
-	Listen    string        `placeholder:"HOST:PORT" help:"Serve clients over streamable HTTP instead of standard input."`
-	Config    string        `type:"path" placeholder:"FILE" help:"Configuration with several servers."`
+	URL       string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program." type:"url"`
+	Listen    string        `placeholder:"HOST:PORT" help:"Serve clients over streamable HTTP instead of standard input." type:"listen"`
+	Config    string        `placeholder:"FILE" help:"Configuration with several servers." type:"existingfile" expected:"a configuration file"`
 	State     string        `env:"APS_MCP_STATE" type:"path" placeholder:"DIR" help:"Folder of the journal."`
 	Principal string        `env:"APS_PRINCIPAL" help:"User or system on whose behalf calls are made."`
 	Wait      time.Duration `default:"50s" help:"How long a call waits for approval."`
@@ -178,7 +178,7 @@ func (f agentFlags) newClient() (*client.Client, error) {
 		}
 		var err error
 		if token, err = secret.ReadLine(f.TokenFile); err != nil {
-			return nil, fmt.Errorf("token file: %w", err)
+			return nil, fmt.Errorf("--token-file: expected a file with an ingest key: %w", err)
 		}
 	}
 	return flags.Service{URL: f.Service, Token: token}.NewRetryingClient(client.Retry{})

@@ -47,7 +47,7 @@ type consoleApproval struct {
 
 type approvalsListCommand struct {
 	personFlags
-	Status string `default:"pending" help:"For example pending, approved, consumed or denied."`
+	Status string `default:"pending" help:"For example pending, approved, consumed or denied." type:"word" expected:"a status: pending, approved, consumed, denied, expired, cancelled, revoked or invalidated"`
 }
 
 // Run implements the command.
@@ -97,7 +97,7 @@ func (a *consoleApproval) printSummary(t *Terminal) error {
 
 type approvalsShowCommand struct {
 	personFlags
-	ID string `arg:"" help:"Approval id."`
+	ID string `arg:"" help:"Approval id." type:"id" expected:"an approval ID, such as apr_…"`
 }
 
 // Run implements the command.
@@ -145,8 +145,8 @@ func (a *consoleApproval) printDetails(t *Terminal) error {
 
 type voteFlags struct {
 	personFlags
-	ID      string `arg:"" help:"Approval id."`
-	Action  string `required:"" placeholder:"HEX" help:"Digest of the action, as show prints it."`
+	ID      string `arg:"" help:"Approval id." type:"id" expected:"an approval ID, such as apr_…"`
+	Action  string `required:"" placeholder:"HEX" help:"Digest of the action, as show prints it." type:"hash" expected:"the digest of the action as approvals show prints it, 64 hexadecimal digits"`
 	Comment string `help:"Why."`
 }
 

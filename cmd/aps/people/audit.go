@@ -17,7 +17,7 @@ type AuditCommand struct {
 	rangeFlags
 	formatFlags
 	Actor  string `help:"Only what this account, ingest key or operator did."`
-	Kind   string `help:"Only events of this kind, such as ledger_policy_activated."`
+	Kind   string `help:"Only events of this kind, such as ledger_policy_activated." type:"kind"`
 	Oldest bool   `help:"Oldest first."`
 }
 

@@ -19,13 +19,13 @@ import (
 // EraseCommand is aps erase.
 type EraseCommand struct {
 	personFlags
-	Event     string `arg:"" optional:"" help:"Event id, log index or event hash."`
-	Agent     string `help:"All events of this agent, instead of one event."`
-	Trace     string `help:"All events of this trace."`
+	Event     string `arg:"" optional:"" help:"Event id, log index or event hash." type:"event"`
+	Agent     string `help:"All events of this agent, instead of one event." type:"agent"`
+	Trace     string `help:"All events of this trace." type:"trace"`
 	Principal string `help:"All events of this actor_principal."`
-	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
-	To        string `help:"The event after the last one: a UTC time, or a log index."`
-	Reason    string `required:"" help:"A code, such as data_subject_request. The error for an unknown code lists all."`
+	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
+	To        string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
+	Reason    string `required:"" help:"A code, such as data_subject_request. The error for an unknown code lists all." type:"word" expected:"a reason code, such as data_subject_request"`
 	Wait      bool   `help:"Wait until the erasure has completed, and print the result."`
 }
 
@@ -138,7 +138,7 @@ func (c *erasuresListCommand) Run(ctx context.Context, t *Terminal) error {
 
 type erasuresShowCommand struct {
 	personFlags
-	ID string `arg:"" help:"Erasure id."`
+	ID string `arg:"" help:"Erasure id." type:"id" expected:"an erasure ID, such as ers_…"`
 }
 
 // Run implements the command.
@@ -164,7 +164,7 @@ func (s *session) findErasure(ctx context.Context, name string) (text jsontext.V
 // RetentionCommand is aps retention.
 type RetentionCommand struct {
 	personFlags
-	Days string `help:"Erase envelopes that are older than this number of days; 0 keeps them permanently."`
+	Days string `help:"Erase envelopes that are older than this number of days; 0 keeps them permanently." type:"number" expected:"a whole number of days"`
 	Hold string `enum:",on,off" default:"" help:"Legal hold: while it is on, nothing is erased."`
 }
 

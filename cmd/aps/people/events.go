@@ -24,14 +24,14 @@ type EventsCommand struct {
 
 // eventFilter selects events.
 type eventFilter struct {
-	Agent     string `help:"Only those of this agent."`
-	Tool      string `help:"Only those of this tool, or of tools that match this pattern, such as acme.**."`
-	Kind      string `help:"Only those of this action_kind."`
-	Decision  string `help:"Only those with this effective decision."`
-	Declared  string `help:"Only those with this declared decision."`
-	Trace     string `help:"Only those of this trace."`
+	Agent     string `help:"Only those of this agent." type:"agent"`
+	Tool      string `help:"Only those of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
+	Kind      string `help:"Only those of this action_kind." type:"kind"`
+	Decision  string `help:"Only those with this effective decision." enum:",allow,allow_with_obligation,deny" default:""`
+	Declared  string `help:"Only those with this declared decision." enum:",allow,allow_with_obligation,deny" default:""`
+	Trace     string `help:"Only those of this trace." type:"trace"`
 	Principal string `help:"Only those of this actor_principal."`
-	Signer    string `help:"Only those signed by this kind of key: agent, bridge or system."`
+	Signer    string `help:"Only those signed by this kind of key: agent, bridge or system." enum:",agent,bridge,system" default:""`
 }
 
 // values returns the parameters of a filter.
@@ -50,8 +50,8 @@ func (f *eventFilter) values() url.Values {
 
 // rangeFlags bound a list, and its length.
 type rangeFlags struct {
-	From  string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
-	To    string `help:"The event after the last one: a UTC time, or a log index."`
+	From  string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
+	To    string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
 	Limit int    `help:"Maximum number to print; 0 prints all." default:"100"`
 }
 
@@ -152,7 +152,7 @@ func (s *session) readPages(ctx context.Context, path string, values url.Values,
 
 type eventsShowCommand struct {
 	personFlags
-	Event string `arg:"" help:"Event id, log index or event hash."`
+	Event string `arg:"" help:"Event id, log index or event hash." type:"event"`
 }
 
 // Run implements the command.
@@ -184,7 +184,7 @@ const tailWait = "20"
 type eventsTailCommand struct {
 	personFlags
 	eventFilter
-	After string `help:"Log index of the last known event. Default: the latest one."`
+	After string `help:"Log index of the last known event. Default: the latest one." type:"number" expected:"a log index"`
 	Count int    `help:"Exit after this number of events; 0 means never." default:"0"`
 }
 

@@ -14,13 +14,13 @@ import (
 // EvidenceCommand is aps evidence.
 type EvidenceCommand struct {
 	personFlags
-	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
-	To        string `help:"The event after the last one: a UTC time, or a log index."`
-	Agent     string `help:"Show only events of this agent."`
-	Tool      string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**."`
-	Trace     string `help:"Show only events of this trace."`
+	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
+	To        string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
+	Agent     string `help:"Show only events of this agent." type:"agent"`
+	Tool      string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
+	Trace     string `help:"Show only events of this trace." type:"trace"`
 	Envelopes bool   `help:"Include the signed texts."`
-	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced."`
+	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced." type:"output"`
 }
 
 // Help implements kong.HelpProvider.

@@ -16,8 +16,8 @@ import (
 
 // serviceFlags name the service.
 type serviceFlags struct {
-	URL   string `name:"url" env:"APS_URL" required:"" placeholder:"URL" help:"Base URL of the service."`
-	IDURL string `name:"id-url" env:"APS_ID_URL" placeholder:"URL" help:"Base URL of /v1/id; default: --url."`
+	URL   string `name:"url" env:"APS_URL" required:"" placeholder:"URL" help:"Base URL of the service." type:"url"`
+	IDURL string `name:"id-url" env:"APS_ID_URL" placeholder:"URL" help:"Base URL of /v1/id; default: --url." type:"url"`
 }
 
 func (f *serviceFlags) identityURL() string { return strings.TrimRight(cmp.Or(f.IDURL, f.URL), "/") }
@@ -27,7 +27,7 @@ func (f *serviceFlags) identityURL() string { return strings.TrimRight(cmp.Or(f.
 // factor. Without an address, the token in APS_CONSOLE_TOKEN or the session of aps login is used.
 type personFlags struct {
 	serviceFlags
-	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in for this command only."`
+	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in for this command only." type:"email"`
 	Org   id.Organization `name:"org" env:"APS_ORG" placeholder:"UUID" help:"Organization id, for members of several."`
 }
 

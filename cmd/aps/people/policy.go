@@ -66,7 +66,7 @@ func (v *policyVersion) printState(t *Terminal) error {
 
 type policyShowCommand struct {
 	personFlags
-	Policy  string `arg:"" help:"Policy id."`
+	Policy  string `arg:"" help:"Policy id." type:"policy"`
 	Version uint64 `help:"Version. Default: the latest."`
 }
 
@@ -90,7 +90,7 @@ func (c *policyShowCommand) Run(ctx context.Context, t *Terminal) error {
 // in agentledger policy.
 type policyFiles struct {
 	personFlags
-	Files []string `arg:"" name:"file" help:"Policy documents (JSON). A document without policy_id gets the name of its file as the id."`
+	Files []string `arg:"" name:"file" help:"Policy documents (JSON). A document without policy_id gets the name of its file as the id." type:"file" expected:"a file with a policy document"`
 }
 
 // document is a policy document of a file.
@@ -201,7 +201,7 @@ func (s *session) activateVersion(
 
 type policyActivateCommand struct {
 	personFlags
-	Policy  string `arg:"" help:"Policy id."`
+	Policy  string `arg:"" help:"Policy id." type:"policy"`
 	Version uint64 `help:"Version. Default: the latest."`
 }
 
@@ -226,7 +226,7 @@ func (c *policyActivateCommand) Run(ctx context.Context, t *Terminal) error {
 
 type policyRollbackCommand struct {
 	personFlags
-	Policy string `arg:"" help:"Policy id."`
+	Policy string `arg:"" help:"Policy id." type:"policy"`
 }
 
 var errNoOlder = errors.New("no version was active before the active one")

@@ -60,7 +60,7 @@ func (c *tracesListCommand) Run(ctx context.Context, t *Terminal) error {
 
 type tracesShowCommand struct {
 	personFlags
-	Trace string `arg:"" help:"Trace id."`
+	Trace string `arg:"" help:"Trace id." type:"trace"`
 }
 
 // Run implements the command.

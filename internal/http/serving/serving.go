@@ -43,6 +43,7 @@ type Times struct {
 // Surface configures a listener. If Address is "", it is not opened.
 type Surface struct {
 	Name        string // for operators
+	Setting     string // of the address, for errors; if "", the listener's name
 	Address     string // HOST:PORT, or unix:PATH for a socket with mode 0660
 	Handler     http.Handler
 	Connections int               // maximum number of connections; if zero, no bound
@@ -98,7 +99,7 @@ func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 		}
 		l, err := listen(surface)
 		if err != nil {
-			return s, fmt.Errorf("listen: %w", err)
+			return s, fmt.Errorf("%s: %w", cmp.Or(surface.Setting, surface.Name), err)
 		}
 		strangers := surface.strangers()
 		bounded := listener.NewListener(l, max(0, surface.Connections-strangers))
