@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
@@ -101,7 +103,23 @@ func awaitAbsent(t *testing.T, s *pgtest.Server) {
 		}
 	})
 	must(t, s.Exec("ALTER SYSTEM SET synchronous_standby_names = 'absent'", "SELECT pg_reload_conf()"))
-	must(t, s.Await("SELECT current_setting('synchronous_standby_names') = 'absent'"))
+	// Commits wait when the checkpointer has read the setting, which no query shows, so one of them shows it.
+	config, err := pgx.ParseConfig(s.URL())
+	must(t, err)
+	waited := false
+	config.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) { waited = true } // that the wait was canceled
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for !waited && err == nil {
+			_, err = conn.Exec(t.Context(), "SELECT pg_logical_emit_message(true, '', '')")
+		}
+		done <- errors.Join(err, conn.Close(t.Context()))
+	}()
+	cancelWaits(t, s, 1)
+	must(t, <-done)
 }
 
 func awaitNobody(s *pgtest.Server) error {
@@ -149,15 +167,17 @@ func TestCancelledWait(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// cancelWaits cancels n backends that wait for a standby.
+// cancelWaits cancels n waits of backends for a standby.
 func cancelWaits(t *testing.T, s *pgtest.Server, n int) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.URL())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	conn, err := pgx.Connect(ctx, s.URL())
 	must(t, err)
-	defer conn.Close(t.Context())
+	defer conn.Close(ctx)
 	cancelled := []string{} // process and start of the query: a canceled one may be listed once more, when its process does the next
 	for ; len(cancelled) < n; time.Sleep(5 * time.Millisecond) {
-		rows, err := conn.Query(t.Context(), `SELECT name, pg_cancel_backend(pid) FROM (SELECT pid, pid || ' ' || query_start AS name FROM pg_stat_activity
+		rows, err := conn.Query(ctx, `SELECT name, pg_cancel_backend(pid) FROM (SELECT pid, pid || ' ' || query_start AS name FROM pg_stat_activity
 			WHERE `+waits+`) AS waiting WHERE name <> ALL ($1)`, cancelled)
 		must(t, err)
 		var query string
