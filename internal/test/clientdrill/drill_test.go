@@ -28,7 +28,7 @@ import (
 
 var (
 	events = flag.Int("events", 600, "events of each client in TestWrongAnswers")
-	kills  = flag.Int("kills", 4, "kills of each client in TestKilled")
+	kills  = flag.Int("kills", 2, "kills of each client in TestKilled")
 	seed   = flag.Uint64("seed", 1, "seed of the proxies")
 )
 
