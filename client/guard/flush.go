@@ -78,8 +78,8 @@ func (g *Guard) flushQueue(ctx context.Context) {
 }
 
 // Flush resolves the actions that RecordInterrupted and Recover have deferred, and sends the queued
-// events, oldest first. It stops at the first event that cannot be sent. It drops an event that the
-// service will never accept, and the error reports it. Concurrent callers share the requests and
+// events, oldest first. It stops at the first event that cannot be sent. It moves an event that the
+// service will never accept to JournalOptions.RefusedFile, and the error reports it. Concurrent callers share the requests and
 // the error. Errors are those of client.FindEvent, client.Send and of the file system.
 func (g *Guard) Flush(ctx context.Context) error {
 	if g.Journal.Queued() == 0 {
@@ -133,8 +133,8 @@ func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err err
 		if !sent[i] && err == nil { // the refusal may concern the whole request, so the event is sent alone
 			_, err = g.Client.Send(ctx, envelopes[i])
 			if err != nil && client.IsRefused(err) {
-				refused = errors.Join(refused, fmt.Errorf("an event was refused and is dropped: %w", err))
-				err = nil
+				refused = errors.Join(refused, fmt.Errorf("an event was refused and is kept in %s: %w", g.Journal.refusedFile(), err))
+				err = g.Journal.keepRefused(envelopes[i], err)
 			}
 			sent[i] = err == nil
 		}

@@ -27,6 +27,10 @@ type JournalOptions struct {
 	MaxQueued int           // maximum number of queued events; default 10,000
 	Keep      time.Duration // how long an ended action is remembered; default 7 days
 
+	// RefusedFile is a file to which Flush appends the events that the service will never accept, with
+	// the reason. `aps send FILE` sends them again. If "", it is refused.ndjson in the journal's folder.
+	RefusedFile string
+
 	segmentBytes int64         // size at which the next file is started; default linelog.DefaultSegmentBytes
 	files        linelog.Files // default linelog.SystemFiles
 	settle       time.Duration // default defaultSettle

@@ -69,7 +69,7 @@ func (f *agentFlags) openGuard(s *Streams, signer *client.Signer, name string) (
 	if err != nil {
 		return nil, err
 	}
-	journal, err := guard.OpenJournal(folder.journal(name), guard.JournalOptions{})
+	journal, err := guard.OpenJournal(folder.journal(name), guard.JournalOptions{RefusedFile: folder.refusedFile()})
 	if err != nil {
 		return nil, err
 	}

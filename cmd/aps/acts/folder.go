@@ -33,6 +33,9 @@ const endedFile = "ended"
 
 func (f folder) journal(name string) string { return filepath.Join(string(f), "journals", name) }
 
+// refusedFile is where the events of all journals are that the service has refused for good. It outlives the journals.
+func (f folder) refusedFile() string { return filepath.Join(string(f), "refused.ndjson") }
+
 // shortHash derives a name from content.
 func shortHash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))

@@ -1,0 +1,133 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/test/fakeservice"
+)
+
+// transport answers the events of a phase with an answer, as if it were about the event, and sends other requests on.
+type transport struct {
+	answer *fakeservice.Answer // nil sends everything on
+	phase  string
+}
+
+func (f *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	e, err := event.Parse(bytes.TrimSuffix(body, []byte("\n")), event.Options{})
+	if f.answer == nil || err != nil || !strings.Contains(string(e.Canonical), `"phase":"`+f.phase+`"`) {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	a := *f.answer
+	a.Body = strings.ReplaceAll(a.Body, `"`+fakeservice.AnsweredEvent+`"`, `"`+string(e.EventID)+`"`)
+	return a.RoundTrip(r)
+}
+
+func (f *transport) dial(t *testing.T, o *office) *client.Client {
+	t.Helper()
+	followNone := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c, err := client.New(client.Config{BaseURL: o.url, Token: "t", HTTP: &http.Client{Transport: f, CheckRedirect: followNone},
+		Retry: client.Retry{Attempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A result whose event is refused moves to the file of refused events. After any other answer except success it stays in
+// the queue. Hooks and the gateway send their results by Flush too.
+func TestAnswersToResults(t *testing.T) {
+	for _, a := range fakeservice.Answers(t, "../../testdata/answers.json") {
+		if a.Sent != "alone" {
+			continue
+		}
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+			o, d, dir := newOffice(t), &deed{}, t.TempDir()
+			f := &transport{&a, event.PhaseResult}
+			g := guarded(t, o, dir, func(c *Config) { c.Client, c.FlushLater = f.dial(t, o), true })
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
+				t.Fatalf("got %v, done %d times", err, d.done)
+			}
+			err := g.Flush(t.Context())
+			refused, _ := os.ReadFile(filepath.Join(dir, "refused.ndjson"))
+			got := map[bool]string{true: "kept", false: "stored"}[g.Journal.Queued() > 0]
+			if len(refused) > 0 {
+				got += "refused"
+			}
+			want := map[string]string{"stored": "stored", "kept": "kept", "refused": "storedrefused"}[a.Verdict]
+			if got != want || (err == nil) != (a.Verdict == "stored") {
+				t.Fatalf("got %s, %v", got, err)
+			}
+			if a.Verdict != "refused" {
+				return
+			}
+			var line refusedLine
+			if err := json.Unmarshal(refused, &line); err != nil || line.Status != a.Status || line.Message == "" {
+				t.Errorf("got %s, %v", refused, err)
+			}
+			if _, err := event.Parse(line.Event, event.Options{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An act runs only after an answer that says that its intent is stored, and another answer makes no other intent.
+func TestAnswersToIntents(t *testing.T) {
+	for _, a := range fakeservice.Answers(t, "../../testdata/answers.json") {
+		if a.Sent != "alone" || a.Verdict == "stored" {
+			continue
+		}
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+			o, d := newOffice(t), &deed{}
+			f := &transport{&a, event.PhaseIntent}
+			g := guarded(t, o, t.TempDir(), func(c *Config) { c.Client = f.dial(t, o) })
+			var undecided *NotDecidedError
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &undecided) || d.done != 0 {
+				t.Fatalf("got %v, done %d times", err, d.done)
+			}
+			f.answer = nil
+			if ran, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || ran.EventID != undecided.Event {
+				t.Errorf("again: got %+v, %v, done %d times; the first intent was %s", ran, err, d.done, undecided.Event)
+			}
+			wantLedger(t, o, "intent", "result ok")
+		})
+	}
+}
+
+// An event that can't be written to the file of refused events stays in the queue.
+func TestRefusedFileFails(t *testing.T) {
+	for _, a := range fakeservice.Answers(t, "../../testdata/answers.json") {
+		if a.Verdict != "refused" {
+			continue
+		}
+		o, d, dir := newOffice(t), &deed{}, t.TempDir()
+		f := &transport{&a, event.PhaseResult}
+		g := guarded(t, o, dir, func(c *Config) { c.Client, c.FlushLater = f.dial(t, o), true })
+		g.Journal.options.RefusedFile = filepath.Join(dir, "no", "folder")
+		if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Flush(t.Context()); !errors.Is(err, os.ErrNotExist) || g.Journal.Queued() != 1 {
+			t.Errorf("got %v, %d queued", err, g.Journal.Queued())
+		}
+		return
+	}
+}
