@@ -274,22 +274,81 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
                     c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k")
             self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
 
-    def test_a_key_is_one_act_at_a_time(self) -> None:
-        entered, leave = threading.Event(), threading.Event()
+    def test_a_second_call_of_a_key_gets_the_output_of_the_first(self) -> None:
+        """The second call waits for the first, in the same client and in another one with the same journal."""
+        with Journal(self.folder / "journal") as journal:
+            first = Client(**self.service.settings(), journal=journal)
+            for other in (first, Client(**self.service.settings(), journal=journal)):
+                key = f"key of {id(other)}"
+                entered, leave, outputs = threading.Event(), threading.Event(), list[Any]()
 
-        def hold(permit: Any) -> str:
-            entered.set()
-            leave.wait(30)
-            return "ran"
+                def hold(permit: Any) -> dict[str, int]:
+                    entered.set()
+                    leave.wait(30)
+                    return {"ran": 1}
 
-        with self.open() as c:
-            first = threading.Thread(target=lambda: c.act("acme.x", {}, hold, key="k"))
-            first.start()
-            entered.wait(30)
-            with self.assertRaises(NotAsked):
-                c.act("acme.x", {}, lambda permit: self.fail("it ran twice"), key="k")
-            leave.set()
-            first.join()
+                def call(c: Client, act: Any) -> None:
+                    outputs.append(c.act("acme.x", {}, act, key=key))
+
+                calls = [threading.Thread(target=call, args=(first, hold))]
+                calls[0].start()
+                self.assertTrue(entered.wait(30))
+                calls += [threading.Thread(target=call, args=(c, self.fail)) for c in (other, first)]
+                for more in calls[1:]:
+                    more.start()
+                while len(journal._turns[key]) < 3:
+                    self.assertEqual([], outputs)
+                leave.set()
+                for each in calls:
+                    each.join(30)
+                self.assertEqual([{"ran": 1}] * 3, outputs)
+                self.assertEqual({}, journal._turns)
+                first.flush()
+                other.flush()
+
+    def test_a_second_call_of_a_key_with_asyncio(self) -> None:
+        async def use() -> None:
+            async with AsyncClient(**self.service.settings()) as c:
+                entered, leave = asyncio.Event(), asyncio.Event()
+
+                async def hold(permit: Any) -> str:
+                    entered.set()
+                    await leave.wait()
+                    return "ran"
+
+                first = asyncio.create_task(c.act("acme.x", {}, hold, key="k"))
+                await entered.wait()
+                gone, second = (asyncio.create_task(c.act("acme.x", {}, self.fail, key="k")) for _ in range(2))
+                while len(c._journal._turns["k"]) < 3:
+                    await asyncio.sleep(0)
+                gone.cancel()
+                leave.set()
+                self.assertEqual(["ran", "ran"], [await first, await second])
+                self.assertEqual({}, c._journal._turns)
+
+        asyncio.run(asyncio.wait_for(use(), 60))
+
+    def test_a_second_call_after_a_failure_or_a_cancelled_first_one(self) -> None:
+        async def use() -> None:
+            async with AsyncClient(**self.service.settings()) as c:
+                entered = asyncio.Event()
+
+                async def hold(permit: Any) -> None:
+                    entered.set()
+                    await asyncio.Event().wait()
+
+                first = asyncio.create_task(c.act("acme.x", {}, hold, key="k"))
+                await entered.wait()
+                second = asyncio.create_task(c.act("acme.x", {}, self.fail, key="k"))
+                first.cancel()
+                with self.assertRaises(OutcomeUnknown):
+                    await second
+
+        asyncio.run(asyncio.wait_for(use(), 60))
+
+    def test_an_act_cannot_wait_for_itself(self) -> None:
+        with self.open() as c, self.assertRaisesRegex(NotAsked, "this call is a part of it"):
+            c.act("acme.x", {}, lambda permit: c.act("acme.x", {}, self.fail, key="k"), key="k")
 
     def test_one_process_has_the_journal(self) -> None:
         with self.open(), self.assertRaises(NotAsked):

@@ -155,6 +155,16 @@ test("a key runs one act once", async () => {
   assert.equal(ran, 1);
 });
 
+test("clients with one journal run an act of a key once", async () => {
+  const journal = new MemoryJournal();
+  const clients = [1, 2].map(() => new Client({ ...own, guard: { journal }, fetch: service((e) => json(201, created(e))) }));
+  let ran = 0;
+  const act = { tool: "acme.mail.send", payload: { n: 1 }, key: "k" };
+  const both = await Promise.all(clients.map((client) => client.run(act, async () => ++ran)));
+  assert.deepEqual(both.map((b) => [b.output, b.repeated]), [[1, false], [1, true]]);
+  await Promise.all(clients.map((client) => client.close()));
+});
+
 test("an interrupted act is not repeated after a restart", async () => {
   const folder = mkdtempSync(join(tmpdir(), "agentledger-journal-"));
   const sent = [];

@@ -43,9 +43,10 @@ from ._intents import (
     sign_intent,
     sign_result,
 )
-from ._journal import BEGUN, DECIDING, ENDED, Entry, Journal
+from ._journal import BEGUN, DECIDING, ENDED, Entry, Journal, Turn
 from ._settings import Retry, Settings
 from ._signer import Signed, Signer, new_id, read_signed
+from ._wire import effects
 from ._wire.effects import Act, Disk, Operation
 
 _MAX_LOST_QUORUMS = 8
@@ -61,6 +62,7 @@ class Opened:
     permit: Permit | None
     options: Options
     began: float
+    turn: Turn = field(repr=False)
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Guarding:
         except Exception as why:
             failure = why
         except BaseException:  # how far it came is unknown
-            self.journal.leave(opened.entry.key)
+            self.journal.leave(opened.turn)
             raise
         yield from self.close(opened, output, failure is not None)
         if failure is not None:
@@ -106,21 +108,21 @@ class Guarding:
 
         If the result has no permit, the act was done before, and the entry has its output.
         """
-        name = key if key is not None else new_id("act")
-        self.journal.begin(name)
+        turn = Turn(key if key is not None else new_id("act"))
         try:
-            opened: Opened = yield from self._open(name, tool, payload, o, trace, key is not None)
+            yield effects.Turn(lambda wake, owner: self.journal.begin(turn, wake, owner))
+            opened: Opened = yield from self._open(turn, tool, payload, o, trace, key is not None)
         except BaseException:
-            self.journal.leave(name)
+            self.journal.leave(turn)
             raise
         if opened.permit is None:
-            self.journal.leave(name)
+            self.journal.leave(turn)
         return opened
 
     def _open(
-        self, key: str, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None, kept: bool
+        self, turn: Turn, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None, kept: bool
     ) -> Operation[Opened]:
-        signer = self.settings.require_signer()
+        signer, key = self.settings.require_signer(), turn.key
         digest = digest_of(tool, trace, payload, o.convert)
         entry: Entry | None = yield Disk(lambda: self.journal.load(key))
         if entry is not None and entry.digest != digest:
@@ -128,7 +130,7 @@ class Guarding:
         if entry is not None and entry.stage != DECIDING:
             done = yield from self._again(signer, entry, o)
             if done:
-                return Opened(entry, None, o, self.clock())
+                return Opened(entry, None, o, self.clock(), turn)
         if entry is None:
             intent, call_id = sign_intent(signer, tool, payload, o, trace)
             entry = Entry(key, digest, DECIDING, call_id, intent.event_id, intent.text.decode(), kept, o.idempotent)
@@ -140,7 +142,7 @@ class Guarding:
             raise
         entry.stage = BEGUN
         yield from self._note(entry)
-        return Opened(entry, permit, o, self.clock())
+        return Opened(entry, permit, o, self.clock(), turn)
 
     def _note(self, entry: Entry) -> Operation[None]:
         """Write an entry before its act. Errors are NotDecided."""
@@ -152,18 +154,20 @@ class Guarding:
     def close(self, opened: Opened, output: Any, failed: bool) -> Operation[None]:
         """Record how an act ended, and state its result."""
         entry, o = opened.entry, opened.options
-        grant = opened.permit.grant if opened.permit else ""
-        entry.stage, entry.status, entry.ended_at = ENDED, "error" if failed else "ok", time.time()
-        entry.output = plain(output, o.convert)
-        spent = self.clock() - opened.began
-        has_output = not failed and known(output, entry.output)
-        result = sign_result(self.settings.require_signer(), entry, spent, has_output, o, grant)
-        entry.result = result.text.decode()
         try:
-            yield Disk(_storing(self.journal, entry))
-        except OSError as why:  # the act is done, and remains begun in the journal: it never runs again
-            log.warning("the journal can't note the end of an act: %s: make room in its folder", _reason(why))
-        self.journal.leave(entry.key)
+            grant = opened.permit.grant if opened.permit else ""
+            entry.stage, entry.status, entry.ended_at = ENDED, "error" if failed else "ok", time.time()
+            entry.output = plain(output, o.convert)
+            spent = self.clock() - opened.began
+            has_output = not failed and known(output, entry.output)
+            result = sign_result(self.settings.require_signer(), entry, spent, has_output, o, grant)
+            entry.result = result.text.decode()
+            try:
+                yield Disk(_storing(self.journal, entry))
+            except OSError as why:  # the act is done, and remains begun in the journal: it never runs again
+                log.warning("the journal can't note the end of an act: %s: make room in its folder", _reason(why))
+        finally:
+            self.journal.leave(opened.turn)
         yield Disk(lambda: self.tell(entry))
 
     def _permit(self, signer: Signer, entry: Entry, o: Options) -> Operation[Permit]:

@@ -1,7 +1,7 @@
 """The journal of guarded acts: which acts began and how they ended, so that no act runs twice.
 
 A journal in a folder has one file per act, which is replaced durably (file and folder are synced) before the next step
-begins. It contains arguments and results, so the folder has mode 0700. A journal in memory is lost when the process
+begins. The calls of one key run one after the other, so a later one gets the output of the first. It contains arguments and results, so the folder has mode 0700. A journal in memory is lost when the process
 ends: it is for acts without a key. Only one process at a time can use a folder.
 """
 
@@ -14,7 +14,9 @@ import os
 import pathlib
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from types import TracebackType
 from typing import Any
 
 from . import _process as process
@@ -51,6 +53,15 @@ class Entry:
     ended_at: float = 0.0
 
 
+@dataclass(eq=False)
+class Turn:
+    """One call of a key, from its begin to its leave."""
+
+    key: str
+    wake: Callable[[], None] = lambda: None
+    owner: object = None
+
+
 class Journal:
     """Entries by key. keep is how long an ended act is remembered, in seconds."""
 
@@ -62,7 +73,7 @@ class Journal:
         self._folder = None if folder is None else pathlib.Path(folder)
         self._memory: dict[str, Entry] = {}
         self._lock = threading.Lock()
-        self._busy: set[str] = set()
+        self._turns: dict[str, list[Turn]] = {}
         self._handle = -1
         self._foreign = False
         process.watch(self)
@@ -84,21 +95,37 @@ class Journal:
             if entry.told and 0 < entry.ended_at < before:
                 self.remove(entry.key)
 
-    def begin(self, key: str) -> None:
-        """Lock a key for one act. Errors are NotAsked while another call holds it, and in a forked child."""
+    def begin(self, turn: Turn, wake: Callable[[], None], owner: object) -> None:
+        """Call wake once it is the turn of a call: the calls of one key have it one after the other.
+
+        Errors are NotAsked if the owner would wait for itself, and in a forked child.
+        """
         if self._foreign:
             raise NotAsked(
                 "the journal belongs to the process that opened it: create a Journal with another folder after the fork"
             )
         with self._lock:
-            if key in self._busy:
-                raise NotAsked("an act of this key is under way")
-            self._busy.add(key)
+            turns = self._turns.setdefault(turn.key, [])
+            if turns and turns[0].owner is owner:
+                raise NotAsked("an act of this key is under way, and this call is a part of it")
+            turn.wake, turn.owner = wake, owner
+            turns.append(turn)
+            if len(turns) > 1:
+                return
+        wake()
 
-    def leave(self, key: str) -> None:
-        """Unlock a key."""
+    def leave(self, turn: Turn) -> None:
+        """End the turn of a call, or its wait for it."""
         with self._lock:
-            self._busy.discard(key)
+            turns = self._turns.get(turn.key, [])
+            had_turn = turns[:1] == [turn]
+            if turn in turns:
+                turns.remove(turn)
+            if not turns:
+                self._turns.pop(turn.key, None)
+            following = turns[0] if had_turn and turns else None
+        if following is not None:
+            following.wake()
 
     def load(self, key: str) -> Entry | None:
         """Return the entry of a key, or None. The error is NotAsked if it is damaged."""
@@ -145,12 +172,20 @@ class Journal:
     def after_fork(self) -> None:
         """Leave a folder, with its lock, to the parent. A journal in memory starts with what the parent knows."""
         self._lock = threading.Lock()
-        self._busy = set()
+        self._turns = {}
         self._foreign = self._folder is not None
         self.close()
 
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Release the folder for other processes."""
+        """Release the folder for other processes. A client closes its journal too."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

@@ -11,9 +11,10 @@ import { guardedFetch } from "./fetch.js";
 import { MemoryJournal } from "./journal.js";
 import { obtainPermit } from "./permit.js";
 
+const turns = new WeakMap(); // by journal: acts in progress, by key. Clients may share a journal
+
 /** The guard of one client. */
 export class Guard {
-  #busy = new Map(); // acts in progress, by key
   #notes = new Set(); // promises of journal writes in progress
 
   constructor(client, options) {
@@ -40,17 +41,22 @@ export class Guard {
     return guardedFetch(this, options);
   }
 
-  /** Runs `fn(permit)` once. Resolves to its output, the permit, and whether it had already run. */
+  /**
+   * Runs `fn(permit)` once. Resolves to its output, the permit, and whether it had already run. The calls of one key run
+   * one after the other, so a later one gets the output of the first.
+   */
   async run(action, fn) {
     const act = this.#prepare({ ...this.options, ...action });
-    const before = this.#busy.get(act.key) ?? Promise.resolve();
+    if (!turns.has(this.journal)) turns.set(this.journal, new Map());
+    const busy = turns.get(this.journal);
+    const before = busy.get(act.key) ?? Promise.resolve();
     const mine = before.then(() => this.#run(act, fn));
     const settled = mine.catch(() => {});
-    this.#busy.set(act.key, settled);
+    busy.set(act.key, settled);
     try {
       return await mine;
     } finally {
-      if (this.#busy.get(act.key) === settled) this.#busy.delete(act.key);
+      if (busy.get(act.key) === settled) busy.delete(act.key);
     }
   }
 

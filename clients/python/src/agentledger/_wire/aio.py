@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import inspect
 import io
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 from .._errors import Unreachable
 from .._settings import Address
-from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request, reason_of
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request, Turn, reason_of
 from .tunnel import check_connected, connect_request
 
 T = TypeVar("T")
@@ -60,6 +61,10 @@ class Transport:
             return await self._sleep(effect.seconds)
         if isinstance(effect, Disk):
             return await asyncio.to_thread(effect.do)
+        if isinstance(effect, Turn):
+            loop, turn = asyncio.get_running_loop(), asyncio.Event()
+            effect.ask(lambda: _call_in(loop, turn.set), asyncio.current_task())
+            return await turn.wait()
         assert isinstance(effect, Act)
         result = effect.do()
         return await result if inspect.isawaitable(result) else result
@@ -138,6 +143,11 @@ class Transport:
         idle, self._idle = self._idle, []
         for _, writer in idle:
             writer.close()
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits in it
+        loop.call_soon_threadsafe(function)
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bool]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from .._errors import Unreachable
 from .._settings import Address
 from .._proxies import Proxy
-from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request, reason_of
+from .effects import MAX_ANSWER, MAX_INTERIM, Act, Answer, Disk, Operation, Pause, Request, Turn, reason_of
 from .tunnel import check_connected, connect_request
 
 T = TypeVar("T")
@@ -53,6 +53,10 @@ class Transport:
             return self.fetch(effect)
         if isinstance(effect, Pause):
             return self._sleep(effect.seconds)
+        if isinstance(effect, Turn):
+            turn = threading.Event()
+            effect.ask(turn.set, threading.current_thread())
+            return turn.wait()
         assert isinstance(effect, (Act, Disk))
         return effect.do()
 

@@ -51,7 +51,14 @@ class Disk:
     do: Callable[[], Any]
 
 
-Effect = Request | Pause | Act | Disk
+@dataclass(frozen=True)
+class Turn:
+    """Wait until the function that ask gets is called. ask also gets who waits: a thread or a task."""
+
+    ask: Callable[[Callable[[], None], object], None]
+
+
+Effect = Request | Pause | Act | Disk | Turn
 Operation = Generator[Effect, Any, T]
 """A call: it yields effects and returns its result."""
 
