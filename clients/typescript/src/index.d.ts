@@ -198,6 +198,8 @@ export interface Approvals {
   /** Resolves to the grant, a signed note. */
   consume(approval: Approval, options?: { signal?: AbortSignal }): Promise<string>;
   cancel(approvalId: string, options?: { signal?: AbortSignal }): Promise<void>;
+  /** The address of the page where approvers vote, if the client's `url` is the service's public address. */
+  pageUrl(approvalId: string): string;
 }
 
 /** Runs of tools without a key. Bodies and answers are those of the HTTP API (docs/workflows.md). */

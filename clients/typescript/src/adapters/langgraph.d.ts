@@ -4,6 +4,9 @@ import type { AdapterOptions } from "./call.js";
 /** The value of an interrupt of a graph. */
 export interface WaitingCall {
   readonly approval_id: string;
+  /** The page where approvers vote. */
+  readonly url: string;
+  /** The tool's name in the log, with the prefix. */
   readonly tool: string;
   readonly message: string;
 }
@@ -19,6 +22,6 @@ export interface InterruptOptions extends AdapterOptions {
 /**
  * Returns a tool like this one for a ToolNode, whose calls ask first. A call that waits for approval interrupts the
  * graph with a WaitingCall. A resumed graph asks the service again, whatever value it is resumed with, because only the
- * service knows whether the call was approved. It rejects with ApprovalRequired until then.
+ * service knows whether the call was approved. Until then it is interrupted again.
  */
 export function guardTool<T extends object>(client: Client, tool: T, options: InterruptOptions): T;

@@ -36,6 +36,11 @@ export class Approvals {
     return this.#client.transport.callJSON({ method, path, body: text, ingest: true, signal });
   }
 
+  /** The address of the page where approvers vote. */
+  pageUrl(approvalId) {
+    return `${this.#client.transport.base}/console/approvals/${encodeURIComponent(approvalId)}`;
+  }
+
   /** Requests approval, or finds the open request for the same action and trace. */
   async ask({ tool, payload = {}, trace, principal, signal }) {
     const question = { organization_id: this.#client.org, agent_id: this.#client.agent, tool_name: tool };
