@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"crypto/sha512"
 	"embed"
 	"encoding/base64"
 	"encoding/hex"
@@ -49,6 +50,10 @@ type Package struct {
 	Kind    Kind
 	Media   string // media type
 	Content []byte
+	Readme  []byte // Markdown, which the package contains too
+
+	SHA256    string // of Content, in hex
+	Integrity string // of Content, as npm compares it (Subresource Integrity)
 }
 
 // Kind is the kind of a package.
@@ -96,9 +101,12 @@ func Build(folder fs.FS) (*Set, error) {
 		return nil, fmt.Errorf("build client packages: %w", b.err)
 	}
 	slices.SortFunc(set.Packages, func(p, q Package) int { return strings.Compare(p.File, q.File) })
-	for _, p := range set.Packages {
-		sum := sha256.Sum256(p.Content)
-		set.Sums += hex.EncodeToString(sum[:]) + "  " + p.File + "\n"
+	for i := range set.Packages {
+		p := &set.Packages[i]
+		short, long := sha256.Sum256(p.Content), sha512.Sum512(p.Content)
+		p.SHA256 = hex.EncodeToString(short[:])
+		p.Integrity = "sha512-" + base64.StdEncoding.EncodeToString(long[:])
+		set.Sums += p.SHA256 + "  " + p.File + "\n"
 	}
 	return set, nil
 }
@@ -140,14 +148,14 @@ func (b *builder) files(prefix, folder string) (files []file) {
 
 func (b *builder) npm() Package {
 	var about struct{ Name, Version string }
-	text := b.read("typescript/package.json")
+	text, readme := b.read("typescript/package.json"), b.read("typescript/README.md")
 	b.fail(json.Unmarshal(text, &about))
-	files := []file{{"package/LICENSE", b.read("typescript/LICENSE")},
-		{"package/README.md", b.read("typescript/README.md")}, {"package/package.json", text}}
+	files := []file{{"package/LICENSE", b.read("typescript/LICENSE")}, {"package/README.md", readme},
+		{"package/package.json", text}}
 	files = append(files, b.files("package/src", "typescript/src")...)
 	name := strings.ReplaceAll(strings.TrimPrefix(about.Name, "@"), "/", "-") // as npm pack names the file
 	return Package{File: name + "-" + about.Version + ".tgz", Name: about.Name, Version: about.Version, Kind: NPM,
-		Media: "application/gzip", Content: b.tarGz(files)}
+		Media: "application/gzip", Content: b.tarGz(files), Readme: readme}
 }
 
 // metadata returns the core metadata of the package for Python, whose description is the README.
@@ -180,17 +188,18 @@ func (b *builder) wheel() Package {
 	record.WriteString(about + "RECORD,,\n")
 	files = append(files, file{about + "RECORD", []byte(record.String())})
 	return Package{File: name + "-" + version + "-" + tag + ".whl", Name: name, Version: version, Kind: Wheel,
-		Media: "application/zip", Content: b.zip(files)}
+		Media: "application/zip", Content: b.zip(files), Readme: b.read("python/README.md")}
 }
 
 func (b *builder) sdist() Package {
 	metadata, name, version := b.metadata()
 	root := name + "-" + version
-	files := append([]file{{root + "/PKG-INFO", metadata}, {root + "/README.md", b.read("python/README.md")},
+	readme := b.read("python/README.md")
+	files := append([]file{{root + "/PKG-INFO", metadata}, {root + "/README.md", readme},
 		{root + "/pyproject.toml", b.read("python/pyproject.toml")}},
 		b.files(path.Join(root, "src", name), "python/src/"+name)...)
 	return Package{File: root + ".tar.gz", Name: name, Version: version, Kind: Sdist, Media: "application/gzip",
-		Content: b.tarGz(files)}
+		Content: b.tarGz(files), Readme: readme}
 }
 
 // packed is the time of all files in packages. It is the one that npm pack sets; zip files have no time before 1980.

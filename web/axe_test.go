@@ -34,7 +34,7 @@ func TestAccessibility(t *testing.T) {
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	b := chromium.New(t)
-	for _, path := range []string{"/", "/logs", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
+	for _, path := range []string{"/", "/logs", "/clients", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
 		"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
 		b.Open(server.URL + path)
 		b.WantAccessible(axe, path)

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"crypto/sha256"
-	"crypto/sha512"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/agentledger/agentledger/clients"
@@ -32,8 +28,17 @@ type listedPackage struct {
 	URL       string       `json:"url"`
 	Size      int          `json:"size"`
 	SHA256    string       `json:"sha256"`
-	Integrity string       `json:"integrity"` // Subresource Integrity, as in package-lock.json
-	Install   string       `json:"install"`   // command
+	Integrity string       `json:"integrity"`
+	Install   string       `json:"install"` // command
+	Readme    string       `json:"readme_url"`
+}
+
+// readmeFile returns the file name of the README of a package.
+func readmeFile(k clients.Kind) string {
+	if k == clients.NPM {
+		return "README-typescript.md"
+	}
+	return "README-python.md"
 }
 
 func (s *Server) describePackages() listedPackages {
@@ -43,15 +48,13 @@ func (s *Server) describePackages() listedPackages {
 		list.Signature = folder + releasefiles.NoteName
 	}
 	for _, p := range set.Packages {
-		short, long := sha256.Sum256(p.Content), sha512.Sum512(p.Content)
-		l := listedPackage{Kind: p.Kind, Name: p.Name, Version: p.Version, File: p.File, URL: folder + p.File,
-			Size: len(p.Content), SHA256: hex.EncodeToString(short[:]),
-			Integrity: "sha512-" + base64.StdEncoding.EncodeToString(long[:])}
-		l.Install = "pip install " + l.URL
+		address, command := folder+p.File, "pip install "
 		if p.Kind == clients.NPM {
-			l.Install = "npm install " + l.URL
+			command = "npm install "
 		}
-		list.Packages = append(list.Packages, l)
+		list.Packages = append(list.Packages, listedPackage{Kind: p.Kind, Name: p.Name, Version: p.Version,
+			File: p.File, URL: address, Size: len(p.Content), SHA256: p.SHA256, Integrity: p.Integrity,
+			Install: command + address, Readme: folder + readmeFile(p.Kind)})
 	}
 	return list
 }
@@ -68,8 +71,9 @@ func (s *Server) listClients(*request) (page.Answer, error) {
 	return page.Answer{Media: edge.MediaJSON, Cache: page.Revalidate, Body: body}, err
 }
 
-// serveClient serves a package, the list of hashes or its signed note. The release key has signed the content of each
-// file name, so files of a signed release never change. Other programs may have other packages of the same version.
+// serveClient serves a package, its README, the list of hashes or its signed note. The release key has signed the
+// content of each package under its file name, so packages of a signed release never change. Other programs may have
+// other packages of the same version.
 func (s *Server) serveClient(r *request) (page.Answer, error) {
 	set, name := s.options.Clients(), r.pathParameter("file")
 	a := page.Answer{Media: "text/plain; charset=utf-8", Cache: page.Revalidate}
@@ -82,8 +86,12 @@ func (s *Server) serveClient(r *request) (page.Answer, error) {
 		return a, nil
 	}
 	for _, p := range set.Packages {
-		if p.File == name {
-			a.Media, a.Body = p.Media, p.Content
+		switch name {
+		case readmeFile(p.Kind):
+			a.Body = p.Readme
+			return a, nil
+		case p.File:
+			a.Media, a.Body, a.Tag = p.Media, p.Content, `"`+p.SHA256[:32]+`"`
 			if set.Note != nil {
 				a.Cache = page.Immutable
 			}

@@ -20,6 +20,7 @@ import (
 type packageList struct {
 	Packages []struct {
 		Kind, Name, Version, File, URL, SHA256, Integrity, Install string
+		Readme                                                     string `json:"readme_url"`
 		Size                                                       int
 	} `json:"packages"`
 	Sums      string `json:"sums_url"`
@@ -53,6 +54,10 @@ func TestClientPackages(t *testing.T) {
 			t.Errorf("%s: got %d bytes with SHA-256 %x, %v", p.URL, answer.Body.Len(), sum, h)
 		}
 		w.page(path, http.StatusNotModified, "If-None-Match: "+h.Get("ETag"))
+		readme := w.page(strings.TrimPrefix(p.Readme, "https://log.example"), http.StatusOK).Body.String()
+		if !strings.HasPrefix(readme, "# agentledger for ") || !strings.Contains(shown, strings.TrimPrefix(p.Readme, "https://log.example")) {
+			t.Errorf("%s: got %s", p.Readme, readme)
+		}
 		if p.Kind != "sdist" && !strings.Contains(shown, p.Install) || !strings.Contains(shown, p.SHA256) {
 			t.Errorf("the page lacks %s or its hash", p.Install)
 		}

@@ -21,6 +21,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 	b.Emulate("Emulation.setScriptExecutionDisabled", map[string]any{"value": true})
 	for path, want := range map[string][]string{
 		"/":                               {"Find an event", "Open the event"},
+		"/clients":                        {"npm install https://log.example/clients/agentledger-client-"},
 		"/check":                          {"The checks need JavaScript", "aps verify"},
 		"/log/red":                        {"Newest events", "one", "The checks need JavaScript", "aps monitor --url"},
 		redEvent + "one":                  {"What was recorded", "acme.orders.read", "\"secret\": \"one\"", "The checks need JavaScript", "Not checked yet."},

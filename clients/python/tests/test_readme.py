@@ -58,6 +58,7 @@ class Readme(unittest.TestCase):
         return {
             "PATH": "/usr/bin:" + os.environ["PATH"],
             "HOME": str(folder),
+            "APS_SLUG": o.slug,
             "APS_LOG_KEY": o.log_key,
             **pip,
             **{f"APS_{name}": value for name, value in settings.items()},
