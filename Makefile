@@ -108,6 +108,7 @@ race: export CGO_ENABLED := 1
 race:
 	./scripts/postgres
 	./scripts/python
+	./scripts/node
 	./scripts/curl
 	./scripts/promtool
 	./scripts/chromium

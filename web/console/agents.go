@@ -32,6 +32,7 @@ type agentsView struct {
 	Agents       []wire.Agent
 	Next         string // address of the next page
 	Organization string // id
+	Slug         id.Slug
 	MayManage    bool
 }
 
@@ -41,18 +42,20 @@ func (p *pages) listAgents(r *page.Request) (any, error) {
 		return nil, err
 	}
 	return agentsView{Agents: found.Agents, Next: r.NextPage(found.Next), Organization: r.Person.Organization.ID.String(),
-		MayManage: r.Person.May("manage")}, nil
+		Slug: r.Person.Organization.Slug, MayManage: r.Person.May("manage")}, nil
 }
 
 // environment contains the settings of an agent's program: those of aps, which the clients also read.
 type environment struct {
 	URL, Organization string
+	Slug              id.Slug
 	Agent             id.Agent
 	Key               id.Key
 }
 
 func newEnvironment(r *page.Request, agent id.Agent, key id.Key) environment {
-	return environment{URL: r.Kit.Public, Organization: r.Person.Organization.ID.String(), Agent: agent, Key: key}
+	return environment{URL: r.Kit.Public, Organization: r.Person.Organization.ID.String(),
+		Slug: r.Person.Organization.Slug, Agent: agent, Key: key}
 }
 
 // newAgentView is the content of the page that follows the creation of an agent.
@@ -101,13 +104,15 @@ type agentView struct {
 	Keys         []wire.AgentKey
 	Next         string // address of the next page of keys
 	Organization string // id
+	Slug         id.Slug
 	PublicPage   string
 	DID          string // address of the document
 	MayManage    bool
 }
 
 func (p *pages) showAgent(r *page.Request) (any, error) {
-	v := agentView{Organization: r.Person.Organization.ID.String(), MayManage: r.Person.May("manage")}
+	v := agentView{Organization: r.Person.Organization.ID.String(), Slug: r.Person.Organization.Slug,
+		MayManage: r.Person.May("manage")}
 	var err error
 	if v.Agent, err = visitOf(r).Console.ShowAgent(r.Context(), visitOf(r).caller, r.PathParameter("agent")); err != nil {
 		return nil, err

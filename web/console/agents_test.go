@@ -37,7 +37,8 @@ func TestAgents(t *testing.T) {
 	s := servicetest.New(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	made := ann.Post("/console/agents", "do", "create", "display_name", "Desk <1>", "agent_id", "desk-1")
-	made.Want(t, "create", http.StatusOK, "Desk &lt;1&gt;", "desk-1", "APS_KEY_ID=", "APS_ORG="+s.Red.ID)
+	made.Want(t, "create", http.StatusOK, "Desk &lt;1&gt;", "desk-1", "APS_KEY_ID=", "APS_ORG='"+s.Red.ID+"'", "APS_SLUG='red'",
+		"/clients/agentledger-client-")
 	if !regexp.MustCompile(`class="secret">[A-Za-z0-9+/]{43}=<`).MatchString(html.UnescapeString(made.Body)) || made.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("the private key is missing or cached: %s", made.Body)
 	}

@@ -17,7 +17,7 @@ README = harness.HERE.parent / "README.md"
 class Readme(unittest.TestCase):
     def test_from_an_empty_folder_to_a_proved_event(self) -> None:
         text = README.read_text(encoding="utf-8")
-        program, commands = re.findall(r"```(?:python)?\n(.*?)```", text, re.S)[:2]
+        program, commands = re.findall(r"```(?:python|sh)\n(.*?)```", text, re.S)[:2]
         self.assertLessEqual(len(program.splitlines()), 12)
         self.assertEqual(3, len(commands.splitlines()))
         from_source = commands.replace("-py3-none-any.whl", ".tar.gz")

@@ -9,7 +9,7 @@ const form = document.getElementById("key-form");
 const at = (id) => document.getElementById(id);
 
 async function register() {
-  const { call: path, organization, agent = "" } = form.dataset;
+  const { call: path, organization, slug, agent = "" } = form.dataset;
   const filled = (name) => form.elements[name]?.value.trim() ?? "";
   const names = { organization, agent: agent || filled("agent_id"), keyId: filled("key_id") };
   const key = await makeKey();
@@ -18,21 +18,22 @@ async function register() {
   if (!agent && names.agent) body.agent_id = names.agent;
   if (!agent && filled("display_name")) body.display_name = filled("display_name");
   const made = await call(base + path, body);
-  return { seed: key.seed, organization, agent: made.agent?.agent_id ?? agent, keyId: (made.key ?? made).key_id };
+  return { seed: key.seed, organization, slug, agent: made.agent?.agent_id ?? agent, keyId: (made.key ?? made).key_id };
 }
 
 /** Shows the new key in the place of the form. */
-function show({ seed, organization, agent, keyId }) {
+function show({ seed, organization, slug, agent, keyId }) {
   at("made-agent").textContent = agent;
   at("made-id").textContent = keyId;
   at("made-private").textContent = seed;
   at("made-file").href = URL.createObjectURL(new Blob([seed + "\n"], { type: "application/octet-stream" }));
   at("made-program").textContent = [
-    `APS_URL=${location.origin}${base}`,
-    `APS_ORG=${organization}`,
-    `APS_AGENT=${agent}`,
-    `APS_KEY_ID=${keyId}`,
-    "APS_KEY_FILE=agent.key",
+    `export APS_URL='${location.origin}${base}'`,
+    `export APS_ORG='${organization}'`,
+    `export APS_SLUG='${slug}'`,
+    `export APS_AGENT='${agent}'`,
+    `export APS_KEY_ID='${keyId}'`,
+    'export APS_KEY_FILE="$PWD/agent.key"',
   ].join("\n");
   at("made-page").href = `${base}/console/agents/${encodeURIComponent(agent)}`;
   at("new-key").hidden = true;
