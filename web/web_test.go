@@ -157,7 +157,7 @@ func TestUnreadableStore(t *testing.T) {
 func TestHomesAreRevalidated(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Blue, id.DiscloseFull, "two", nil)
-	for _, target := range []string{"/", "/clients", "/check", "/check/offline.html", "/log/red", "/log/blue", "/log/red/agent/helper-red"} {
+	for _, target := range []string{"/", "/clients", "/clients/index.json", "/check", "/check/offline.html", "/log/red", "/log/blue", "/log/red/agent/helper-red"} {
 		etag := w.page(target, http.StatusOK).Header().Get("ETag")
 		if etag == "" {
 			t.Fatalf("%s: no ETag", target)
