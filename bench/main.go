@@ -101,6 +101,7 @@ func measures() []measure {
 		{"append", (*suite).appends},              // durable appends in process, by senders
 		{"publish", (*suite).publishes},           // until a checkpoint covers an append in process
 		{"ingest", (*suite).ingests},              // POST of one event, by connections
+		{"clients", (*suite).clients},             // callers of each client, next to batches and to the peer by an HTTP client
 		{"organizations", (*suite).organizations}, // many organizations at once, in process and over HTTP
 		{"read", (*suite).reads},                  // proofs, tiles, heads and evaluations next to static responses
 		{"engines", (*suite).engines},             // both storage engines: appends, reads, bytes of an event on disk
