@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -152,7 +153,6 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 	f.hold.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.release(f)
 	if len(events) > 1 && isRefusedTogether(err) {
 		for _, x := range f.events {
 			x.alone, x.flight = true, nil
@@ -167,8 +167,21 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 			}
 			close(x.done)
 		}
+		g.gather(len(events))
 	}
+	g.release(f)
 	g.start()
+}
+
+// gather lets the callers that have just got their answers send their next events, so that these share the next request. It
+// does not wait for a time: it ends when as many events wait, or when other goroutines ran and sent none. g.mu is held.
+func (g *gatherer) gather(released int) {
+	for seen := -1; seen < len(g.waiting) && len(g.waiting) < released; {
+		seen = len(g.waiting)
+		g.mu.Unlock()
+		runtime.Gosched()
+		g.mu.Lock()
+	}
 }
 
 // release ends the wait of others for a request, which has ended or hangs. g.mu is held.
