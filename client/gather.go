@@ -45,7 +45,7 @@ type gatherer struct {
 type gathered struct {
 	ctx     context.Context
 	event   *event.Envelope
-	alone   bool    // sent without others, because a request with others was refused
+	alone   bool    // sent without others, because a request with others failed
 	flight  *flight // nil while the event waits
 	outcome Outcome
 	done    chan struct{} // closed when outcome is set
@@ -153,7 +153,7 @@ func (g *gatherer) fly(ctx context.Context, f *flight) {
 	f.hold.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(events) > 1 && isRefusedTogether(err) {
+	if len(events) > 1 && mayConcernOne(err) {
 		for _, x := range f.events {
 			x.alone, x.flight = true, nil
 		}
@@ -194,6 +194,20 @@ func (g *gatherer) release(f *flight) {
 	for _, x := range f.events {
 		delete(g.traces, x.event.TraceID)
 	}
+}
+
+// mayConcernOne reports whether the answer to a request with several events may be about one of them:
+// it is too large, or a proxy does not let it through.
+func mayConcernOne(err error) bool {
+	if errors.Is(err, ErrAnswer) {
+		return true
+	}
+	answer, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusTooManyRequests || isRetryable(err):
+		return false
+	}
+	return answer.Status/100 == 4
 }
 
 // isRefusedTogether reports whether events that were refused with err can be accepted in requests of

@@ -250,27 +250,42 @@ func TestGatherLeave(t *testing.T) {
 	})
 }
 
-// An error of a request is that of each of its events, unless the request was too large for a proxy: then each event
-// is sent alone.
+// An error of a request is that of each of its events, unless it may concern one of them: then each event is sent alone.
 func TestGatherErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHeld()
-		one, two := h.call(t.Context(), "1", "1", 100), h.call(t.Context(), "2", "2", 100)
-		three, four := h.call(t.Context(), "3", "3", 100), h.call(t.Context(), "4", "4", 100)
-		flying := h.check(t, "1", "2")
-		flying[0].end(&Error{Status: http.StatusRequestEntityTooLarge})
-		if got := <-one; !strings.Contains(got, "413") {
-			t.Errorf("got %q", got)
-		}
-		next := h.check(t, "3 4")
-		next[0].end(&Error{Status: http.StatusRequestEntityTooLarge})
-		alone := h.check(t, "3")
-		alone[0].end(errors.New("cut"))
-		checkResults(t, "cut", three)
-		h.check(t, "4")[0].end(nil)
-		flying[1].end(nil)
-		checkResults(t, "ok", two, four)
-	})
+	for _, c := range []struct {
+		err   error
+		alone bool
+	}{
+		{&Error{Status: http.StatusRequestEntityTooLarge}, true},
+		{&Error{Status: http.StatusForbidden}, true},
+		{malformedAnswer(errors.New("a page")), true},
+		{&Error{Status: http.StatusUnauthorized}, false},
+		{&Error{Status: http.StatusTooManyRequests}, false},
+		{&Error{Status: http.StatusServiceUnavailable}, false},
+		{&Error{Status: http.StatusFound}, false},
+		{errors.New("reset"), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHeld()
+			one, two := h.call(t.Context(), "1", "1", 100), h.call(t.Context(), "2", "2", 100)
+			three, four := h.call(t.Context(), "3", "3", 100), h.call(t.Context(), "4", "4", 100)
+			flying := h.check(t, "1", "2")
+			flying[0].end(c.err)
+			checkResults(t, c.err.Error(), one)
+			h.check(t, "3 4")[0].end(c.err)
+			if c.alone {
+				h.check(t, "3")[0].end(errors.New("cut"))
+				checkResults(t, "cut", three)
+				h.check(t, "4")[0].end(nil)
+				checkResults(t, "ok", four)
+			} else {
+				h.check(t)
+				checkResults(t, c.err.Error(), three, four)
+			}
+			flying[1].end(nil)
+			checkResults(t, "ok", two)
+		})
+	}
 }
 
 // Many callers in any order, answered in any order: each event is stored once, and those of a trace in the order in

@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
 
@@ -39,6 +41,30 @@ func (f *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (f *transport) dial(t *testing.T, o *office) *client.Client {
+	t.Helper()
+	return dialBy(t, o, f)
+}
+
+// wall blocks requests with results that contain a text.
+type wall struct {
+	blocks  string
+	blocked int
+}
+
+func (w *wall) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(body, []byte(`"phase":"result"`)) && bytes.Contains(body, []byte(w.blocks)) {
+		w.blocked++
+		return fakeservice.Answer{Status: http.StatusForbidden, Body: "<html>"}.RoundTrip(r)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func dialBy(t *testing.T, o *office, f http.RoundTripper) *client.Client {
 	t.Helper()
 	followNone := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c, err := client.New(client.Config{BaseURL: o.url, Token: "t", HTTP: &http.Client{Transport: f, CheckRedirect: followNone},
@@ -129,5 +155,40 @@ func TestRefusedFileFails(t *testing.T) {
 			t.Errorf("got %v, %d queued", err, g.Journal.Queued())
 		}
 		return
+	}
+}
+
+// An event that a proxy never lets through stays in the queue, and the others are sent. If the proxy lets no event through, a
+// flush ends soon.
+func TestBlockedResult(t *testing.T) {
+	o, d, w := newOffice(t), &deed{}, &wall{blocks: "call-3"}
+	g := guarded(t, o, t.TempDir(), func(c *Config) { c.Client, c.FlushLater = dialBy(t, o, w), true })
+	for i := range 10 {
+		a := refundAction(fmt.Sprint("k", i))
+		a.Trace = id.Trace(fmt.Sprint("call-", i))
+		if _, err := g.Run(t.Context(), a, d.do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var answer *client.Error
+	if err := g.Flush(t.Context()); !errors.As(err, &answer) || answer.Status != http.StatusForbidden || g.Journal.Queued() != 1 {
+		t.Errorf("one is blocked: got %v, %d queued", err, g.Journal.Queued())
+	}
+	w.blocks = ""
+	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 1 {
+		t.Errorf("still: got %v, %d queued", err, g.Journal.Queued())
+	}
+	for i := range 10 {
+		if _, err := g.Run(t.Context(), refundAction(fmt.Sprint("more", i)), d.do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.blocked = 0
+	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 11 || w.blocked > 2+maxBlocked {
+		t.Errorf("all are blocked: got %v, %d queued, %d requests", err, g.Journal.Queued(), w.blocked)
+	}
+	w.blocks = "nothing"
+	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
+		t.Errorf("in the end: got %v, %d queued", err, g.Journal.Queued())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/agentledger/agentledger/client"
@@ -11,6 +12,10 @@ import (
 
 // maxBatch is the maximum number of events per request of Flush.
 const maxBatch = 64
+
+// maxBlocked is the maximum number of blocked events per Flush. With more, the answers are probably about
+// no event.
+const maxBlocked = 4
 
 // sends lets only one caller at a time send. Callers that arrive in the meantime share the next
 // send.
@@ -78,9 +83,11 @@ func (g *Guard) flushQueue(ctx context.Context) {
 }
 
 // Flush resolves the actions that RecordInterrupted and Recover have deferred, and sends the queued
-// events, oldest first. It stops at the first event that cannot be sent. It moves an event that the
-// service will never accept to JournalOptions.RefusedFile, and the error reports it. Concurrent callers share the requests and
-// the error. Errors are those of client.FindEvent, client.Send and of the file system.
+// events, oldest first. It stops if the service cannot be reached. An event that something in front
+// of the service does not let through stays in the queue, and does not delay the others. It moves an
+// event that the service will never accept to JournalOptions.RefusedFile. The error reports both.
+// Concurrent callers share the requests and the error. Errors are those of client.FindEvent,
+// client.Send and of the file system.
 func (g *Guard) Flush(ctx context.Context) error {
 	if g.Journal.Queued() == 0 {
 		return nil
@@ -99,53 +106,81 @@ func (g *Guard) sendQueued(ctx context.Context) error {
 		return refused
 	}
 	newest := g.Journal.newestNumber()
+	f := flush{Guard: g, failed: refused}
 	for {
-		batch := g.Journal.queuedUpTo(newest)
+		batch := g.Journal.queuedBetween(f.last, newest)
 		if len(batch) == 0 {
-			return errors.Join(refused, g.Journal.tidy())
+			return errors.Join(f.failed, g.Journal.tidy())
 		}
-		dropped, err := g.sendBatch(ctx, batch)
-		refused = errors.Join(refused, dropped)
-		if err != nil {
-			return errors.Join(refused, err)
+		if err := f.sendBatch(ctx, batch); err != nil {
+			return errors.Join(f.failed, err)
 		}
 	}
 }
 
-// sendBatch sends events in one request, and those that remain one by one. refused reports events
-// that the service will never accept.
-func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err error) {
-	envelopes, err := g.Journal.readQueued(batch)
+// flush is one pass over the queue.
+type flush struct {
+	*Guard
+	last    int64 // number of the last event that was handled
+	blocked int   // events that stay in the queue
+	failed  error // of events that were refused or blocked
+}
+
+// isBlocked reports whether err may be about the event alone, although the service has not refused
+// the event: for example, a proxy may block requests by their content.
+func isBlocked(err error) bool {
+	answer, ok := errors.AsType[*client.Error](err)
+	aboutSender := ok && (answer.Status == http.StatusUnauthorized || answer.Status == http.StatusRequestTimeout || answer.Status == http.StatusTooManyRequests)
+	return !client.IsUnreachable(err) && !client.IsRefused(err) && !aboutSender
+}
+
+// sendBatch sends events in one request, and those that remain one by one.
+func (f *flush) sendBatch(ctx context.Context, batch []queued) error {
+	envelopes, err := f.Journal.readQueued(batch)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	sent := make([]bool, len(batch))
 	if len(batch) > 1 {
-		for i, o := range g.Client.SendBatch(ctx, envelopes) {
+		for i, o := range f.Client.SendBatch(ctx, envelopes) {
 			sent[i] = o.Err == nil
-			if o.Err != nil && !client.IsRefused(o.Err) {
+			if o.Err != nil && !client.IsRefused(o.Err) && !isBlocked(o.Err) {
 				err = errors.Join(err, o.Err)
 			}
 		}
 	}
 	var numbers []int64
 	for i, q := range batch {
-		if !sent[i] && err == nil { // the refusal may concern the whole request, so the event is sent alone
-			_, err = g.Client.Send(ctx, envelopes[i])
-			if err != nil && client.IsRefused(err) {
-				refused = errors.Join(refused, fmt.Errorf("an event was refused and is kept in %s: %w", g.Journal.refusedFile(), err))
-				err = g.Journal.keepRefused(envelopes[i], err)
-			}
-			sent[i] = err == nil
+		if !sent[i] && err == nil { // the answer may concern the whole request, so the event is sent alone
+			sent[i], err = f.sendAlone(ctx, q, envelopes[i])
 		}
 		if sent[i] {
 			numbers = append(numbers, q.number)
 		}
 	}
+	f.last = batch[len(batch)-1].number
 	if len(numbers) > 0 {
-		err = errors.Join(err, g.Journal.markSent(numbers))
+		err = errors.Join(err, f.Journal.markSent(numbers))
 	}
-	return refused, err
+	return err
+}
+
+// sendAlone sends an event. done is false for a blocked event, which stays in the queue.
+func (f *flush) sendAlone(ctx context.Context, q queued, envelope []byte) (done bool, err error) {
+	_, err = f.Client.Send(ctx, envelope)
+	switch {
+	case err == nil:
+		return true, nil
+	case client.IsRefused(err):
+		f.failed = errors.Join(f.failed, fmt.Errorf("an event was refused and is kept in %s: %w", f.Journal.refusedFile(), err))
+		err = f.Journal.keepRefused(envelope, err)
+		return err == nil, err
+	case isBlocked(err) && !q.alone && f.blocked < maxBlocked:
+		f.blocked++
+		f.failed = errors.Join(f.failed, err)
+		return false, nil
+	}
+	return false, err
 }
 
 // readQueued returns the signed events of a batch. No line moves in the meantime, because only the

@@ -116,12 +116,13 @@ func (j *Journal) markSent(numbers []int64) error {
 	return nil
 }
 
-// queuedUpTo returns queued events up to a number, oldest first: either several that may share a
-// request, or one.
-func (j *Journal) queuedUpTo(number int64) (batch []queued) {
+// queuedBetween returns queued events after a number, up to another one, oldest first: either several
+// that may share a request, or one.
+func (j *Journal) queuedBetween(after, number int64) (batch []queued) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, q := range j.queue {
+	first, _ := slices.BinarySearchFunc(j.queue, after+1, compareQueued)
+	for _, q := range j.queue[first:] {
 		if q.number > number || len(batch) == maxBatch || len(batch) > 0 && (q.alone || batch[0].alone) {
 			break
 		}
