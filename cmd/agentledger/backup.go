@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/programversion"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log/audit"
 )
@@ -51,6 +52,7 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	err := c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, dir string) (err error) {
 		source := backup.Source{Dir: dir, Heads: headsOf(s, out),
 			Version: programversion.Read().Short(), Clock: time.Now}
+		syncs.BeginStep(ctx, "copying", "bytes")
 		if backup.IsArchive(c.To) {
 			made, err = source.MakeFile(ctx, c.To)
 		} else {
@@ -118,6 +120,7 @@ func (c offline) verifyBackup(ctx context.Context, out terminal, path string) er
 	if err != nil {
 		return err
 	}
+	syncs.BeginStep(ctx, "reading", "bytes")
 	x, err := backup.Inspect(ctx, path, keyring)
 	if err == nil {
 		err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error { return fsck(ctx, out, s, audit.Resume{}) })

@@ -10,14 +10,15 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/term"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log/anchor"
 )
@@ -58,7 +59,7 @@ func (c exportCommand) Run(ctx context.Context, out terminal) error {
 func (c exportCommand) export(ctx context.Context, out terminal, s *datadir.Store) error {
 	x := transfer.Exporter{
 		Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
-		Report: newProgressReport(out.stderr, c.JSON).printProgress,
+		Report: newProgressReport(ctx, out.stderr, c.JSON).printProgress,
 	}
 	done, err := x.Run(ctx, c.Organization)
 	if err == nil && c.Retire {
@@ -139,7 +140,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if c.Drop {
 		return c.dropImport(ctx, out)
 	}
-	progress := newProgressReport(out.stderr, c.JSON)
+	progress := newProgressReport(ctx, out.stderr, c.JSON)
 	if c.Check {
 		i := transfer.Importer{Dir: c.From, Sealed: rekey.SealedRecords(), Report: progress.printProgress,
 			Unauthenticated: c.Unauthenticated}
@@ -189,6 +190,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 
 // askFirst prints the accounts and the plan of each organization, and asks the operator whether to import them.
 func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.Importer) error {
+	syncs.BeginStep(ctx, "", "") // the question stays on the terminal
 	all, err := i.Preview(ctx, c.Organization)
 	if err != nil {
 		return err
@@ -204,7 +206,7 @@ func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.I
 	if c.Yes {
 		return nil
 	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
+	if !commandline.IsTerminal(os.Stdin) {
 		return errors.New("import: nothing was imported, because there is no terminal for the confirmation: check the accounts and plans " +
 			"above, then add --yes")
 	}

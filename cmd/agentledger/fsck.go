@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -56,6 +57,7 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 	if err := s.CheckMasterKey(ctx); err != nil {
 		return err
 	}
+	syncs.BeginStep(ctx, "verifying", "events")
 	result, err := audit.ResumeFsck(ctx, s.Engine, s.Keyring, s.Anchors, resume,
 		func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
 	if err != nil {

@@ -58,8 +58,8 @@ type commands struct {
 	Config kong.ConfigFlag `help:"JSON file with settings. Flags and environment variables take precedence." placeholder:"FILE"`
 	commandline.Common
 
-	Serve         serveCommand         `cmd:"" help:"Run the service."`
-	Demo          demoCommand          `cmd:"" help:"Show what the service does: a server, an agent's day, and an outsider who checks it."`
+	Serve         serveCommand         `cmd:"" foreground:"" help:"Run the service."`
+	Demo          demoCommand          `cmd:"" foreground:"" help:"Show what the service does: a server, an agent's day, and an outsider who checks it."`
 	Init          initCommand          `cmd:"" help:"Create an organization, its first agent and keys, without a running server."`
 	Status        statusCommand        `cmd:"" help:"Report the health of the running server: totals, the worst ledgers, free space, backups, and what to do."`
 	Doctor        doctor.Command       `cmd:"" help:"Check the machine and the settings of serve, before or while it runs, and report what to change."`
@@ -107,13 +107,11 @@ const (
 func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exited := -1
+	stdout = commandline.Tinted(stdout)
 	parser, err := kong.New(&c, append(config.ParserOptions(),
 		kong.Name("agentledger"), kong.Description("A transparency log service for AI agents."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(terminal{stdout: stdout, stderr: stderr}),
-		kong.BindTo(stdout, (*io.Writer)(nil)),
 	)...)
 	if err != nil {
 		fmt.Fprintln(stderr, "agentledger:", err)
@@ -125,7 +123,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	if err == nil {
 		config.WarnOfVariables(parsed)
-		err = parsed.Run()
+		err = runCommand(ctx, parsed, stdout, stderr)
 	} else {
 		err = config.ExplainError(err)
 	}
@@ -137,6 +135,17 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	terminal{stdout, stderr}.printError(err)
 	return exitStatus(err)
+}
+
+// runCommand runs the command that was parsed, and shows its progress.
+func runCommand(ctx context.Context, parsed *kong.Context, stdout, stderr io.Writer) error {
+	ctx, progress := commandline.ShowCommand(ctx, stderr, parsed)
+	defer progress.End()
+	stdout, stderr = progress.Writer(stdout), progress.Writer(stderr)
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	parsed.BindTo(stdout, (*io.Writer)(nil))
+	parsed.Bind(terminal{stdout: stdout, stderr: stderr})
+	return parsed.Run()
 }
 
 type versionCommand struct{}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -9,14 +10,16 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // progressEvery is the time between two lines of progress.
 const progressEvery = time.Second
 
-// progress prints the progress of a move, one line at a time.
+// progress shows the progress of a move on a terminal. Elsewhere, and as JSON, it prints one line at a time.
 type progress struct {
+	ctx    context.Context
 	out    io.Writer
 	asJSON bool
 
@@ -27,8 +30,8 @@ type progress struct {
 	before id.Index // events when it began
 }
 
-func newProgressReport(out io.Writer, asJSON bool) *progress {
-	return &progress{out: out, asJSON: asJSON}
+func newProgressReport(ctx context.Context, out io.Writer, asJSON bool) *progress {
+	return &progress{ctx: ctx, out: out, asJSON: asJSON}
 }
 
 // progressLine is the JSON form of a line.
@@ -42,8 +45,20 @@ type progressLine struct {
 	PerSecond    int      `json:"events_per_second"`
 }
 
+func (p *progress) showProgress(now transfer.Progress) {
+	if now.Step != p.step || now.Number != p.number {
+		p.step, p.number = now.Step, now.Number
+		syncs.BeginStep(p.ctx, fmt.Sprintf("%s %s (%d of %d)", now.Step, now.Organization, now.Number, now.Of), "events")
+	}
+	syncs.SetWork(p.ctx, int64(now.Events), int64(now.Size))
+}
+
 // printProgress prints a line every progressEvery, and one at the end of each step.
 func (p *progress) printProgress(now transfer.Progress) {
+	if !p.asJSON && syncs.HasMeter(p.ctx) {
+		p.showProgress(now)
+		return
+	}
 	t := time.Now()
 	if now.Step != p.step || now.Number != p.number {
 		p.step, p.number, p.begun, p.last, p.before = now.Step, now.Number, t, t, now.Events

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -71,6 +72,7 @@ func (c restoreCommand) readBackup(ctx context.Context) (*backup.Extracted, erro
 	if err != nil {
 		return nil, err
 	}
+	syncs.BeginStep(ctx, "reading", "bytes")
 	if c.Check {
 		return backup.Inspect(ctx, c.From, keyring)
 	}

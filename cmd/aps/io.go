@@ -112,8 +112,7 @@ func readGroup(decoder *jsontext.Decoder, most int, more func() bool) (group [][
 
 // printLine prints one line on standard output.
 func (s *streams) printLine(format string, args ...any) error {
-	_, err := fmt.Fprintf(s.out, format+"\n", args...)
-	return err
+	return (&people.Terminal{Out: s.out}).PrintLine(format, args...)
 }
 
 // printJSON prints v as one line of JSON on standard output.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 	"github.com/agentledger/agentledger/tlog"
@@ -124,20 +126,25 @@ func (c *monitorCommand) newCheck(s *streams, tell reportFunc) (func(context.Con
 		return nil, err
 	}
 	if c.All {
-		return c.newFleetCheck(relied, tell)
+		return c.newFleetCheck(s, relied, tell)
 	}
-	m, err := c.newMonitor(s, relied)
+	reading := context.Background() // counts the entries of a check
+	m, err := c.newMonitor(relied, func(read, size id.Index) { syncs.SetWork(reading, int64(read), int64(size)) })
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
+		ctx, shown := commandline.ShowProgress(ctx, s.err, "reading")
+		syncs.BeginStep(ctx, "reading", "entries")
+		reading = ctx
 		report, err := m.Check(ctx)
+		shown.End()
 		return errors.Join(withExitStatus(err), tell(report, err))
 	}, nil
 }
 
 // newFleetCheck is newCheck for all logs of a service.
-func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell reportFunc) (func(context.Context) error, error) {
+func (c *monitorCommand) newFleetCheck(s *streams, relied monitorTrust, tell reportFunc) (func(context.Context) error, error) {
 	service, err := client.New(c.clientConfig(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
@@ -151,7 +158,12 @@ func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell reportFunc) (fu
 	}
 	return func(ctx context.Context) error {
 		var printing error
-		err := fleet.Check(ctx, func(r monitor.Report, err error) { printing = errors.Join(printing, tell(r, err)) })
+		ctx, shown := commandline.ShowProgress(ctx, s.err, "reading")
+		defer shown.End()
+		err := fleet.Check(ctx, func(r monitor.Report, err error) {
+			shown.Hide()
+			printing = errors.Join(printing, tell(r, err))
+		})
 		return errors.Join(withExitStatus(err), printing)
 	}, nil
 }
@@ -168,7 +180,7 @@ func parseFlagValues[T any](flag string, texts []string, parse func(string) (T, 
 	return all, nil
 }
 
-func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.Monitor, error) {
+func (c *monitorCommand) newMonitor(relied monitorTrust, progress func(read, size id.Index)) (*monitor.Monitor, error) {
 	log, err := client.OpenTiles(c.clientConfig(c.URL))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
@@ -176,7 +188,7 @@ func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.M
 	o := monitor.Options{
 		Log: log, Keys: relied.keys, State: c.State, Evidence: c.Evidence, Witnesses: relied.witnesses,
 		MaxLag: c.MaxLag, MaxAge: c.maxAge(), Policy: relied.policy,
-		Readers: c.Readers, Progress: newReadingBar(s), AskSuccessor: true,
+		Readers: c.Readers, Progress: progress, AskSuccessor: true,
 	}
 	if o.Predecessor, err = c.openPredecessor(); err != nil {
 		return nil, err
@@ -220,15 +232,6 @@ func (c *monitorCommand) openPredecessor() (*monitor.Predecessor, error) {
 
 func (c *monitorCommand) clientConfig(url string) client.Config {
 	return client.Config{BaseURL: url, Timeout: c.Timeout, Retry: client.Retry{Attempts: c.Tries}}
-}
-
-// newReadingBar shows the reading progress on a terminal.
-func newReadingBar(s *streams) func(read, size id.Index) {
-	bar := newProgressBar(s.err, -1, "read", "entries")
-	return func(read, size id.Index) {
-		bar.ChangeMax64(int64(size))
-		_ = bar.Set64(int64(read)) // an error of the bar does not matter
-	}
 }
 
 // withExitStatus wraps the error of a check so that it has its exit code.

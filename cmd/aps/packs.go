@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -68,8 +70,8 @@ type packReport struct {
 
 // verifyPack checks a pack, prints the facts that it proves, and returns an error unless it shows everything that is
 // wanted.
-func verifyPack(name string, w packRequirements, out *people.Terminal, t packTrust) error {
-	r, failed, err := check(name, t)
+func verifyPack(ctx context.Context, name string, w packRequirements, out *people.Terminal, t packTrust) error {
+	r, failed, err := check(ctx, name, t)
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,8 @@ func compareManifest(r *packReport, w packRequirements) error {
 }
 
 // open opens a pack, which is a file or a folder, and returns a function that checks it.
-func open(name string) (check func(pack.Options) (pack.Report, error), end func(), err error) {
+func open(ctx context.Context, name string) (check func(pack.Options) (pack.Report, error), end func(), err error) {
+	syncs.BeginStep(ctx, "reading", "bytes")
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, nil, err
@@ -146,14 +149,27 @@ func open(name string) (check func(pack.Options) (pack.Report, error), end func(
 	if err != nil {
 		return nil, nil, err
 	}
-	check = func(o pack.Options) (pack.Report, error) { return pack.Check(f, info.Size(), o) }
+	check = func(o pack.Options) (pack.Report, error) { return pack.Check(meteredFile{ctx, f}, info.Size(), o) }
 	return check, func() { f.Close() }, nil
+}
+
+// meteredFile counts the bytes that are read of a pack.
+type meteredFile struct {
+	ctx context.Context
+	io.ReaderAt
+}
+
+// ReadAt implements io.ReaderAt.
+func (f meteredFile) ReadAt(p []byte, at int64) (int, error) {
+	n, err := f.ReaderAt.ReadAt(p, at)
+	syncs.CountWork(f.ctx, int64(n))
+	return n, err
 }
 
 // check checks a pack with the pinned keys. failed is set if it is not proved. If the only fault is that other keys
 // signed the pack, the report contains these keys.
-func check(name string, t packTrust) (r packReport, failed, err error) {
-	checkPack, end, err := open(name)
+func check(ctx context.Context, name string, t packTrust) (r packReport, failed, err error) {
+	checkPack, end, err := open(ctx, name)
 	if err != nil {
 		return r, nil, err
 	}

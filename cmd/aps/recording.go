@@ -59,6 +59,26 @@ func sourceLines(r io.Reader, skip, limit uint64) iter.Seq2[sourceLine, error] {
 	}
 }
 
+// countLines returns how many lines sourceLines will yield for a file, or 0 if the file can't be read twice.
+func countLines(f io.Reader, skip, limit uint64) (int64, error) {
+	seeker, ok := f.(io.ReadSeeker)
+	if !ok {
+		return 0, nil
+	}
+	if _, err := seeker.Seek(0, io.SeekCurrent); err != nil {
+		return 0, nil // a pipe
+	}
+	count := int64(0)
+	for _, err := range sourceLines(seeker, skip, limit) {
+		if err != nil {
+			return 0, err
+		}
+		count++
+	}
+	_, err := seeker.Seek(0, io.SeekStart)
+	return count, err
+}
+
 // interval is the time between the emitted_at of consecutive lines.
 const interval = 100 * time.Millisecond
 

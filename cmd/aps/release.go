@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/internal/releasefiles"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -150,6 +151,7 @@ func (r *releaseReport) checkFiles(ctx context.Context, dir *os.Root, list relea
 	if err != nil {
 		return nil, err
 	}
+	syncs.BeginStep(ctx, "reading", "bytes")
 	for _, f := range selected {
 		found := f.Check(ctx, dir)
 		if found != nil && !errors.Is(found, releasefiles.ErrWrong) {

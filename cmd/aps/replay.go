@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/cmd/aps/flags"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -75,15 +75,16 @@ func (c *replayCommand) sendRecording(ctx context.Context, s *streams, in io.Rea
 		return err
 	}
 	r := replay{command: c, playback: p, tally: newTally(), queues: newSendQueues(c.Connections, c.Batch),
-		bar: newProgressBar(s.err, total, "replay", "events")}
+		ctx: ctx}
 	before, err := r.fetchHead(ctx)
 	if err != nil {
 		return err
 	}
+	syncs.BeginStep(ctx, "sending", "events")
+	syncs.ExpectWork(ctx, total)
 	began := time.Now()
 	failed := r.sendLines(ctx, in)
 	out := r.tally.totalAfter(time.Since(began))
-	_ = r.bar.Finish() // only looks
 	out.HeadBefore = before
 	out.HeadAfter, _ = r.fetchHead(context.WithoutCancel(ctx)) // an unknown head is acceptable
 	if err := out.printSummary(s); err != nil {
@@ -104,7 +105,7 @@ type replay struct {
 	playback playback
 	tally    *tally
 	queues   *sendQueues
-	bar      *progressbar.ProgressBar
+	ctx      context.Context // counts the lines
 }
 
 // headTime bounds the time for fetching a head.
@@ -209,5 +210,5 @@ func (r *replay) countOutcome(o outgoingEvent, outcome client.Outcome) error {
 
 func (r *replay) countLine(one func()) {
 	one()
-	_ = r.bar.Add(1) // an error of the bar does not matter
+	syncs.CountWork(r.ctx, 1)
 }

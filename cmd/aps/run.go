@@ -18,16 +18,16 @@ type program struct {
 	commandline.Common
 
 	Keygen   keygenCommand   `cmd:"" help:"Generate an Ed25519 key, or the proof that registers it."`
-	Sign     signCommand     `cmd:"" help:"Complete and sign events, and print the envelopes."`
-	Signer   signerCommand   `cmd:"" help:"Hold a key for the flag --signer of commands that run as another user."`
+	Sign     signCommand     `cmd:"" foreground:"" help:"Complete and sign events, and print the envelopes."`
+	Signer   signerCommand   `cmd:"" foreground:"" help:"Hold a key for the flag --signer of commands that run as another user."`
 	Send     sendCommand     `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
 	Evaluate evaluateCommand `cmd:"" help:"Evaluate the policy for a tool call without making the call."`
 	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. A repeated run sends nothing twice."`
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
-	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and detect whether it shows two histories."`
+	Monitor  monitorCommand  `cmd:"" foreground:"" help:"Follow a public log and detect whether it shows two histories."`
 	people.Commands
 	Acts    acts.Commands   `embed:""`
-	MCP     mcp.Command     `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: it gets a decision for each tool call and records it."`
+	MCP     mcp.Command     `cmd:"" foreground:"" name:"mcp" help:"Gateway in front of MCP servers: it gets a decision for each tool call and records it."`
 	Grant   grantCommand    `cmd:"" help:"Grants by approvers, for tools that check them."`
 	Did     didCommand      `cmd:"" help:"Print DID documents."`
 	Release releaseCommands `embed:""`
@@ -55,6 +55,9 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	if err != nil {
 		return err
 	}
+	ctx, progress := commandline.ShowCommand(ctx, stderr, command)
+	defer progress.End()
+	stdout, stderr = progress.Writer(stdout), progress.Writer(stderr)
 	command.BindTo(ctx, (*context.Context)(nil))
 	return command.Run(
 		&streams{in: stdin, out: stdout, err: stderr, json: p.JSON},

@@ -16,6 +16,8 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -39,8 +41,13 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer in.Close()
-	d := delivery{streams: s, service: service, flags: c.Signer, closeSigner: func() {}}
+	d := delivery{streams: s, service: service, flags: c.Signer, closeSigner: func() {},
+		table: commandline.NewTable(s.out, "STATUS", "EVENT", "NUMBER", "HASH", "TIGHTENED TO", "BY", "RULE")}
 	defer func() { d.closeSigner() }()
+	syncs.BeginStep(ctx, "sending", "events")
+	if c.File == stdin && commandline.IsTerminal(s.in) {
+		syncs.BeginStep(ctx, "", "") // events are typed
+	}
 	return d.sendAllEvents(ctx, in, c.Batch)
 }
 
@@ -55,8 +62,9 @@ type delivery struct {
 
 	sent      int
 	refused   int
-	first     error // reason of the first refused event
-	kept      int   // events that were not delivered
+	table     *commandline.Table // of the outcomes
+	first     error              // reason of the first refused event
+	kept      int                // events that were not delivered
 	firstKept error
 }
 
@@ -97,6 +105,7 @@ func (d *delivery) sendGroup(ctx context.Context, group [][]byte) error {
 	var stop error
 	for i, o := range sendEnvelopes(ctx, d.service, envelopes) {
 		d.sent++
+		syncs.CountWork(ctx, 1)
 		if err := d.printOutcome(envelopes[i], o); err != nil && stop == nil {
 			stop = fmt.Errorf("event %d: %w", d.sent, err)
 		}
@@ -149,12 +158,12 @@ func (d *delivery) printResult(r client.Result) error {
 	case d.json:
 		return d.printJSON(r)
 	case r.Status != client.Created:
-		return d.printLine("%-8s  %s", r.Status, r.EventID)
+		return d.table.PrintRow("%-8s  %s", r.Status, r.EventID)
 	case r.Tightened():
-		return d.printLine("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence,
+		return d.table.PrintRow("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence,
 			r.EventHash, r.Decision, textcheck.Printable(r.PolicyID), textcheck.Printable(r.RuleID))
 	}
-	return d.printLine("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
+	return d.table.PrintRow("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
 }
 
 // unwrapRefused returns the event of a line of a queue's file of refused events, {"status", "code", "message", "event"}. It
@@ -184,7 +193,7 @@ type refusedLine struct {
 
 func (d *delivery) printRefusal(name id.Event, status string, err error) error {
 	if !d.json {
-		return d.printLine("%-8s  %s  %s", status, name, err)
+		return d.table.PrintRow("%-8s  %s  %s", status, name, err)
 	}
 	out := refusedLine{EventID: string(name), Status: status, Error: err.Error()}
 	var answer *client.Error

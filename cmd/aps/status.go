@@ -57,7 +57,7 @@ func printError(w io.Writer, err error) int {
 	}
 	_, _ = fmt.Fprintln(w, "aps:", textcheck.PrintableLines(err.Error()))
 	if h := errorHint(err); h != "" {
-		_, _ = fmt.Fprintln(w, "hint:", textcheck.PrintableLines(h))
+		_, _ = io.WriteString(w, commandline.NewScreen(w).Tint("hint: "+textcheck.PrintableLines(h)+"\n"))
 	}
 	var no *negative
 	var open *unable

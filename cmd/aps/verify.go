@@ -53,7 +53,7 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 		if c.URL != "" {
 			want.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
 		}
-		return verifyPack(c.Bundle, want, t, packTrust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
+		return verifyPack(ctx, c.Bundle, want, t, packTrust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
 			Quorum: trusted.checkQuorum, QuorumTime: trusted.quorumTime, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
 			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
 	}

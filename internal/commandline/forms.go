@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/mail"
 	"net/netip"
 	"net/url"
 	"os"
@@ -313,8 +312,8 @@ func isDID(text string) bool {
 var isSlug = regexp.MustCompile(`^[a-z0-9](-?[a-z0-9])*$`).MatchString
 
 func isEmail(text string) bool {
-	address, err := mail.ParseAddress(text)
-	return err == nil && address.Name == "" && address.Address == text
+	name, host, _ := strings.Cut(text, "@")
+	return name != "" && host != "" && !strings.ContainsAny(text, " <>,;\t\r\n")
 }
 
 func isTime(text string) bool {

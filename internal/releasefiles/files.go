@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Sum returns the SHA-256 of a regular file in the directory, in the form that a list has. It stops when ctx ends.
@@ -19,7 +21,7 @@ func Sum(ctx context.Context, dir *os.Root, name string) (string, error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, &contextReader{ctx, f}); err != nil {
+	if _, err := io.Copy(h, syncs.MeteredReader(ctx, &contextReader{ctx, f})); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

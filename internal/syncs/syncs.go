@@ -1,6 +1,7 @@
 // Package syncs contains the small concurrency helpers that several packages share: waits that a context can end (Sleep,
 // Within), parallel work (RunAll), a lock for each key (KeyLocks), notification of waiting callers (Hub), keys for a slow
-// reader (Inbox), and a count of calls in flight that Close waits for (InFlight).
+// reader (Inbox), a count of calls in flight that Close waits for (InFlight), and the count of work by which a command shows
+// its progress (Meter).
 //
 // Invariants:
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
@@ -195,6 +196,7 @@ func (f *fsck) examineStored(ctx context.Context, stored *log.Stored,
 	if err != nil {
 		return 0, log.Healthy, err
 	}
+	syncs.ExpectWork(ctx, int64(head.Size))
 	x := newExaminer(f.store, f.in, identity, head, report)
 	if level, err = f.checkRecords(ctx, x, stored); err != nil {
 		return 0, level, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -101,5 +102,6 @@ func (x *examiner) placePortion(ctx context.Context, p portion) error {
 			return err
 		}
 	}
+	syncs.CountWork(ctx, int64(len(p.events)))
 	return p.err
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	syncs       = 32
+	probeSyncs  = 32
 	syncBytes   = 4096
-	longestSync = 3 * time.Second // of all syncs together
+	longestSync = 3 * time.Second // of all probeSyncs together
 
 	// Even the fastest disk needs longer than this to make bytes durable. A faster sync went to memory, of the machine or of
 	// a controller, whose battery the operator must know about.
@@ -54,14 +54,14 @@ func nearestFolder(path string) string {
 	}
 }
 
-// measureSyncs writes a file in the folder repeatedly, syncs each time, and removes the file.
+// measureSyncs writes a file in the folder repeatedly, probeSyncs each time, and removes the file.
 func measureSyncs(ctx context.Context, dir string) (times []time.Duration, err error) {
 	f, err := durable.NewTemporary(filepath.Join(dir, "sync"), ".agentledger-doctor-*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Discard()) }()
-	for began := time.Now(); len(times) < syncs && time.Since(began) < longestSync && ctx.Err() == nil; {
+	for began := time.Now(); len(times) < probeSyncs && time.Since(began) < longestSync && ctx.Err() == nil; {
 		if _, err := f.WriteAt(make([]byte, syncBytes), int64(len(times)*syncBytes)); err != nil {
 			return nil, err
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // ErrFound means that something needs attention.
@@ -105,6 +106,7 @@ func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context, s
 // examine runs all checks, one after the other because some measure the disk.
 func examine(ctx context.Context, c config.Serve, all []check) (found []Finding) {
 	for _, one := range all {
+		syncs.BeginStep(ctx, "checking: "+one.name, "")
 		bounded, cancel := context.WithTimeout(ctx, checkTime)
 		for _, f := range lookWithin(bounded, one, c) {
 			f.Check = one.name

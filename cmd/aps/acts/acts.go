@@ -27,8 +27,8 @@ import (
 
 // Commands are the commands about acts.
 type Commands struct {
-	Hook HookCommand `cmd:"" help:"Get permission for tool calls of a coding agent and record them, from its hooks."`
-	Wrap WrapCommand `cmd:"" help:"Run a program if the policy allows it, and record it."`
+	Hook HookCommand `cmd:"" foreground:"" help:"Get permission for tool calls of a coding agent and record them, from its hooks."`
+	Wrap WrapCommand `cmd:"" foreground:"" help:"Run a program if the policy allows it, and record it."`
 }
 
 // Streams are the standard streams of the program.

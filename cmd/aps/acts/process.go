@@ -13,8 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/term"
-
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -52,7 +51,7 @@ func (p *process) run() (map[string]any, error) {
 }
 
 func (p *process) awaitEnd(cmd *exec.Cmd, signals <-chan os.Signal, ended <-chan error) (map[string]any, error) {
-	fromTerminal := isTerminal(p.streams.In)
+	fromTerminal := commandline.IsTerminal(p.streams.In)
 	for {
 		select {
 		case s := <-signals:
@@ -89,11 +88,6 @@ func (p *process) describeEnd(cmd *exec.Cmd, err error) (map[string]any, error) 
 // withoutCredentials returns an environment without the settings of aps.
 func withoutCredentials(environment []string) []string {
 	return slices.DeleteFunc(slices.Clone(environment), func(v string) bool { return strings.HasPrefix(v, "APS_") })
-}
-
-func isTerminal(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // digestFiles returns the SHA-256 of each file in hex, or nil for a file that can't be read.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -56,6 +57,7 @@ func (c *approvalsListCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
+	table := commandline.NewTable(t.Out, "APPROVAL", "STATUS", "AGENT", "TOOL", "UNTIL")
 	for after := ""; ; {
 		var page struct {
 			Approvals []consoleApproval `json:"approvals"`
@@ -65,7 +67,7 @@ func (c *approvalsListCommand) Run(ctx context.Context, t *Terminal) error {
 			return err
 		}
 		for i := range page.Approvals {
-			if err := page.Approvals[i].printSummary(t); err != nil {
+			if err := page.Approvals[i].printSummary(t, table); err != nil {
 				return err
 			}
 		}
@@ -87,11 +89,11 @@ func approvalsPath(status, after string) string {
 	return "/approvals?" + values.Encode()
 }
 
-func (a *consoleApproval) printSummary(t *Terminal) error {
+func (a *consoleApproval) printSummary(t *Terminal, table *commandline.Table) error {
 	if t.JSON {
 		return t.PrintJSON(a)
 	}
-	return t.PrintLine("%s  %-10s %s  %s  until %s", textcheck.Printable(a.ID), textcheck.Printable(a.Status),
+	return table.PrintRow("%s  %-10s %s  %s  until %s", textcheck.Printable(a.ID), textcheck.Printable(a.Status),
 		textcheck.Printable(string(a.Agent)), textcheck.Printable(string(a.Tool)), a.ExpiresAt)
 }
 

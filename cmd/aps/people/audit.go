@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -40,11 +41,12 @@ func (c *AuditCommand) Run(ctx context.Context, t *Terminal) error {
 	if format := c.format(); format != "" {
 		return p.printRows(ctx, t.Out, "/audit", values, format, c.Limit)
 	}
-	return p.readPages(ctx, "/audit", values, c.Limit, func(text jsontext.Value) error { return printAct(t, text) })
+	table := commandline.NewTable(t.Out, "INDEX", "RECEIVED", "WHO DID WHAT")
+	return p.readPages(ctx, "/audit", values, c.Limit, func(text jsontext.Value) error { return printAct(t, table, text) })
 }
 
 // printAct prints one entry of the audit list.
-func printAct(t *Terminal, text jsontext.Value) error {
+func printAct(t *Terminal, table *commandline.Table, text jsontext.Value) error {
 	if t.JSON {
 		return t.PrintJSON(text)
 	}
@@ -52,5 +54,5 @@ func printAct(t *Terminal, text jsontext.Value) error {
 	if err := json.Unmarshal(text, &act); err != nil {
 		return err
 	}
-	return t.PrintLine("%8d  %s  %s", act.Index, act.ReceivedAt, textcheck.Printable(act.Sentence))
+	return table.PrintRow("%8d  %s  %s", act.Index, act.ReceivedAt, textcheck.Printable(act.Sentence))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -202,6 +203,7 @@ var ErrFound = errors.New("documents differ from the latest versions, or can't b
 // Run implements the command.
 func (c *policyDiffCommand) Run(ctx context.Context, t *Terminal) error {
 	differs := false
+	table := commandline.NewTable(t.Out, "POLICY", "MEMBER", "CHANGE")
 	err := c.forEachDocument(ctx, t, func(s *session, d document) error {
 		v, err := s.readVersion(ctx, d.policy, 0)
 		if err != nil {
@@ -215,7 +217,7 @@ func (c *policyDiffCommand) Run(ctx context.Context, t *Terminal) error {
 		}
 		for _, one := range all {
 			differs = true
-			if err := one.print(t); err != nil {
+			if err := one.print(t, table); err != nil {
 				return err
 			}
 		}
@@ -227,9 +229,9 @@ func (c *policyDiffCommand) Run(ctx context.Context, t *Terminal) error {
 	return err
 }
 
-func (d difference) print(t *Terminal) error {
+func (d difference) print(t *Terminal, table *commandline.Table) error {
 	if t.JSON {
 		return t.PrintJSON(d)
 	}
-	return t.PrintLine("%s  %s  %s", textcheck.Printable(d.Policy), textcheck.Printable(d.Member), d.Change)
+	return table.PrintRow("%s  %s  %s", textcheck.Printable(d.Policy), textcheck.Printable(d.Member), d.Change)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -76,7 +77,7 @@ func (s *session) awaitErasure(ctx context.Context, t *Terminal, name string) er
 			return err
 		}
 		if e.State == "done" || e.State == "held" {
-			return printErasure(t, found)
+			return printErasure(t, newErasureTable(t), found)
 		}
 		if err := syncs.Sleep(ctx, erasurePause); err != nil {
 			return err
@@ -105,8 +106,12 @@ type listedErasure struct {
 	} `json:"counts"`
 }
 
+func newErasureTable(t *Terminal) *commandline.Table {
+	return commandline.NewTable(t.Out, "ERASURE", "REQUESTED", "STATE", "REASON", "BY", "ENVELOPES", "APPROVALS", "ERASED BEFORE", "TO EXAMINE")
+}
+
 // printErasure prints an erasure on one line.
-func printErasure(t *Terminal, text jsontext.Value) error {
+func printErasure(t *Terminal, table *commandline.Table, text jsontext.Value) error {
 	if t.JSON {
 		return t.PrintJSON(text)
 	}
@@ -114,7 +119,7 @@ func printErasure(t *Terminal, text jsontext.Value) error {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return err
 	}
-	return t.PrintLine("%s  %s  %-7s  %s  by %s  %s and %s erased, %d gone before, %s to look at",
+	return table.PrintRow("%s  %s  %-7s  %s  by %s  %s and %s erased, %d gone before, %s to look at",
 		textcheck.Printable(e.ID), e.Asked, textcheck.Printable(e.State), textcheck.Printable(e.Reason),
 		textcheck.Printable(e.By), textcheck.Count(e.Counts.Erased, "envelope"), textcheck.Count(e.Counts.Approvals, "approval"),
 		e.Counts.Already, textcheck.Count(e.Counts.Unexamined, "event"))
@@ -131,8 +136,9 @@ func (c *erasuresListCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
+	table := newErasureTable(t)
 	return p.readPages(ctx, "/erasures", make(url.Values), c.Limit, func(text jsontext.Value) error {
-		return printErasure(t, text)
+		return printErasure(t, table, text)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -19,7 +20,7 @@ import (
 type EventsCommand struct {
 	List eventsListCommand `cmd:"" help:"Print events of the log, latest first."`
 	Show eventsShowCommand `cmd:"" help:"Print one event with its documents and its proof, as JSON."`
-	Tail eventsTailCommand `cmd:"" help:"Print new events as they arrive, until interrupted."`
+	Tail eventsTailCommand `cmd:"" foreground:"" help:"Print new events as they arrive, until interrupted."`
 }
 
 // eventFilter selects events.
@@ -69,8 +70,12 @@ type eventPage struct {
 	Next   *string          `json:"next"`
 }
 
+func newEventTable(t *Terminal) *commandline.Table {
+	return commandline.NewTable(t.Out, "INDEX", "RECEIVED", "DECISION", "AGENT", "KIND", "TOOL", "EVENT")
+}
+
 // printEvent prints an event of a list.
-func printEvent(t *Terminal, text jsontext.Value) (wire.Event, error) {
+func printEvent(t *Terminal, table *commandline.Table, text jsontext.Value) (wire.Event, error) {
 	var e wire.Event
 	if err := json.Unmarshal(text, &e); err != nil {
 		return e, err
@@ -79,7 +84,7 @@ func printEvent(t *Terminal, text jsontext.Value) (wire.Event, error) {
 		return e, t.PrintJSON(text)
 	}
 	tool := cmp.Or(string(e.Tool), "-")
-	return e, t.PrintLine("%8d  %s  %-21s  %s  %s  %s  %s", e.Index, e.ReceivedAt, textcheck.Printable(e.Effective),
+	return e, table.PrintRow("%8d  %s  %-21s  %s  %s  %s  %s", e.Index, e.ReceivedAt, textcheck.Printable(e.Effective),
 		textcheck.Printable(string(e.Agent)), textcheck.Printable(e.Kind), textcheck.Printable(tool),
 		textcheck.Printable(string(e.ID)))
 }
@@ -113,8 +118,9 @@ func (c *eventsListCommand) Run(ctx context.Context, t *Terminal) error {
 	if format := c.format(); format != "" {
 		return p.printRows(ctx, t.Out, "/events", values, format, c.Limit)
 	}
+	table := newEventTable(t)
 	return p.readPages(ctx, "/events", values, c.Limit, func(text jsontext.Value) error {
-		_, err := printEvent(t, text)
+		_, err := printEvent(t, table, text)
 		return err
 	})
 }
@@ -202,6 +208,7 @@ func (c *eventsTailCommand) Run(ctx context.Context, t *Terminal) error {
 			return err
 		}
 	}
+	table := newEventTable(t)
 	for printed := 0; c.Count == 0 || printed < c.Count; {
 		var page eventPage
 		if err := p.callConsole(ctx, http.MethodGet, "/events?"+values.Encode(), nil, &page); err != nil {
@@ -211,7 +218,7 @@ func (c *eventsTailCommand) Run(ctx context.Context, t *Terminal) error {
 			values.Set("after", *page.Next)
 		}
 		for _, text := range page.Events {
-			e, err := printEvent(t, text)
+			e, err := printEvent(t, table, text)
 			if err != nil {
 				return err
 			}

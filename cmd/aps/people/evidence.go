@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -88,6 +89,8 @@ func (s *session) download(ctx context.Context, path string, w io.Writer) (size 
 		return 0, err
 	}
 	defer response.Body.Close()
+	syncs.BeginStep(ctx, "downloading", "bytes")
+	syncs.ExpectWork(ctx, max(0, response.ContentLength))
 	if response.StatusCode != http.StatusOK {
 		text, err := io.ReadAll(io.LimitReader(response.Body, maxConsoleAnswer))
 		if err != nil {
@@ -95,7 +98,7 @@ func (s *session) download(ctx context.Context, path string, w io.Writer) (size 
 		}
 		return 0, readRefusal(response.StatusCode, text)
 	}
-	if size, err = io.Copy(w, response.Body); err != nil {
+	if size, err = io.Copy(w, syncs.MeteredReader(ctx, response.Body)); err != nil {
 		return 0, fmt.Errorf("the pack did not arrive completely: %w", err)
 	}
 	return size, nil

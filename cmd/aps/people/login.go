@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/secret"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // serviceFlags name the service.
@@ -53,10 +54,12 @@ func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, e
 
 // signIn opens a session with the password.
 func (f *personFlags) signIn(ctx context.Context, t *Terminal, s *session) error {
+	syncs.BeginStep(ctx, "", "") // the password may be typed
 	password, err := readPassword(t.In)
 	if err != nil {
 		return err
 	}
+	syncs.BeginStep(ctx, "waiting for the service", "")
 	body := map[string]any{"email": f.Email, "password": password}
 	if f.Org != (id.Organization{}) {
 		body["organization_id"] = f.Org

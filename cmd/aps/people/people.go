@@ -14,12 +14,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Commands are the commands for users.
 type Commands struct {
-	Login     LoginCommand     `cmd:"" help:"Sign in. The session is saved in your settings folder."`
+	Login     LoginCommand     `cmd:"" foreground:"" help:"Sign in. The session is saved in your settings folder."`
 	Logout    LogoutCommand    `cmd:"" help:"End the session of login."`
 	Approvals ApprovalsCommand `cmd:"" help:"Decide on approvals in a terminal."`
 	Policy    PolicyCommand    `cmd:"" help:"Upload policies from a folder to an organization."`
@@ -39,9 +40,9 @@ type Terminal struct {
 	JSON bool // results as JSON, one value per line
 }
 
-// PrintLine prints one line.
+// PrintLine prints one line. On a terminal its first word is coloured if it is a verdict.
 func (t *Terminal) PrintLine(format string, args ...any) error {
-	_, err := fmt.Fprintf(t.Out, format+"\n", args...)
+	_, err := io.WriteString(t.Out, commandline.NewScreen(t.Out).Tint(fmt.Sprintf(format+"\n", args...)))
 	return err
 }
 

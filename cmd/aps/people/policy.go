@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -56,11 +57,15 @@ func (s *session) readVersion(ctx context.Context, policy string, version uint64
 	return &v, err
 }
 
-func (v *policyVersion) printState(t *Terminal) error {
+func newVersionTable(t *Terminal) *commandline.Table {
+	return commandline.NewTable(t.Out, "POLICY", "VERSION", "STATE", "DIGEST")
+}
+
+func (v *policyVersion) printState(t *Terminal, table *commandline.Table) error {
 	if t.JSON {
 		return t.PrintJSON(v)
 	}
-	return t.PrintLine("%s  version %d  %s  %s", textcheck.Printable(v.PolicyID), v.Version,
+	return table.PrintRow("%s  version %d  %s  %s", textcheck.Printable(v.PolicyID), v.Version,
 		textcheck.Printable(v.State), v.Digest)
 }
 
@@ -159,6 +164,7 @@ type policyPushCommand struct {
 
 // Run implements the command.
 func (c *policyPushCommand) Run(ctx context.Context, t *Terminal) error {
+	table := newVersionTable(t)
 	return c.forEachDocument(ctx, t, func(s *session, d document) error {
 		v, err := s.pushDocument(ctx, d)
 		if err == nil && c.Activate && v.State != "active" {
@@ -167,7 +173,7 @@ func (c *policyPushCommand) Run(ctx context.Context, t *Terminal) error {
 		if err != nil {
 			return err
 		}
-		return v.printState(t)
+		return v.printState(t, table)
 	})
 }
 
@@ -221,7 +227,7 @@ func (c *policyActivateCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	return v.printState(t)
+	return v.printState(t, newVersionTable(t))
 }
 
 type policyRollbackCommand struct {
@@ -245,7 +251,7 @@ func (c *policyRollbackCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	return v.printState(t)
+	return v.printState(t, newVersionTable(t))
 }
 
 func (s *session) findFormerlyActive(ctx context.Context, policy string) (*policyVersion, error) {

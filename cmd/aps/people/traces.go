@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -45,6 +46,7 @@ func (c *tracesListCommand) Run(ctx context.Context, t *Terminal) error {
 	if format := c.format(); format != "" {
 		return p.printRows(ctx, t.Out, "/traces", values, format, c.Limit)
 	}
+	table := commandline.NewTable(t.Out, "FIRST EVENT", "LAST EVENT", "EVENTS", "TRACE")
 	return p.readPages(ctx, "/traces", values, c.Limit, func(text jsontext.Value) error {
 		if t.JSON {
 			return t.PrintJSON(text)
@@ -53,7 +55,7 @@ func (c *tracesListCommand) Run(ctx context.Context, t *Terminal) error {
 		if err := json.Unmarshal(text, &found); err != nil {
 			return err
 		}
-		return t.PrintLine("%s  %s  %6s  %s", found.FirstAt, found.LastAt, describeCount(&found),
+		return table.PrintRow("%s  %s  %6s  %s", found.FirstAt, found.LastAt, describeCount(&found),
 			textcheck.Printable(string(found.ID)))
 	})
 }
@@ -70,9 +72,10 @@ func (c *tracesShowCommand) Run(ctx context.Context, t *Terminal) error {
 		return err
 	}
 	depths := make(map[id.Event]int)
+	table := newEventTable(t)
 	path := "/traces/" + url.PathEscape(c.Trace)
 	return p.readPages(ctx, path, make(url.Values), 0, func(text jsontext.Value) error {
-		return printStep(t, text, depths)
+		return printStep(t, table, text, depths)
 	})
 }
 
@@ -80,7 +83,7 @@ func (c *tracesShowCommand) Run(ctx context.Context, t *Terminal) error {
 const maxDepth = 20
 
 // printStep prints an event of a trace, indented below its parent.
-func printStep(t *Terminal, text jsontext.Value, depths map[id.Event]int) error {
+func printStep(t *Terminal, table *commandline.Table, text jsontext.Value, depths map[id.Event]int) error {
 	var step wire.Step
 	if err := json.Unmarshal(text, &step); err != nil {
 		return err
@@ -101,6 +104,6 @@ func printStep(t *Terminal, text jsontext.Value, depths map[id.Event]int) error 
 			return err
 		}
 	}
-	_, err := printEvent(t, text)
+	_, err := printEvent(t, table, text)
 	return err
 }

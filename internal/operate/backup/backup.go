@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 const (
@@ -188,7 +189,9 @@ func (r reader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.Reader.Read(p)
+	n, err := r.Reader.Read(p)
+	syncs.CountWork(r.ctx, int64(n))
+	return n, err
 }
 
 // folder is a target that writes to a directory.
@@ -225,6 +228,11 @@ func (c *copier) copySnapshot(ctx context.Context, dir string, previous *Backup)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() {
+			syncs.ExpectWork(ctx, info.Size())
+		}
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || e.Name() == lockName {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -128,6 +129,7 @@ func extractFolder(ctx context.Context, path string, to target, keyring *seal.Ke
 			return b.Manifest, damaged(err)
 		}
 	}
+	syncs.ExpectWork(ctx, b.Bytes())
 	c := copier{to: to}
 	for _, f := range b.Files {
 		if err := c.copyFile(ctx, b.path(f.Name), f.Name, nil); err != nil {
@@ -167,6 +169,7 @@ func extractArchive(ctx context.Context, path string, to target, keyring *seal.K
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return m, err
 	}
+	syncs.ExpectWork(ctx, m.Bytes())
 	c := copier{to: to}
 	all := entries{tar.NewReader(f), info.Size()}
 	for {

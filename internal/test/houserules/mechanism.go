@@ -53,6 +53,9 @@ func Mechanisms() []Mechanism {
 			Declares: regexp.MustCompile(`(?i)((^|[^e])gate|semaphore|lobby|fairqueue)$`), // neither Negate nor Aggregate
 		},
 		{
+			Name: "what is shown on a terminal", Home: "internal/commandline", Calls: []string{"term.IsTerminal", "term.GetSize"},
+		},
+		{
 			Name: "router", Home: "internal/http/edge",
 			Calls: []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"},
 			Apart: []string{"internal/test/fakeservice"}, // a stranger's service in tests

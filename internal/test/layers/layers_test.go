@@ -219,6 +219,7 @@ var layer = map[string]int{
 	"client/guard/internal/linelog": 1,
 	"internal/http/header":          0,
 	"internal/syncs":                0,
+	"internal/test/pseudoterminal":  60,
 	"internal/test/nodestest":       60,
 	"interop":                       0,
 	"log/replica":                   21,
