@@ -126,12 +126,14 @@ func (g *gatherer) start() {
 // next returns the events of the next request, and the others.
 func (g *gatherer) next() (events, rest []*gathered) {
 	held := make(map[id.Trace]bool) // traces of events that stay
-	size, full := 0, false
-	for _, x := range g.waiting {
+	size := 0
+	for i, x := range g.waiting {
 		trace := x.event.TraceID
 		length := len(x.event.Canonical) + 1
-		full = full || len(events) == maxBatchLines || len(events) > 0 && (size+length > maxBatchBytes || x.alone || events[0].alone)
-		if full || g.traces[trace] || held[trace] {
+		if len(events) == maxBatchLines || len(events) > 0 && (size+length > maxBatchBytes || x.alone || events[0].alone) {
+			return events, append(rest, g.waiting[i:]...)
+		}
+		if g.traces[trace] || held[trace] {
 			held[trace] = true
 			rest = append(rest, x)
 			continue
