@@ -155,7 +155,7 @@ func (r *release) addTarget(ctx context.Context, t programTarget, work string) e
 	if err != nil {
 		return err
 	}
-	if err := r.checkSize(t, file); err != nil {
+	if err := errors.Join(r.checkSize(t, file), r.checkNote(t, file)); err != nil {
 		return err
 	}
 	modules, err := describeInventory(file, t.Name, r.version)

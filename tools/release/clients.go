@@ -52,6 +52,18 @@ func (r *release) noteFor(sums string) ([]byte, error) {
 	return nil, nil
 }
 
+// checkNote checks that the linker has set the note in the service.
+func (r *release) checkNote(t programTarget, file string) error {
+	if t.Name != "agentledger" || r.source.ClientsNote == "" {
+		return nil
+	}
+	program, err := os.ReadFile(file)
+	if err == nil && !bytes.Contains(program, []byte(r.source.ClientsNote)) {
+		err = fmt.Errorf("%s does not contain the note of the clients: is %s.note still its variable?", t, clientsPackage)
+	}
+	return err
+}
+
 // setClientVersion replaces the version of the clients in their sources.
 func setClientVersion(folder, version string) error {
 	old, err := clients.Build(os.DirFS(folder))
