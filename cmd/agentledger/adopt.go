@@ -50,7 +50,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	}
 	checkpoint, err := tlog.ReadCheckpoint(note)
 	if err != nil {
-		return err
+		return fmt.Errorf("--checkpoint: expected a file with a signed checkpoint: %w", err)
 	}
 	s, ledgers, err := c.openLedgers(ctx, out)
 	if err != nil {

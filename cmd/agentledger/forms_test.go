@@ -63,6 +63,28 @@ func TestWrongVariables(t *testing.T) {
 	}
 }
 
+// Files with other contents than is expected are reported with the name of their flag.
+func TestMalformedFiles(t *testing.T) {
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"--checkpoint":        {"adopt", "--checkpoint", garbage},
+		"--checkpoint: ":      {"succeed", "--organization", "red", "--reason", "x", "--checkpoint", garbage},
+		"--bundle":            {"policy", "replay", "--bundle", garbage},
+		"--record":            {"policy", "replay", "--record", garbage, "--envelope", garbage},
+		"settings file":       {"--config", garbage, "fsck"},
+		"--config: expected ": {"--config", garbage + "x", "fsck"},
+	} {
+		var out, errs bytes.Buffer
+		status := runProgram(t.Context(), args, &out, &errs)
+		if status != exitError || !strings.HasPrefix(errs.String(), "agentledger: "+name) || !strings.Contains(errs.String(), "expected ") {
+			t.Errorf("%s: got %d, %s", name, status, errs.String())
+		}
+	}
+}
+
 // Files and values that serve checks when it starts are reported with the name of their flag.
 func TestWrongSettingsOfServe(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")

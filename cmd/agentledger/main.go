@@ -55,7 +55,7 @@ func main() {
 
 // commands is the command line.
 type commands struct {
-	Config kong.ConfigFlag `help:"JSON file with settings. Flags and environment variables take precedence." placeholder:"FILE"`
+	Config kong.ConfigFlag `help:"JSON file with settings. Flags and environment variables take precedence." placeholder:"FILE" type:"existingfile" expected:"a JSON file with settings"`
 	commandline.Common
 
 	Serve         serveCommand         `cmd:"" foreground:"" help:"Run the service."`

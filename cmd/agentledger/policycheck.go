@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,10 +25,13 @@ func (c replayCommand) readDocuments() (*event.Record, *event.Envelope, error) {
 	}
 	r, err := event.ParseRecord(record)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: expected the record of an event: %w", cmp.Or(textIf(c.Bundle != "", "--bundle"), "--record"), err)
 	}
 	e, err := parseEnvelope(envelope)
-	return &r, e, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: expected the envelope of an event: %w", cmp.Or(textIf(c.Bundle != "", "--bundle"), "--envelope"), err)
+	}
+	return &r, e, nil
 }
 
 func (c replayCommand) readDocumentTexts() (record, envelope []byte, err error) {
@@ -45,7 +49,7 @@ func (c replayCommand) readDocumentTexts() (record, envelope []byte, err error) 
 	}
 	b, err := verify.ParseBundle(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", c.Bundle, err)
+		return nil, nil, fmt.Errorf("--bundle: expected a bundle in %s: %w", c.Bundle, err)
 	}
 	if b.Record == nil || b.Envelope == nil {
 		return nil, nil, fmt.Errorf("%s: the bundle does not disclose record and envelope", c.Bundle)
@@ -64,7 +68,7 @@ func (c replayCommand) readPolicyDocument() (*policy.Policy, error) {
 	}
 	document, wrong, err := parsePolicy(stripVersionMembers(text))
 	if err != nil || wrong != "" {
-		return nil, errors.Join(err, fmt.Errorf("%s: %s", c.Policy, wrong))
+		return nil, errors.Join(err, fmt.Errorf("--policy: expected a policy version in %s: %s", c.Policy, wrong))
 	}
 	return &document, nil
 }
@@ -81,7 +85,7 @@ func (c replayCommand) readIntent(result *event.Record) (d simulate.Documents, e
 	}
 	b, err := verify.ParseBundle(text)
 	if err != nil {
-		return d, fmt.Errorf("%s: %w", c.Intent, err)
+		return d, fmt.Errorf("--intent: expected a bundle in %s: %w", c.Intent, err)
 	}
 	if b.Record == nil {
 		return d, fmt.Errorf("%s: the bundle does not disclose the record", c.Intent)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // succeedCommand lets an organization whose ledger is frozen continue with another ledger.
@@ -24,8 +25,11 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	var note []byte
 	if c.Checkpoint != "" {
 		var err error
-		if note, err = os.ReadFile(c.Checkpoint); err != nil {
-			return err
+		if note, err = os.ReadFile(c.Checkpoint); err == nil {
+			_, err = tlog.ReadCheckpoint(note)
+		}
+		if err != nil {
+			return fmt.Errorf("--checkpoint: expected a file with a signed checkpoint: %w", err)
 		}
 	}
 	s, err := c.openExisting(ctx, out)

@@ -54,7 +54,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("send: %s: %s: got %s, want %s: %s", a.Sent, a.Name, got, a.Verdict, out.String())
 		}
 
-		r := replay{tally: newTally(), bar: newProgressBar(io.Discard, 1, "replay", "events")}
+		r := replay{tally: newTally(), ctx: t.Context()}
 		err := r.countOutcome(outgoingEvent{}, o)
 		got = map[bool]string{true: "kept", false: "stored"}[err != nil]
 		if r.tally.summary.Refused == 1 {

@@ -66,9 +66,24 @@ func wrongValue(t *testing.T, v *kong.Value) []string {
 	return []string{wrong}
 }
 
-// Files that are read later are named too.
+// Files that are read later are named too, and so are files with other contents than is expected.
 func TestMissingFiles(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "missing")
+	missing, garbage := filepath.Join(t.TempDir(), "missing"), written(t, "garbage")
+	_, key, _ := logs(t)
+	for name, args := range map[string][]string{
+		"--policy":           {"verify", garbage, "--policy", garbage},
+		"--keys":             {"verify", garbage, "--key", key, "--keys", garbage},
+		"--directory-policy": {"verify", garbage, "--key", key, "--directory-policy", garbage},
+		"--key-file":         {"sign", "--key-file", garbage, "--org", "018f6f3e-8d3c-4b5e-9a52-5f0c6d1e7a90", "--agent", "a", "--key-id", "k"},
+		"--config":           {"mcp", "--config", garbage, "--service", "http://127.0.0.1:1"},
+		"<file>":             {"policy", "push", "--url", "http://127.0.0.1:1", garbage},
+		"--payload":          {"evaluate", "--tool", "x", "--org", "018f6f3e-8d3c-4b5e-9a52-5f0c6d1e7a90", "--agent", "a", "--payload", "@" + garbage},
+	} {
+		got := aps(t, "", args...)
+		if got.status != statusUnable || !strings.Contains(got.report, name+": ") || !strings.Contains(got.report, "expected ") {
+			t.Errorf("%s: got %d, %s", name, got.status, got.report)
+		}
+	}
 	agent := []string{"--org", "018f6f3e-8d3c-4b5e-9a52-5f0c6d1e7a90", "--agent", "a", "--key-id", "k"}
 	for name, args := range map[string][]string{
 		"--key-file":   append([]string{"sign", "--key-file", missing}, agent...),

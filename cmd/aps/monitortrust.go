@@ -27,7 +27,7 @@ func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 	}
 	text, err := s.readSettings(c.Policy, trust.MaxText)
 	if err == nil {
-		r.policy, err = trust.Parse(text)
+		r.policy, err = parsePolicy(c.Policy, text)
 	}
 	if err == nil && len(r.keys) == 0 {
 		r.keys, err = policyKeysAt(r.policy, c.URL, c.All)

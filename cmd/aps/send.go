@@ -41,8 +41,7 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer in.Close()
-	d := delivery{streams: s, service: service, flags: c.Signer, closeSigner: func() {},
-		table: commandline.NewTable(s.out, "STATUS", "EVENT", "NUMBER", "HASH", "TIGHTENED TO", "BY", "RULE")}
+	d := delivery{streams: s, service: service, flags: c.Signer, closeSigner: func() {}}
 	defer func() { d.closeSigner() }()
 	syncs.BeginStep(ctx, "sending", "events")
 	if c.File == stdin && commandline.IsTerminal(s.in) {
@@ -62,7 +61,7 @@ type delivery struct {
 
 	sent      int
 	refused   int
-	table     *commandline.Table // of the outcomes
+	table     *commandline.Table // of the outcomes; nil before the first
 	first     error              // reason of the first refused event
 	kept      int                // events that were not delivered
 	firstKept error
@@ -153,17 +152,25 @@ func (d *delivery) signedEnvelope(value []byte) ([]byte, error) {
 	return completeAndSign(d.signer, value, event.FormDigest)
 }
 
+// printRow prints the outcome of an event.
+func (d *delivery) printRow(format string, cells ...any) error {
+	if d.table == nil {
+		d.table = commandline.NewTable(d.out, "STATUS", "EVENT", "NUMBER", "HASH", "TIGHTENED TO", "BY", "RULE")
+	}
+	return d.table.PrintRow(format, cells...)
+}
+
 func (d *delivery) printResult(r client.Result) error {
 	switch {
 	case d.json:
 		return d.printJSON(r)
 	case r.Status != client.Created:
-		return d.table.PrintRow("%-8s  %s", r.Status, r.EventID)
+		return d.printRow("%-8s  %s", r.Status, r.EventID)
 	case r.Tightened():
-		return d.table.PrintRow("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence,
+		return d.printRow("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence,
 			r.EventHash, r.Decision, textcheck.Printable(r.PolicyID), textcheck.Printable(r.RuleID))
 	}
-	return d.table.PrintRow("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
+	return d.printRow("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
 }
 
 // unwrapRefused returns the event of a line of a queue's file of refused events, {"status", "code", "message", "event"}. It
@@ -193,7 +200,7 @@ type refusedLine struct {
 
 func (d *delivery) printRefusal(name id.Event, status string, err error) error {
 	if !d.json {
-		return d.table.PrintRow("%-8s  %s  %s", status, name, err)
+		return d.printRow("%-8s  %s  %s", status, name, err)
 	}
 	out := refusedLine{EventID: string(name), Status: status, Error: err.Error()}
 	var answer *client.Error

@@ -44,7 +44,7 @@ func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err er
 		if err != nil {
 			return t, fmt.Errorf("%spolicy: %w", prefix, err)
 		}
-		if t.policy, err = trust.Parse(text); err != nil {
+		if t.policy, err = parsePolicy(f.Policy, text); err != nil {
 			return t, fmt.Errorf("%spolicy: %w", prefix, err)
 		}
 		for _, l := range t.policy.Logs {
@@ -66,6 +66,15 @@ func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err er
 	return t, nil
 }
 
+// parsePolicy parses the policy of a file.
+func parsePolicy(file string, text []byte) (*trust.Policy, error) {
+	p, err := trust.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("expected a C2SP tlog-policy in %s, with lines such as log VKEY, witness NAME VKEY, and quorum NAME: %w", file, err)
+	}
+	return p, nil
+}
+
 // readOtherKeys reads further keys of a log. The list must contain a trusted key, because names alone do not prove that the
 // list belongs to that log.
 func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, error) {
@@ -75,7 +84,7 @@ func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, e
 	}
 	others, err := verify.ParseKeys(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("expected a saved answer of transparency/keys in %s: %w", file, err)
 	}
 	at := slices.IndexFunc(others, func(k verify.LogKey) bool { return slices.Contains(t.keys, k.Key) })
 	if at < 0 {

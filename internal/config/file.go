@@ -45,8 +45,10 @@ func decodeSettings(r io.Reader) (given map[string]any, err error) {
 	case bytes.HasPrefix(text, byteOrderMark):
 		return nil, errors.New("it begins with a byte order mark: save it as UTF-8 without one")
 	}
-	err = json.Unmarshal(text, &given)
-	return given, err
+	if err := json.Unmarshal(text, &given); err != nil {
+		return nil, fmt.Errorf("expected a JSON object with settings: %w", err)
+	}
+	return given, nil
 }
 
 // tuningSection is the member of the settings file that contains the tuning.

@@ -121,6 +121,9 @@ func (c *serveCommand) loadSettings() (Settings, error) {
 			return Settings{}, errors.New("--config names the servers: NAME, a program and --url are not allowed")
 		}
 		s, err := LoadSettings(c.Config)
+		if err != nil {
+			return s, fmt.Errorf("--config: expected a JSON file with servers: %w", err)
+		}
 		s.Principal.Fixed = cmp.Or(c.Principal, s.Principal.Fixed)
 		return s, err
 	}

@@ -114,7 +114,7 @@ type LoginCommand struct{ personFlags }
 // Run implements the command.
 func (c *LoginCommand) Run(ctx context.Context, t *Terminal) error {
 	if c.Email == "" {
-		return errors.New("--email is required")
+		return errors.New("--email is required: expected your e-mail address (or APS_EMAIL)")
 	}
 	s := newSession(c.URL)
 	if err := c.signIn(ctx, t, s); err != nil {

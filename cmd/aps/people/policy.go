@@ -124,7 +124,7 @@ func readDocument(file string) (d document, err error) {
 		Policy string `json:"policy_id"`
 	}
 	if err := json.Unmarshal(d.text, &named); err != nil {
-		return d, fmt.Errorf("%s: %w", file, err)
+		return d, fmt.Errorf("<file>: expected a policy document, a JSON object, in %s: %w", file, err)
 	}
 	if d.policy = named.Policy; d.policy == "" {
 		d.policy = strings.TrimSuffix(filepath.Base(file), ".json")
