@@ -123,7 +123,7 @@ func picture(t *testing.T) string {
 func group() map[string]string {
 	return map[string]string{
 		"bench":            "A separate module: benchmarks against peers.",
-		"clients":          "The clients for Python, TypeScript and n8n, each with its own tests.",
+		"clients":          "The clients for Python, TypeScript and n8n, each with its own tests, and the packages that a service has of the first two.",
 		"cmd":              "The programs: `agentledger` (the service and its operator's commands) and `aps` (agents, auditors, monitors).",
 		"deploy":           "Units, images, charts, alerts and dashboards for operators.",
 		"docs":             "The documents; [docs/README.md](README.md) lists them.",
