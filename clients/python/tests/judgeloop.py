@@ -20,9 +20,9 @@ def judge(kind: str, path: str, key: str, keys: str) -> dict[str, Any]:
     if kind == "pack":
         p = verify.pack(path, key=key, keys=listed)
         shows = p.facts.not_covered and not p.unknown_keys
-        return {"status": p.outcome.value, "text": str(p) if shows else "", "reason": p.reason}
+        return {"status": p.outcome.value, "text": str(p) if shows else "", "reason": p.reason or ""}
     b = verify.bundle(pathlib.Path(path).read_bytes(), key=key, keys=listed)
-    return {"status": b.outcome.value, "text": str(b) if b.report is not None else "", "reason": b.reason}
+    return {"status": b.outcome.value, "text": str(b) if b.report is not None else "", "reason": b.reason or ""}
 
 
 for line in sys.stdin:

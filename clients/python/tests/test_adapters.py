@@ -111,6 +111,76 @@ class LangChain(Case):
             asyncio.run(use())
 
 
+    def test_a_graph_is_interrupted_until_approvers_have_voted(self) -> None:
+        """A stand-in for langgraph.types.interrupt raises until the graph is resumed, as often as it was resumed."""
+        approval = {"approval_id": "apr_1", "status": "pending", "action_digest": ""}
+
+        def script(method: str, path: str, body: bytes) -> Reply:
+            if path.endswith("/consume"):
+                return answer(200, {"status": "consumed", "grant": "a grant"})
+            if "/approvals/" in path:
+                return answer(200, approval)
+            if path.endswith("/events"):
+                e = json.loads(body)
+                action = {n: e[n] for n in ("agent_id", "organization_id", "payload", "tool_name")}
+                approval["action_digest"] = hashlib.sha256(canonical_bytes({**action, "v": 1})).hexdigest()
+                return answer(201, stored(body, policy_decision="allow_with_obligation", approval=approval))
+            return accept(method, path, body)
+
+        class Interrupted(Exception):
+            pass
+
+        self.service.script = script
+        waiting: list[Any] = []
+        resumed = 0
+
+        def interrupt(value: Any) -> str:
+            nonlocal seen
+            waiting.append(value)
+            seen += 1
+            if seen > resumed:
+                raise Interrupted
+            return "resumed"
+
+        ran: list[str] = []
+
+        def handler(request: Any) -> ToolMessage:
+            ran.append(request.tool_call["name"])
+            return ToolMessage("refunded", request.tool_call["id"])
+
+        with mock.patch.dict(sys.modules, langchain_modules()):
+            from agentledger.adapters.langchain import guard_tools
+
+            client = self.client()
+            with self.assertRaisesRegex(TypeError, "requires a key"):
+                guard_tools(client, interrupt=interrupt)
+            guard = guard_tools(
+                client, name=lambda n: f"acme.{n}", key=lambda r: r.tool_call["id"], interrupt=interrupt
+            )
+            for resumed in range(3):
+                seen = 0
+                with self.assertRaises(Interrupted):
+                    guard.wrap_tool_call(tool_request("refund", order="A-1"), handler)
+                page = f"{self.service.url}/console/approvals/apr_1"
+                expected = ("apr_1", page, "acme.refund")
+                self.assertEqual(expected, tuple(waiting[-1][n] for n in ("approval_id", "url", "tool")))
+            self.assertEqual([], ran)
+            approval["status"] = "approved"
+            seen = 0
+            self.assertEqual("refunded", guard.wrap_tool_call(tool_request("refund", order="A-1"), handler).content)
+            approval["status"] = "pending"
+
+            async def use() -> None:
+                async with AsyncClient(**self.service.settings(), retry=FAST) as tasks:
+                    middleware = guard_tools(tasks, key=lambda r: r.tool_call["id"], interrupt=interrupt)
+                    with self.assertRaises(Interrupted):
+                        await middleware.awrap_tool_call(tool_request("read"), handler)
+
+            resumed = seen = 0
+            asyncio.run(use())
+        self.assertEqual((["refund"], 2), (ran, len(self.events("intent"))))
+
+
 @dataclass
 class GuardrailOutput:
     behavior: dict[str, Any] = field(default_factory=lambda: {"type": "allow"})
@@ -201,6 +271,9 @@ class CrewAI(Case):
             self.assertEqual("delete", refused[0][0])
             self.assertIsInstance(refused[0][1], Denied)
             unregister()
+            self.assertEqual(([], []), (crew.before, crew.after))
+            with guard_tools(client):
+                self.assertEqual((1, 1), (len(crew.before), len(crew.after)))
             self.assertEqual(([], []), (crew.before, crew.after))
             client.flush()
         self.assertEqual(["ok"], [e["payload"]["status"] for e in self.events("result")])

@@ -36,5 +36,5 @@ if args.command == "bundle":
 else:
     result = verify.tlog_proof(args.file.read_bytes(), args.entry.read_bytes(), key=args.key)
 print(result)
-print(result.reason, file=sys.stderr)
+print(result.reason or "", file=sys.stderr)
 sys.exit(result.outcome.value)

@@ -29,8 +29,12 @@ from ._errors import (
     Unproved,
     Unreachable,
 )
+from ._guarding import Opened
+from ._inputs import Event, EventInput, StepInput, Workflow
 from ._intents import Options, Permit
 from ._journal import Journal
+from ._publiclog import Followed, Head
+from ._runs import Run, Step
 from ._settings import Retry
 from ._signer import Signed, Signer
 from ._strictjson import parse_exact
@@ -45,7 +49,11 @@ __all__ = [
     "Client",
     "Decision",
     "Denied",
+    "Event",
+    "EventInput",
     "FailedBefore",
+    "Followed",
+    "Head",
     "Journal",
     "KeyReused",
     "LedgerError",
@@ -53,17 +61,22 @@ __all__ = [
     "NotAsked",
     "NotDecided",
     "NotWritten",
+    "Opened",
     "Options",
     "OutcomeUnknown",
     "Overflow",
     "Permit",
     "Refused",
     "Retry",
+    "Run",
     "Signed",
     "Signer",
+    "Step",
+    "StepInput",
     "Stored",
     "Unproved",
     "Unreachable",
+    "Workflow",
     "canonical_bytes",
     "canonical_text",
     "parse_exact",

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from ._aioresources import AsyncApprovals, AsyncLog, AsyncRuns
 from ._answers import Decision, Stored
 from ._arguments import KeyOf
 from ._asyncsender import AsyncSender
 from ._core import Core, Guard, result_of
-from ._errors import Refused, Unreachable
+from ._errors import LedgerError, Refused, Unreachable, about
 from ._guarding import Opened
+from ._inputs import EventInput
 from ._intents import Options, Permit
-from ._signer import Event, Signed
+from ._signer import Signed
 from ._wire.aio import Transport
 from ._wire.effects import Operation
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class _Decorator(Protocol):
+    """Makes coroutine functions of functions, and keeps their parameters."""
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[T]], /) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
 
 class AsyncClient(Core):
@@ -46,28 +57,37 @@ class AsyncClient(Core):
     ) -> None:
         await self.close()
 
-    async def send(self, event: Event | Signed) -> Stored:
+    async def send(self, event: EventInput | Signed) -> Stored:
         """Store an event, and return when it is durable. Events of several tasks share requests.
 
         Errors are Malformed, Overflow, Refused and Unreachable. After Unreachable the event may be stored: send the
         same Signed again.
         """
-        return result_of((await self._sender.send([self._prepared(event)]))[0])
+        prepared = self._prepared(event)
+        try:
+            return result_of((await self._sender.send([prepared]))[0])
+        except LedgerError as why:
+            about(prepared.event_id, why)
+            raise
 
-    async def send_all(self, events: Iterable[Event | Signed]) -> list[Stored | Refused | Unreachable]:
+    async def send_all(self, events: Iterable[EventInput | Signed]) -> list[Stored | Refused | Unreachable]:
         """Store events in order. Return an outcome for each: a refused event does not prevent others from being stored.
 
         Errors are Malformed, before anything is sent, and Overflow.
         """
         return await self._sender.send([self._signed(event) for event in events])
 
-    async def queue(self, event: Event | Signed) -> Signed:
+    async def queue(self, event: EventInput | Signed) -> Signed:
         """Queue an event, which is sent in the background.
 
         Errors are Malformed, Overflow, and NotWritten if the queue's file cannot be written.
         """
         signed = self._signed(event)
-        await self._sender.queue([signed])
+        try:
+            await self._sender.queue([signed])
+        except LedgerError as why:
+            about(signed.event_id, why)
+            raise
         return signed
 
     async def flush(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
@@ -85,22 +105,56 @@ class AsyncClient(Core):
             self._journal.close()
             await self._transport.close()
 
-    async def evaluate(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Decision:
-        """Ask the policy without doing or storing anything. more: actor_type, action_kind, request_approval."""
-        return await self._transport.run(self._evaluate(tool, payload, more))
+    async def evaluate(
+        self,
+        tool: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        actor_type: str | None = None,
+        action_kind: str | None = None,
+        request_approval: bool = False,
+    ) -> Decision:
+        """Ask the policy without doing or storing anything. request_approval requests the approval that it requires."""
+        question = self._evaluate(tool, payload, actor_type, action_kind, request_approval)
+        return await self._transport.run(question)
+
+    @overload
+    async def act(
+        self,
+        tool: str,
+        payload: Mapping[str, Any],
+        do: Callable[[Permit], Awaitable[T]],
+        *,
+        key: str | None = None,
+        trace: str | None = None,
+        options: Options = Options(),
+    ) -> T: ...
+
+    @overload
+    async def act(
+        self,
+        tool: str,
+        payload: Mapping[str, Any],
+        do: Callable[[Permit], T],
+        *,
+        key: str | None = None,
+        trace: str | None = None,
+        options: Options = Options(),
+    ) -> T: ...
 
     async def act(
         self,
         tool: str,
         payload: Mapping[str, Any],
-        do: Callable[[Permit], Any],
+        do: Callable[[Permit], object],
         *,
         key: str | None = None,
         trace: str | None = None,
         options: Options = Options(),
-    ) -> Any:
+    ) -> object:
         """Run a guarded act: it runs only if it is allowed, and at most once for a key. Return the result of do.
 
+        If it was done before, the result has the form that it has in JSON.
         Errors are those of do, and Denied, ApprovalRequired, ApprovalDenied, NotDecided, OutcomeUnknown,
         FailedBefore, KeyReused, Malformed.
         """
@@ -130,16 +184,21 @@ class AsyncClient(Core):
 
     def guard(
         self, tool: str, *, key: KeyOf | None = None, trace: str | None = None, options: Options = Options()
-    ) -> Callable[[F], F]:
-        """Decorate a function: each call is a guarded act whose payload is the arguments by name."""
+    ) -> _Decorator:
+        """Decorate a function: each call is a guarded act whose payload is the arguments by name.
+
+        The result is a coroutine function.
+        """
         guard = Guard(tool, key, trace, options)
 
-        def decorate(function: F) -> F:
+        def decorate(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
             @functools.wraps(function)
             async def guarded(*args: Any, **kwargs: Any) -> Any:
-                return await self.act(**guard.act(function, args, kwargs))
+                bound = guard.bind(function, args, kwargs)
+                name = guard.name(bound)
+                return await self.act(tool, bound.payload, bound.call, key=name, trace=trace, options=options)
 
-            return guarded  # type: ignore[return-value]
+            return guarded
 
         return decorate
 

@@ -24,7 +24,7 @@ class Approval:
     approval_id: str
     status: str
     action_digest: str
-    expires_at: str = ""
+    expires_at: str | None = None
     quorum: int = 0
     approvals: int = 0
     comment: str | None = None
@@ -36,10 +36,10 @@ class Decision:
     """The decision of the policy: allow, deny or allow_with_obligation, by which rule, and why."""
 
     decision: str
-    policy_id: str = ""
-    rule_id: str = ""
-    reason: str = ""
-    engine: str = ""
+    policy_id: str | None = None
+    rule_id: str | None = None
+    reason: str | None = None
+    engine: str | None = None
     policy_version: int | None = None
     policy_digest: str | None = None
     input_digest: str | None = None
@@ -51,7 +51,7 @@ class Decision:
 class Stored:
     """The answer for an event that is stored. status is created or replayed.
 
-    policy_decision is the effective decision if the service returned it, otherwise "".
+    policy_decision is the effective decision if the service returned it, otherwise None.
     """
 
     event_id: str
@@ -59,10 +59,10 @@ class Stored:
     sequence_num: int | None = None
     event_hash: str | None = None
     chain_valid: bool | None = None
-    policy_decision: str = ""
-    policy_id: str = ""
-    rule_id: str = ""
-    reason: str = ""
+    policy_decision: str | None = None
+    policy_id: str | None = None
+    rule_id: str | None = None
+    reason: str | None = None
     approval: Approval | None = None
 
     @property
@@ -91,10 +91,10 @@ def read_value(body: bytes) -> Any:
 
 def read_stored(v: dict[str, Any], event_id: str) -> Stored:
     """Return the answer for one event. Errors are BadAnswer, also for an answer about another event."""
-    status, decision, approval = v.get("status"), v.get("policy_decision", ""), v.get("approval")
+    status, decision, approval = v.get("status"), v.get("policy_decision") or None, v.get("approval")
     _need(v.get("event_id") == event_id, "names another event")
     _need(status in ("created", "replayed"), "is neither created nor replayed")
-    _need(decision == "" or decision in DECISIONS, "has an unknown decision")
+    _need(decision is None or decision in DECISIONS, "has an unknown decision")
     if status == "created":
         number = v.get("sequence_num")
         _need(_is_positive(number) and isinstance(v.get("chain_valid"), bool), "has no sequence_num or chain_valid")
@@ -153,9 +153,9 @@ def read_approval(v: Any, approval_id: str | None = None) -> Approval:
     )
 
 
-def _text(v: dict[str, Any], name: str) -> str:
+def _text(v: dict[str, Any], name: str) -> str | None:
     value = v.get(name)
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value, str) and value else None
 
 
 def _is_positive(value: Any) -> bool:

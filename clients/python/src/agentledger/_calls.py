@@ -48,8 +48,7 @@ def evaluate(
     s: Settings, tool: str, payload: Mapping[str, Any], more: Mapping[str, Any], convert: Convert | None
 ) -> Operation[Decision]:
     """Ask the policy. more contains further members: actor_type, action_kind, request_approval."""
-    members: dict[str, Any] = {"organization_id": s.org, "agent_id": s.agent, "tool_name": tool, "payload": recorded_members(payload, convert)}
-    members.update(more)
+    members = {**s.names, "tool_name": tool, "payload": recorded_members(payload, convert), **more}
     body = canonical_bytes(members, convert)
     answer = yield from fetch(ingest_request(s, "POST", "/v1/ingest/policy/evaluate", body), s.retry)
     return read_decision(read_object(answer.body))
@@ -58,7 +57,7 @@ def evaluate(
 def ask_approval(s: Settings, members: Mapping[str, Any], convert: Convert | None) -> Operation[Approval]:
     """Request approval, or find the open request with the same action, ingest key and trace."""
     payload = recorded_members(members["payload"], convert)
-    body = canonical_bytes({"organization_id": s.org, "agent_id": s.agent, **members, "payload": payload}, convert)
+    body = canonical_bytes({**s.names, **members, "payload": payload}, convert)
     answer = yield from fetch(ingest_request(s, "POST", APPROVALS, body), s.retry)
     return read_approval(read_object(answer.body))
 

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from ._answers import Decision, Stored
 from ._arguments import KeyOf
 from ._core import Core, Guard, result_of
-from ._errors import Refused, Unreachable
+from ._errors import LedgerError, Refused, Unreachable, about
 from ._guarding import Opened
+from ._inputs import EventInput
 from ._intents import Options, Permit
 from ._resources import Approvals, Log, Runs
 from ._sender import Sender
-from ._signer import Event, Signed
+from ._signer import Signed
 from ._wire.blocking import Transport
 from ._wire.effects import Operation
 
@@ -43,28 +44,37 @@ class Client(Core):
     ) -> None:
         self.close()
 
-    def send(self, event: Event | Signed) -> Stored:
+    def send(self, event: EventInput | Signed) -> Stored:
         """Store an event, and return when it is durable. Events of several threads share requests.
 
         Errors are Malformed, Overflow, Refused and Unreachable. After Unreachable the event may be stored: send the
         same Signed again.
         """
-        return result_of(self._sender.send([self._prepared(event)])[0])
+        prepared = self._prepared(event)
+        try:
+            return result_of((self._sender.send([prepared]))[0])
+        except LedgerError as why:
+            about(prepared.event_id, why)
+            raise
 
-    def send_all(self, events: Iterable[Event | Signed]) -> list[Stored | Refused | Unreachable]:
+    def send_all(self, events: Iterable[EventInput | Signed]) -> list[Stored | Refused | Unreachable]:
         """Store events in order. Return an outcome for each: a refused event does not prevent others from being stored.
 
         Errors are Malformed, before anything is sent, and Overflow.
         """
         return self._sender.send([self._signed(event) for event in events])
 
-    def queue(self, event: Event | Signed) -> Signed:
+    def queue(self, event: EventInput | Signed) -> Signed:
         """Queue an event, which is sent in the background.
 
         Errors are Malformed, Overflow, and NotWritten if the queue's file cannot be written.
         """
         signed = self._signed(event)
-        self._sender.queue([signed])
+        try:
+            self._sender.queue([signed])
+        except LedgerError as why:
+            about(signed.event_id, why)
+            raise
         return signed
 
     def flush(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
@@ -82,26 +92,37 @@ class Client(Core):
             self._journal.close()
             self._transport.close()
 
-    def evaluate(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Decision:
-        """Ask the policy without doing or storing anything. more: actor_type, action_kind, request_approval."""
-        return self._transport.run(self._evaluate(tool, payload, more))
+    def evaluate(
+        self,
+        tool: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        actor_type: str | None = None,
+        action_kind: str | None = None,
+        request_approval: bool = False,
+    ) -> Decision:
+        """Ask the policy without doing or storing anything. request_approval requests the approval that it requires."""
+        question = self._evaluate(tool, payload, actor_type, action_kind, request_approval)
+        return self._transport.run(question)
 
     def act(
         self,
         tool: str,
         payload: Mapping[str, Any],
-        do: Callable[[Permit], Any],
+        do: Callable[[Permit], T],
         *,
         key: str | None = None,
         trace: str | None = None,
         options: Options = Options(),
-    ) -> Any:
+    ) -> T:
         """Run a guarded act: it runs only if it is allowed, and at most once for a key. Return the result of do.
 
+        If it was done before, the result has the form that it has in JSON.
         Errors are those of do, and Denied, ApprovalRequired, ApprovalDenied, NotDecided, OutcomeUnknown,
         FailedBefore, KeyReused, Malformed.
         """
-        return self._transport.run(self._guarding.run(tool, payload, do, self._options(options), key, trace))
+        output: T = self._transport.run(self._guarding.run(tool, payload, do, self._options(options), key, trace))
+        return output
 
     def open_act(
         self,
@@ -131,7 +152,9 @@ class Client(Core):
         def decorate(function: F) -> F:
             @functools.wraps(function)
             def guarded(*args: Any, **kwargs: Any) -> Any:
-                return self.act(**guard.act(function, args, kwargs))
+                bound = guard.bind(function, args, kwargs)
+                name = guard.name(bound)
+                return self.act(tool, bound.payload, bound.call, key=name, trace=trace, options=options)
 
             return guarded  # type: ignore[return-value]
 

@@ -14,12 +14,13 @@ from ._canonical import Convert
 from ._calls import Outcome
 from ._delivery import Delivery
 from ._guarding import Guarding
+from ._inputs import EventInput, given
 from ._intents import Options
 from ._journal import Journal
 from ._outbox import MAX_QUEUED, Outbox
 from ._queuefile import QueueFile
 from ._settings import Retry, read_settings
-from ._signer import Event, Signed, Unsigned
+from ._signer import Signed, Unsigned
 from ._wire.effects import Operation
 
 
@@ -73,18 +74,26 @@ class Core:
         """The number of queued events that are neither stored nor refused yet."""
         return self._delivery.outbox.kept
 
-    def sign(self, event: Event) -> Signed:
+    def sign(self, event: EventInput) -> Signed:
         """Complete and sign an event. Errors are Malformed with the place of the value, and NotAsked without a key."""
         return self.settings.require_signer().sign(event)
 
-    def _signed(self, event: Event | Signed) -> Signed:
+    def _signed(self, event: EventInput | Signed) -> Signed:
         return event if isinstance(event, Signed) else self.sign(event)
 
-    def _prepared(self, event: Event | Signed) -> Signed | Unsigned:
+    def _prepared(self, event: EventInput | Signed) -> Signed | Unsigned:
         """Return an event that the sender signs, because a thread that signs many in a row is faster."""
         return event if isinstance(event, Signed) else self.settings.require_signer().prepare(event)
 
-    def _evaluate(self, tool: str, payload: Mapping[str, Any] | None, more: Mapping[str, Any]) -> Operation[Decision]:
+    def _evaluate(
+        self,
+        tool: str,
+        payload: Mapping[str, Any] | None,
+        actor_type: str | None,
+        action_kind: str | None,
+        request_approval: bool,
+    ) -> Operation[Decision]:
+        more = given(actor_type=actor_type, action_kind=action_kind, request_approval=request_approval or None)
         return calls.evaluate(self.settings, tool, payload or {}, more, self.convert)
 
     def _options(self, options: Options) -> Options:
@@ -107,10 +116,10 @@ class Guard:
     trace: str | None
     options: Options
 
-    def act(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of Client.act for one call. Errors are TypeError, as for a call."""
-        bound = Bound(function, args, kwargs)
-        payload = bound.payload
-        name = None if self.key is None else self.key(payload)
-        known = {"tool": self.tool, "trace": self.trace, "options": self.options}
-        return {**known, "payload": payload, "do": bound.call, "key": name}
+    def bind(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
+        """Return one call of the function. Errors are TypeError, as for a call."""
+        return Bound(function, args, kwargs)
+
+    def name(self, bound: Bound) -> str | None:
+        """Return the key of a call, or None."""
+        return None if self.key is None else self.key(bound.payload)

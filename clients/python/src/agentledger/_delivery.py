@@ -135,7 +135,7 @@ class Delivery:
         # Are these events at fault, and not the connection or the service?
         apart = batch.progress and not is_retryable(why) or len(batch.items) == 1
         known = batch.progress or all(item.blocked for item in again)
-        told_to_wait = isinstance(why, Refused) and why.retry_after > 0
+        told_to_wait = isinstance(why, Refused) and bool(why.retry_after)
         report = apart and not all(item.blocked for item in again)
         if self._failures or told_to_wait or not (apart and known):
             self._failures += 1

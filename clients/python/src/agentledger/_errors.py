@@ -29,8 +29,8 @@ class Malformed(LedgerError, ValueError):
 class Refused(LedgerError):
     """The service answered with a status other than 2xx.
 
-    status is the HTTP status, code the service's code for programs (or ""), retry_after the seconds to wait as
-    requested by the service (or 0). proved means that the answer is provably the service's, not that of a proxy: its
+    status is the HTTP status, code the service's code for programs, and retry_after the seconds to wait as requested
+    by the service; None if there is none. proved means that the answer is provably the service's, not that of a proxy: its
     body has the form of the service's errors, and it has the request ID.
     """
 
@@ -38,15 +38,13 @@ class Refused(LedgerError):
         self,
         status: int,
         message: str,
-        code: str = "",
-        request_id: str = "",
-        retry_after: float = 0.0,
+        code: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
         proved: bool = False,
     ) -> None:
-        text = (
-            f"{status} {message}" + (f" [{code}]" if code else "") + (f" (request {request_id})" if request_id else "")
-        )
-        super().__init__(text)
+        text = f"{status} {message}" + (f" [{code}]" if code else "")
+        super().__init__(text + (f" (request {request_id})" if request_id else ""))
         self.status = status
         self.message = message
         self.code = code
@@ -102,7 +100,7 @@ class ApprovalRequired(LedgerError):
 
 
 class ApprovalDenied(Denied):
-    """The act was not approved, or the approval ended in another way. comment and code are the approvers', or ""."""
+    """The act was not approved, or the approval ended in another way. comment and code are the approvers', or None."""
 
     def __init__(self, approval: Approval, decision: Decision | None = None) -> None:
         reason = f"the approval is {approval.status}"
@@ -110,8 +108,8 @@ class ApprovalDenied(Denied):
         reason += f": {approval.comment}" if approval.comment else ""
         super().__init__(one_line(reason), decision)
         self.approval = approval
-        self.comment = approval.comment or ""
-        self.code = approval.reason_code or ""
+        self.comment = approval.comment
+        self.code = approval.reason_code
 
 
 class OutcomeUnknown(LedgerError):

@@ -72,13 +72,13 @@ def read_refusal(answer: Answer) -> Refused:
 
 def refusal(answer: Answer, status: int, members: dict[str, Any]) -> Refused:
     """Return the error for the members of an answer, or of a line of it."""
-    text = {name: one_line(v) if isinstance(v := members.get(name), str) else "" for name in ("error", "code")}
-    request_id = members.get("request_id", answer.headers.get("x-request-id", ""))
+    text = {name: one_line(v) if isinstance(v := members.get(name), str) else None for name in ("error", "code")}
+    request_id = members.get("request_id", answer.headers.get("x-request-id"))
     return Refused(
         status,
         text["error"] or "the service refused",
-        text["code"],
-        one_line(request_id) if isinstance(request_id, str) else "",
+        text["code"] or None,
+        one_line(request_id) if isinstance(request_id, str) and request_id else None,
         _retry_after(answer.headers.get("retry-after", "")),
         proved=bool(text["error"] and request_id) and request_id == answer.headers.get("x-request-id"),
     )
@@ -96,16 +96,16 @@ def is_retryable(why: LedgerError) -> bool:
 def pause_after(tried: int, why: LedgerError | None, retry: Retry) -> float:
     """Return the pause in seconds after the given number of tries, from 1."""
     backoff = min(retry.most, retry.base * 2.0 ** min(tried - 1, 30))
-    retry_after = why.retry_after if isinstance(why, Refused) else 0.0
-    return max(retry_after, backoff / 2 + random.random() * backoff / 2)
+    retry_after = why.retry_after if isinstance(why, Refused) else None
+    return max(retry_after or 0.0, backoff / 2 + random.random() * backoff / 2)
 
 
-def _retry_after(value: str) -> float:
-    """Parse the header Retry-After: seconds or a date. Return 0 if it is absent or malformed."""
+def _retry_after(value: str) -> float | None:
+    """Parse the header Retry-After: seconds or a date. Return None if it is absent or malformed."""
     if value.isascii() and value.isdigit():
         return min(float(value[:9]), MAX_RETRY_AFTER)
     try:
         at = parsedate_to_datetime(value)
         return min(max(0.0, (at - datetime.now(timezone.utc)).total_seconds()), MAX_RETRY_AFTER)
     except (TypeError, ValueError):
-        return 0.0
+        return None

@@ -30,6 +30,7 @@ from ._errors import (
     OutcomeUnknown,
     Refused,
     Unreachable,
+    about,
     one_line,
 )
 from ._intents import (
@@ -79,7 +80,7 @@ class Guarding:
         self,
         tool: str,
         payload: Mapping[str, Any],
-        act: Callable[[Permit], Any],
+        act: Callable[[Permit], object],
         o: Options,
         key: str | None,
         trace: str | None,
@@ -125,23 +126,27 @@ class Guarding:
         signer, key = self.settings.require_signer(), turn.key
         digest = digest_of(tool, trace, payload, o.convert)
         entry: Entry | None = yield Disk(lambda: self.journal.load(key))
-        if entry is not None and entry.digest != digest:
-            raise KeyReused("the key was used for another act")
-        if entry is not None and entry.stage != DECIDING:
-            done = yield from self._again(signer, entry, o)
-            if done:
-                return Opened(entry, None, o, self.clock(), turn)
-        if entry is None:
-            intent, call_id = sign_intent(signer, tool, payload, o, trace)
-            entry = Entry(key, digest, DECIDING, call_id, intent.event_id, intent.text.decode(), kept, o.idempotent)
-            yield from self._note(entry)
         try:
-            permit = yield from self._permit(signer, entry, o)
-        except Denied:
-            yield Disk(lambda: self.journal.remove(key))
+            if entry is not None and entry.digest != digest:
+                raise KeyReused("the key was used for another act")
+            if entry is not None and entry.stage != DECIDING:
+                done = yield from self._again(signer, entry, o)
+                if done:
+                    return Opened(entry, None, o, self.clock(), turn)
+            if entry is None:
+                intent, call_id = sign_intent(signer, tool, payload, o, trace)
+                entry = Entry(key, digest, DECIDING, call_id, intent.event_id, intent.text.decode(), kept, o.idempotent)
+                yield from self._note(entry)
+            try:
+                permit = yield from self._permit(signer, entry, o)
+            except Denied:
+                yield Disk(lambda: self.journal.remove(key))
+                raise
+            entry.stage = BEGUN
+            yield from self._note(entry)
+        except LedgerError as why:
+            about(None if entry is None else entry.event_id, why)
             raise
-        entry.stage = BEGUN
-        yield from self._note(entry)
         return Opened(entry, permit, o, self.clock(), turn)
 
     def _note(self, entry: Entry) -> Operation[None]:
@@ -155,7 +160,7 @@ class Guarding:
         """Record how an act ended, and state its result."""
         entry, o = opened.entry, opened.options
         try:
-            grant = opened.permit.grant if opened.permit else ""
+            grant = opened.permit.grant if opened.permit else None
             entry.stage, entry.status, entry.ended_at = ENDED, "error" if failed else "ok", time.time()
             entry.output = plain(output, o.convert)
             spent = self.clock() - opened.began
@@ -233,7 +238,7 @@ class Guarding:
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision of people: {why}") from why
         entry.status = "denied"
-        denial = sign_result(signer, entry, 0.0, False, o, "")
+        denial = sign_result(signer, entry, 0.0, False, o, None)
         yield Disk(lambda: self.queue(denial, lambda: None))
         raise ApprovalDenied(approval, stored.decision)
 
@@ -292,7 +297,7 @@ class Guarding:
 
 def _end_unknown(signer: Signer, entry: Entry, o: Options) -> None:
     entry.stage, entry.status, entry.ended_at = ENDED, "unknown", time.time()
-    entry.result = sign_result(signer, entry, 0.0, False, o, "").text.decode()
+    entry.result = sign_result(signer, entry, 0.0, False, o, None).text.decode()
 
 
 def _reason(why: OSError) -> str:

@@ -48,14 +48,14 @@ class Options:
 class Permit:
     """The permission of an act: the intent's event.
 
-    grant is the signed note of an approval, and approved the payload that it is for; both are "" without approval.
+    grant is the signed note of an approval, and approved the payload that it is for; both are None without approval.
     """
 
     event_id: str
     call_id: str
     decision: str
-    grant: str = ""
-    approved: str = ""
+    grant: str | None = None
+    approved: str | None = None
 
 
 def digest_of(tool: str, trace: str | None, payload: Mapping[str, Any], convert: Convert | None) -> str:
@@ -99,7 +99,7 @@ def approved_payload(intent: Signed) -> str:
     return canonical_bytes(parse_object(intent.text)["payload"]).decode()
 
 
-def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o: Options, grant: str) -> Signed:
+def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o: Options, grant: str | None) -> Signed:
     """Return the signed event that states how an act ended. spent is in seconds."""
     intent = parse_object(entry.envelope)
     payload: dict[str, Any] = {
@@ -128,10 +128,10 @@ def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o:
     )
 
 
-def _nonce_of(grant: str) -> str:
+def _nonce_of(grant: str | None) -> str | None:
     """Return the nonce of a grant: the seventh line of its text."""
-    lines = grant.split("\n")
-    return lines[6] if len(lines) > 9 else ""
+    lines = grant.split("\n") if grant else []
+    return lines[6] if len(lines) > 9 else None
 
 
 def _refuse_decimal(path: str, value: Any) -> Any:

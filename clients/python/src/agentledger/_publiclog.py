@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ._answers import BadAnswer, read_object
-from ._errors import LedgerError, Unproved
+from ._errors import LedgerError, Unproved, about
 from ._exchange import fetch, public_request
 from ._settings import Settings
 from .verify._documents import is_hash, is_natural
@@ -199,11 +199,15 @@ def bundle(s: Settings, log: Log, event_id: str, trust: Trust) -> Operation[Bund
     If the service sends the bundle of another event, the error is Unproved.
     """
     path = log.path(f"verify/{quote(event_id, safe='')}")
-    answer = yield from fetch(public_request(s, path), s.retry)
-    result = verify_bundle(answer.body, trust)
-    if result.bundle is not None and result.bundle.text("event_id") != event_id:
-        raise Unproved("the service sent the bundle of another event")
-    return result
+    try:
+        answer = yield from fetch(public_request(s, path), s.retry)
+        result = verify_bundle(answer.body, trust)
+        if result.bundle is not None and result.bundle.text("event_id") != event_id:
+            raise Unproved("the service sent the bundle of another event")
+        return result
+    except LedgerError as why:
+        about(event_id, why)
+        raise
 
 
 def _hashes(v: dict[str, Any], *numbers: str) -> list[bytes]:

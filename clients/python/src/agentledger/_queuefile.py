@@ -155,7 +155,7 @@ def sync_folder(folder: pathlib.Path) -> None:
 
 
 def _refused_line(event: Signed, why: Refused) -> bytes:
-    reason = json.dumps({"status": why.status, "code": why.code, "message": why.message})
+    reason = json.dumps({"status": why.status, "code": why.code or "", "message": why.message})
     return reason[:-1].encode() + b', "event": ' + event.text + b"}\n"
 
 

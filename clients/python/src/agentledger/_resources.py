@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+from urllib.parse import quote
 
 from . import _calls as calls, _publiclog as publiclog, _runs as runs
 from ._answers import Approval
 from ._canonical import Convert
+from ._inputs import StepInput, Workflow, given
 from ._publiclog import Followed, Head
 from ._runs import Run, Step
 from ._settings import Settings
@@ -37,8 +39,17 @@ class Approvals:
     def __init__(self, client: Caller) -> None:
         self._client = client
 
-    def ask(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Approval:
-        """Request approval, or find the open request. more: trace_id, actor_principal, callback_url."""
+    def ask(
+        self,
+        tool: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        trace_id: str | None = None,
+        actor_principal: str | None = None,
+        callback_url: str | None = None,
+    ) -> Approval:
+        """Request approval, or find the open request."""
+        more = given(trace_id=trace_id, actor_principal=actor_principal, callback_url=callback_url)
         members = {"tool_name": tool, "payload": dict(payload or {}), **more}
         c = self._client
         return c.run(calls.ask_approval(c.settings, members, c.convert))
@@ -57,6 +68,10 @@ class Approvals:
         """Consume a granted approval, and return the grant, a signed note."""
         return self._client.run(calls.consume_approval(self._client.settings, approval))
 
+    def page_url(self, approval_id: str) -> str:
+        """Return the address of the page where approvers vote, if the client's url is the service's public address."""
+        return self._client.settings.address.page(f"/console/approvals/{quote(approval_id, safe='')}")
+
     def cancel(self, approval_id: str) -> None:
         """Withdraw a request for approval."""
         self._client.run(calls.cancel_approval(self._client.settings, approval_id))
@@ -68,26 +83,59 @@ class Runs:
     def __init__(self, client: Caller) -> None:
         self._client = client
 
-    def start(self, workflow: str, external_run_id: str | None = None, **more: Any) -> Run:
-        """Start a run, or find it by external_run_id.
-
-        more: agent_id, trace_id, planned_steps, input_digest, workflow.
-        """
+    def start(
+        self,
+        workflow: str | Workflow,
+        external_run_id: str | None = None,
+        *,
+        agent_id: str | None = None,
+        trace_id: str | None = None,
+        planned_steps: int | None = None,
+        input_digest: str | None = None,
+    ) -> Run:
+        """Start a run, or find it by external_run_id."""
         c = self._client
-        return c.run(runs.start(c.settings, workflow, external_run_id, more, c.convert))
+        named: Mapping[str, Any] = {"name": workflow} if isinstance(workflow, str) else workflow
+        more = given(agent_id=agent_id, trace_id=trace_id, planned_steps=planned_steps, input_digest=input_digest)
+        return c.run(runs.start(c.settings, named, external_run_id, more, c.convert))
 
-    def step(self, run_id: str, step_key: str, status: str, **more: Any) -> Step:
-        """Report a step. more: attempt, kind, tool_name, payload, started_at, ended_at, approval_id."""
-        return self.steps(run_id, [{"step_key": step_key, "status": status, **more}])[0]
+    def step(
+        self,
+        run_id: str,
+        step_key: str,
+        status: str,
+        *,
+        attempt: int | None = None,
+        kind: str | None = None,
+        tool_name: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        started_at: str | None = None,
+        ended_at: str | None = None,
+        approval_id: str | None = None,
+    ) -> Step:
+        """Report a step."""
+        more = given(attempt=attempt, kind=kind, tool_name=tool_name, payload=payload, started_at=started_at)
+        more |= given(ended_at=ended_at, approval_id=approval_id)
+        c = self._client
+        members = {"step_key": step_key, "status": status, **more}
+        return (c.run(runs.step(c.settings, run_id, [members], c.convert)))[0]
 
-    def steps(self, run_id: str, steps: list[dict[str, Any]]) -> list[Step]:
+    def steps(self, run_id: str, steps: Sequence[StepInput | Mapping[str, Any]]) -> list[Step]:
         """Report at most 50 steps: either all of them are stored or none."""
         c = self._client
         return c.run(runs.step(c.settings, run_id, steps, c.convert))
 
-    def complete(self, run_id: str, status: str, **more: Any) -> dict[str, Any]:
-        """End a run as succeeded, failed or aborted. more: output_digest, error. Return the run's summary."""
+    def complete(
+        self,
+        run_id: str,
+        status: Literal["succeeded", "failed", "aborted"],
+        *,
+        output_digest: str | None = None,
+        error: str | None = None,
+    ) -> dict[str, Any]:
+        """End a run, and return its summary."""
         c = self._client
+        more = given(output_digest=output_digest, error=error)
         return c.run(runs.complete(c.settings, run_id, status, more, c.convert))
 
 

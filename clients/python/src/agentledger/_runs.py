@@ -34,9 +34,9 @@ class Step:
     """The service's answer to a step, which is in the ledger. A tool proceeds only if may_go_on is true."""
 
     decision: str
-    policy_id: str
-    rule_id: str
-    reason: str
+    policy_id: str | None
+    rule_id: str | None
+    reason: str | None
     event_id: str
     approval: Mapping[str, Any] | None
 
@@ -48,11 +48,10 @@ class Step:
 
 
 def start(
-    s: Settings, workflow: str, external_run_id: str | None, more: Mapping[str, Any], c: Convert | None
+    s: Settings, workflow: Mapping[str, Any], external_run_id: str | None, more: Mapping[str, Any], c: Convert | None
 ) -> Operation[Run]:
     """Start a run, or find the one with the same external_run_id."""
-    named = more.get("workflow", {"name": workflow})
-    members = {**more, "workflow": named, "external_run_id": external_run_id or new_id("run")}
+    members = {**more, "workflow": workflow, "external_run_id": external_run_id or new_id("run")}
     answer = yield from fetch(ingest_request(s, "POST", RUNS, canonical_bytes(members, c)), s.retry)
     v = read_object(answer.body)
     event = v.get("event")
@@ -77,7 +76,7 @@ def _read_step(v: Any) -> Step:
     if not isinstance(event, dict) or v.get("decision") not in DECISIONS or not isinstance(event.get("event_id"), str):
         raise BadAnswer("the answer has no decision")
     approval = v.get("approval")
-    text = {n: v[n] if isinstance(v.get(n), str) else "" for n in ("policy_id", "rule_id", "reason")}
+    text = {n: v[n] if isinstance(v.get(n), str) and v[n] else None for n in ("policy_id", "rule_id", "reason")}
     kept = approval if isinstance(approval, dict) else None
     return Step(v["decision"], text["policy_id"], text["rule_id"], text["reason"], event["event_id"], kept)
 

@@ -64,6 +64,10 @@ class Address:
         whole = "" if self.proxy is None or self.tunnel else f"http://{self.authority}"
         return f"{whole}{self.prefix}{path}"
 
+    def page(self, path: str) -> str:
+        """Return the address of a page of the service."""
+        return f"{self.scheme}://{self.authority}{self.prefix}{path}"
+
     @property
     def headers(self) -> dict[str, str]:
         """The headers of each request for a proxy that makes it itself."""
@@ -75,9 +79,9 @@ class Settings:
     """Checked settings. No text form contains the token."""
 
     address: Address
-    token: str = field(repr=False)
-    org: str
-    agent: str
+    token: str | None = field(repr=False)
+    org: str | None
+    agent: str | None
     signer: Signer | None
     timeout: float
     retry: Retry
@@ -87,6 +91,13 @@ class Settings:
         if self.signer is None:
             raise NotAsked("no signing key: set agent, key_id and key (APS_AGENT, APS_KEY_ID, APS_KEY_FILE)")
         return self.signer
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The members of questions that name the organization and the agent. The error is NotAsked without them."""
+        if self.org is None or self.agent is None:
+            raise NotAsked("no agent: set org and agent (APS_ORG, APS_AGENT)")
+        return {"organization_id": self.org, "agent_id": self.agent}
 
 
 def read_settings(
@@ -104,16 +115,15 @@ def read_settings(
 ) -> Settings:
     """Return the settings from arguments, and from the environment for those that are None. Errors are NotAsked."""
     env = os.environ if environment is None else environment
-    token = token if token is not None else env.get("APS_TOKEN", "")
-    org = org if org is not None else env.get("APS_ORG", "")
-    agent = agent if agent is not None else env.get("APS_AGENT", "")
-    key_id = key_id if key_id is not None else env.get("APS_KEY_ID", "")
-    token = _trim_line_end(token)
-    if any(not "!" <= c <= "~" for c in token):
+    token = _trim_line_end((token if token is not None else env.get("APS_TOKEN")) or "") or None
+    org = (org if org is not None else env.get("APS_ORG")) or None
+    agent = (agent if agent is not None else env.get("APS_AGENT")) or None
+    key_id = (key_id if key_id is not None else env.get("APS_KEY_ID")) or None
+    if any(not "!" <= c <= "~" for c in token or ""):
         raise NotAsked("token (APS_TOKEN) must be visible ASCII without spaces and line ends")
     if key is None and env.get("APS_KEY_FILE"):
         key = _read_key_file(env["APS_KEY_FILE"])
-    signer = None if key is None else Signer(org, agent, key_id, key, convert)
+    signer = None if key is None else Signer(org or "", agent or "", key_id or "", key, convert)
     address = parse_address(url if url is not None else env.get("APS_URL", ""), env)
     return Settings(address, token, org, agent, signer, timeout, retry)
 

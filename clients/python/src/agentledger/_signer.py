@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from ._canonical import MAX_DEPTH, Convert, canonical_bytes, canonical_members
-from ._errors import Malformed, NotAsked
+from ._errors import Malformed, NotAsked, about
 from ._grammar import AGENT, KEY, UUID, are_right, check_members, check_reserved
+from ._inputs import EventInput
 from ._plainjson import encode_plain, plain_text
 from ._strictjson import parse_object
 from .verify._documents import event_digest
@@ -25,9 +26,6 @@ MAX_ENVELOPE = 256 << 10
 
 _TEXT = b'%s"sig_alg":"ed25519",%s"sig_value_b64":"%s",%s'
 _SIGNATURE_SIZE = len(_TEXT % (b"", b"", b"", b"")) + 88
-
-Event = Mapping[str, Any] | str | bytes
-"""An event to be signed: members, or a JSON text of them."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,14 @@ class Signer:
         """The public key, 32 bytes."""
         return self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
-    def complete(self, event: Event) -> dict[str, Any]:
+    def complete(self, event: EventInput) -> dict[str, Any]:
         """Return the event with the members that it lacks: IDs, time, salt, and those of the agent.
 
         Given members are kept. Completing twice creates two events. Errors are Malformed.
         """
         return {**self._defaults(), **self._given(event)}
 
-    def _given(self, event: Event) -> dict[str, Any]:
+    def _given(self, event: EventInput) -> dict[str, Any]:
         given = parse_object(event) if isinstance(event, (str, bytes)) else dict(event)
         for name, own in (("agent_id", self.agent), ("key_id", self.key_id)):
             if given.get(name, own) != own:
@@ -129,13 +127,21 @@ class Signer:
             "salt": urlsafe_b64encode(random[32:]).rstrip(b"=").decode(),
         }
 
-    def sign(self, event: Event) -> Signed:
+    def sign(self, event: EventInput) -> Signed:
         """Complete and sign an event (form digest). Errors are Malformed, with the place of the value."""
         return self.prepare(event).sign()
 
-    def prepare(self, event: Event) -> Unsigned:
+    def prepare(self, event: EventInput) -> Unsigned:
         """Complete and check an event, to be signed later, possibly by another thread. Errors are those of sign."""
         given = self._given(event)
+        try:
+            return self._prepare(given)
+        except Malformed as why:
+            event_id = given.get("event_id")
+            about(event_id if isinstance(event_id, str) else None, why)
+            raise
+
+    def _prepare(self, given: dict[str, Any]) -> Unsigned:
         if "sig_alg" in given or "sig_value_b64" in given:
             raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
         members = {**self._defaults(), **given}

@@ -32,6 +32,6 @@ def read_arguments(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(value)
 
 
-def output_text(output: Any) -> Any:
+def output_text(output: object) -> object:
     """Return a tool's output for the ledger: JSON values unchanged, everything else as text."""
     return output if isinstance(output, (str, int, float, bool, dict, list, type(None))) else str(output)

@@ -3,9 +3,10 @@
 The protocol is that of crewai.hooks: a hook before a call gets a context with tool_name and tool_input, and blocks the
 call by returning False; a hook after it gets tool_result too. Tested against a stand-in for CrewAI, not against CrewAI.
 
-    unregister = guard_tools(client, name=lambda n: f"acme.payments.{n}")   # all crews of this process
-    crew.kickoff()
-    unregister()
+    with guard_tools(client, name=lambda n: f"acme.payments.{n}"):  # all crews of this process
+        crew.kickoff()
+
+Without `with`, call the result to remove the hooks.
 
 CrewAI only tells the model that a hook blocked the call; on_refused gets the reason. Register this hook last: a later
 hook could still block a call that the ledger has begun, or change its input.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from .._client import Client
@@ -30,8 +32,8 @@ def guard_tools(
     name: NameTool = same_name,
     options: Options = Options(),
     on_refused: Callable[[str, LedgerError], None] | None = None,
-) -> Callable[[], None]:
-    """Register the hooks, and return a function that removes them. on_refused gets the tool and the reason."""
+) -> Registration:
+    """Register the hooks until the result is called or left. on_refused gets the tool and the reason."""
     from crewai import hooks
 
     under_way = UnderWay()
@@ -58,7 +60,26 @@ def guard_tools(
 
     hooks.register_before_tool_call_hook(ask_ledger)
     hooks.register_after_tool_call_hook(tell_ledger)
-    return unregister
+    return Registration(unregister)
+
+
+class Registration:
+    """The hooks that are registered. Call it to remove them, or use it as a context manager."""
+
+    def __init__(self, remove: Callable[[], None]) -> None:
+        self._remove = remove
+
+    def __call__(self) -> None:
+        """Remove the hooks."""
+        self._remove()
+
+    def __enter__(self) -> Registration:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._remove()
 
 
 class UnderWay:

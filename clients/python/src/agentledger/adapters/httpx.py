@@ -49,18 +49,18 @@ def describe_request(request: httpx.Request, body: bytes) -> tuple[str, dict[str
     return f"http.{request.method.lower()}", payload
 
 
-def _act_of(request: httpx.Request, body: bytes, describe: Describe) -> dict[str, Any]:
+def _act_of(request: httpx.Request, body: bytes, describe: Describe) -> tuple[str, dict[str, Any], str | None]:
     if len(body) > MAX_BODY:
         raise Malformed(f"the body is longer than {MAX_BODY} bytes")
     tool, payload = describe(request, body)
     once = request.headers.get("Idempotency-Key")
     key = None if once is None else f"{request.method} {request.url.copy_with(query=None, fragment=None)} {once}"
-    return {"tool": tool, "payload": payload, "key": key}
+    return tool, payload, key
 
 
 def _permitted(request: httpx.Request, body: bytes, permit: Permit) -> httpx.Request:
     headers = request.headers.copy()
-    if permit.grant:
+    if permit.grant and permit.approved:
         headers[GRANT_HEADER] = base64.b64encode(permit.grant.encode()).decode()
         headers[CALL_HEADER] = base64.b64encode(permit.approved.encode()).decode()
     return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
@@ -90,7 +90,8 @@ class GuardedTransport(httpx.BaseTransport):
             answers.append(self._below.handle_request(_permitted(request, body, permit)))
             return {"status_code": answers[0].status_code}
 
-        self._ledger.act(do=do, options=self._options, **_act_of(request, body, self._describe))
+        tool, payload, key = _act_of(request, body, self._describe)
+        self._ledger.act(tool, payload, do, key=key, options=self._options)
         if not answers:
             raise Repeated("the request was made before")
         return answers[0]
@@ -124,7 +125,8 @@ class AsyncGuardedTransport(httpx.AsyncBaseTransport):
             answers.append(await self._below.handle_async_request(_permitted(request, body, permit)))
             return {"status_code": answers[0].status_code}
 
-        await self._ledger.act(do=do, options=self._options, **_act_of(request, body, self._describe))
+        tool, payload, key = _act_of(request, body, self._describe)
+        await self._ledger.act(tool, payload, do, key=key, options=self._options)
         if not answers:
             raise Repeated("the request was made before")
         return answers[0]

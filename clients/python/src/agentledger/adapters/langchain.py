@@ -9,40 +9,92 @@ status error, so that the model can continue. Tested against a stand-in for Lang
 With a key the same call (thread and call ID, for example) is made once, even after a restart:
 
     guard_tools(client, key=lambda request: request.tool_call["id"])
+
+With interrupt, of langgraph.types, a call that waits for approval interrupts the graph of the agent. A graph that is
+resumed asks again, whatever value it is resumed with, and is interrupted again until approvers have voted:
+
+    guard_tools(client, key=lambda request: request.tool_call["id"], interrupt=interrupt)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
 
 from .._aio import AsyncClient
 from .._client import Client
-from .._errors import LedgerError
+from .._errors import ApprovalRequired, LedgerError
 from .._intents import Options
 from ._calls import NameTool, output_text, read_arguments, refusal_words, same_name
 
 KeyOf = Callable[[Any], str]
 
 
+class WaitingCall(TypedDict):
+    """The value of an interrupt: url is the page where approvers vote, and tool the name in the log."""
+
+    approval_id: str
+    url: str
+    tool: str
+    message: str
+
+
+@dataclass
+class _Call:
+    """A tool call of the model: the arguments of Client.act, and the framework's answer."""
+
+    tool: str
+    payload: dict[str, Any]
+    key: str | None
+    answers: list[Any] = field(default_factory=list[Any])
+
+    def keep(self, answer: Any) -> object:
+        """Keep the framework's answer, and return its text for the ledger."""
+        self.answers.append(answer)
+        return output_text(getattr(answer, "content", answer))
+
+
 def guard_tools(
-    client: Client | AsyncClient, *, name: NameTool = same_name, key: KeyOf | None = None, options: Options = Options()
+    client: Client | AsyncClient,
+    *,
+    name: NameTool = same_name,
+    key: KeyOf | None = None,
+    options: Options = Options(),
+    interrupt: Callable[[WaitingCall], object] | None = None,
 ) -> Any:
-    """Return the middleware. A Client supports invoke and stream, an AsyncClient ainvoke and astream."""
+    """Return the middleware. A Client supports invoke and stream, an AsyncClient ainvoke and astream.
+
+    interrupt requires a key, so that a resumed graph makes the same act.
+    """
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import ToolMessage
+
+    if interrupt is not None:
+        if key is None:
+            raise TypeError("interrupt requires a key")
+        options = replace(options, wait=0.0)
+
+    def read(request: Any) -> _Call:
+        call = request.tool_call
+        arguments = read_arguments(call.get("args"))
+        return _Call(name(call["name"]), arguments, None if key is None else key(request))
 
     def message(request: Any, content: str, status: str) -> Any:
         call = request.tool_call
         return ToolMessage(content=content, tool_call_id=call["id"], name=call["name"], status=status)
 
-    def question(request: Any) -> dict[str, Any]:
-        return {
-            "tool": name(request.tool_call["name"]),
-            "payload": read_arguments(request.tool_call.get("args")),
-            "key": None if key is None else key(request),
-            "options": options,
-        }
+    def reply(request: Any, call: _Call, output: object) -> Any:
+        return call.answers[0] if call.answers else message(request, str(output), "success")
+
+    def fail(request: Any, call: _Call | None, why: LedgerError) -> Any:
+        """Return the message about a call that was not made. Return None after an interrupt that a resumed graph ended."""
+        if call is None or interrupt is None or not isinstance(why, ApprovalRequired):
+            return message(request, refusal_words(why), "error")
+        approval_id = why.approval.approval_id
+        url = client.approvals.page_url(approval_id)
+        interrupt({"approval_id": approval_id, "url": url, "tool": call.tool, "message": str(why)})
+        return None
 
     class GuardTools(AgentMiddleware):  # type: ignore[misc]
         """Asks the ledger before each tool call, and states its result."""
@@ -50,31 +102,39 @@ def guard_tools(
         def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             if not isinstance(client, Client):
                 raise TypeError("an AsyncClient guards ainvoke and astream only")
-            answers: list[Any] = []
-            try:
-                text = client.act(do=lambda permit: keep(answers, handler(request)), **question(request))
-            except LedgerError as why:
-                return message(request, refusal_words(why), "error")
-            return answers[0] if answers else message(request, str(text), "success")
+            while True:
+                call = None
+                try:
+                    call = read(request)
+                    made = call
+                    output = client.act(
+                        call.tool,
+                        call.payload,
+                        lambda permit: made.keep(handler(request)),
+                        key=call.key,
+                        options=options,
+                    )
+                    return reply(request, call, output)
+                except LedgerError as why:
+                    if (answer := fail(request, call, why)) is not None:
+                        return answer
 
         async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             if not isinstance(client, AsyncClient):
                 raise TypeError("a Client guards invoke and stream only")
-            answers: list[Any] = []
+            while True:
+                call = None
+                try:
+                    call = read(request)
+                    made = call
 
-            async def do(permit: Any) -> Any:
-                return keep(answers, await handler(request))
+                    async def do(permit: object) -> object:
+                        return made.keep(await handler(request))
 
-            try:
-                text = await client.act(do=do, **question(request))
-            except LedgerError as why:
-                return message(request, refusal_words(why), "error")
-            return answers[0] if answers else message(request, str(text), "success")
+                    output = await client.act(call.tool, call.payload, do, key=call.key, options=options)
+                    return reply(request, call, output)
+                except LedgerError as why:
+                    if (answer := fail(request, call, why)) is not None:
+                        return answer
 
     return GuardTools()
-
-
-def keep(answers: list[Any], answer: Any) -> Any:
-    """Keep the framework's answer, and return its text for the ledger."""
-    answers.append(answer)
-    return output_text(getattr(answer, "content", answer))

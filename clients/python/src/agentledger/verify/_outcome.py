@@ -36,10 +36,10 @@ NO_SECOND_PROOF = "can't tell: the bundle has no second proof by the directory"
 
 @dataclass
 class BundleResult:
-    """The result for a bundle. reason is "" if it is proved. report and bundle are None if it cannot be parsed."""
+    """The result for a bundle. reason is None if it is proved. report and bundle are None if it cannot be parsed."""
 
     outcome: Outcome
-    reason: str
+    reason: str | None
     bundle: Bundle | None = None
     report: Report | None = None
     quorum_ok: bool | None = None
@@ -65,7 +65,7 @@ class BundleResult:
 
     def __str__(self) -> str:
         if self.bundle is None or self.report is None:
-            return self.reason
+            return self.reason or ""
         quorums = (self.quorum_ok, self.quorum_time), (self.directory_quorum_ok, self.directory_quorum_time)
         return "\n".join(bundle_lines(self.bundle, self.report, quorums, self.unknown_keys))
 
@@ -81,7 +81,7 @@ def verify_bundle(
     inner = directory or Trust()
     options = options_with_directory(trust, inner, bundle)
     report = check_bundle(bundle, options)
-    result = BundleResult(Outcome.PROVED, "", bundle, report, unknown_keys=unknown_keys(bundle, options, report))
+    result = BundleResult(Outcome.PROVED, None, bundle, report, unknown_keys=unknown_keys(bundle, options, report))
     result.quorum_ok = trust.quorum(report.checkpoint_ok, bundle.text("checkpoint"))
     result.quorum_time = trust.quorum_time(report.checkpoint_ok, bundle.text("checkpoint"))
     if bundle.directory is not None:
@@ -94,7 +94,7 @@ def verify_bundle(
 
 def _judge(
     r: BundleResult, bundle: Bundle, report: Report, trust: Trust, directory: Trust | None, require: str
-) -> tuple[Outcome, str]:
+) -> tuple[Outcome, str | None]:
     if r.unknown_keys:
         return Outcome.CANT_TELL, unknown_keys_words(r.unknown_keys, bundle.text("organization_slug"))
     if not report.ok:
@@ -108,7 +108,7 @@ def _judge(
     if r.directory_quorum_ok is False:
         return Outcome.CANT_TELL, NO_DIRECTORY_QUORUM
     missing = _missing(report, require)
-    return (Outcome.CANT_TELL, f"can't tell: the {missing} is not disclosed") if missing else (Outcome.PROVED, "")
+    return (Outcome.CANT_TELL, f"can't tell: the {missing} is not disclosed") if missing else (Outcome.PROVED, None)
 
 
 def _missing(report: Report, require: str) -> str:

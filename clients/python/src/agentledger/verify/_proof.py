@@ -29,10 +29,10 @@ class Proof:
 
 @dataclass
 class ProofResult:
-    """The result for a tlog-proof. reason is "" if it is proved."""
+    """The result for a tlog-proof. reason is None if it is proved."""
 
     outcome: Outcome
-    reason: str
+    reason: str | None
     index: int = 0
     checkpoint: Checkpoint | None = None
     inclusion_ok: bool = False
@@ -99,7 +99,7 @@ def verify_proof(text: str | bytes, entry: str | bytes, trust: Trust) -> ProofRe
 
 
 def _judge(proof: Proof, entry: bytes, trust: Trust) -> ProofResult:
-    result = ProofResult(Outcome.WRONG, "", proof.index)
+    result = ProofResult(Outcome.WRONG, None, proof.index)
     try:
         result.checkpoint = trust.open(proof.checkpoint)
     except Flaw as flaw:
@@ -118,7 +118,7 @@ def _judge(proof: Proof, entry: bytes, trust: Trust) -> ProofResult:
         return result
     result.inclusion_ok = True
     result.outcome, result.reason = (
-        (Outcome.CANT_TELL, NO_QUORUM) if result.quorum_ok is False else (Outcome.PROVED, "")
+        (Outcome.CANT_TELL, NO_QUORUM) if result.quorum_ok is False else (Outcome.PROVED, None)
     )
     return result
 

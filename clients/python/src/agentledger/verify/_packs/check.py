@@ -32,7 +32,7 @@ _KEY_MEMBERS = frozenset(("vkey", "use", "from_size", "to_size"))
 class Facts:
     """What a pack proves: it is complete for [begin, end), and shows this many events."""
 
-    origin: str = ""
+    origin: str | None = None
     begin: int = 0
     end: int = 0
     tree_size: int = 0
@@ -46,8 +46,8 @@ class Facts:
     votes_unsigned: int = 0
     votes: list[Vote] = field(default_factory=list)
     signatures_unchecked: int = 0
-    manifest_sha256: str = ""
-    checkpoint: str = ""
+    manifest_sha256: str | None = None
+    checkpoint: str | None = None
     filtered: bool = False
     has_envelopes: bool = False
     not_covered: list[str] = field(default_factory=list)

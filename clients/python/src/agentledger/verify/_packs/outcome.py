@@ -16,10 +16,10 @@ from .source import Raw, Source, open_source
 
 @dataclass
 class PackResult:
-    """The result for a pack. reason is "" if it is proved; facts then contains what is proved."""
+    """The result for a pack. reason is None if it is proved; facts then contains what is proved."""
 
     outcome: Outcome
-    reason: str
+    reason: str | None
     facts: Facts
     pinned: bool
     quorum_ok: bool | None = None
@@ -36,11 +36,11 @@ class PackResult:
 
     def __str__(self) -> str:
         if self.outcome is Outcome.WRONG and self.manifest_ok is None or self.unknown_keys or not self.facts.not_covered:
-            return self.reason
+            return self.reason or ""
         f, key = self.facts, "the key given" if self.pinned else "a key that the pack names itself"
         shown = f"{_count(f.shown, 'event')} shown, {f.withheld} withheld, {f.erased} erased"
         lines = [
-            f"log         {printable(f.origin)}",
+            f"log         {printable(f.origin or '')}",
             f"ok          complete for [{f.begin}, {f.end}): {shown}",
             f"ok          under the checkpoint of {_count(f.tree_size, 'event')}, signed by {key}",
             f"ok          {_count(f.envelopes, 'envelope')}, {_count(f.approvals, 'approval')}, "
@@ -85,7 +85,7 @@ _REPACKED = (
 
 def _verify(pack: Source | str | os.PathLike[str], trust: Trust, manifest: str | None, full: bool) -> PackResult:
     facts = Facts()
-    result = PackResult(Outcome.PROVED, "", facts, bool(trust.keys))
+    result = PackResult(Outcome.PROVED, None, facts, bool(trust.keys))
     failed: Flaw | None = None
     try:
         check_pack(pack, trust.open if trust.keys else None, facts)
@@ -98,11 +98,11 @@ def _verify(pack: Source | str | os.PathLike[str], trust: Trust, manifest: str |
         facts.not_covered.append(_REPACKED)
     elif failed is None:
         result.manifest_ok = manifest == facts.manifest_sha256
-    result.cosignatures = trust.cosignatures(facts.checkpoint)
-    result.quorum_ok = trust.quorum(failed is None, facts.checkpoint)
-    result.quorum_time = trust.quorum_time(failed is None, facts.checkpoint)
+    result.cosignatures = trust.cosignatures(facts.checkpoint or "")
+    result.quorum_ok = trust.quorum(failed is None, facts.checkpoint or "")
+    result.quorum_time = trust.quorum_time(failed is None, facts.checkpoint or "")
     if failed is not None and failed.kind == SIGNATURE and trust.keys and _is_whole(pack):
-        result.unknown_keys = trust.unknown_signers(facts.checkpoint)
+        result.unknown_keys = trust.unknown_signers(facts.checkpoint or "")
     result.outcome, result.reason = _judge(result, failed, trust, manifest, full)
     return result
 
@@ -120,7 +120,7 @@ def _is_whole(pack: Source | str | os.PathLike[str]) -> bool:
     return True
 
 
-def _judge(r: PackResult, failed: Flaw | None, trust: Trust, manifest: str | None, full: bool) -> tuple[Outcome, str]:
+def _judge(r: PackResult, failed: Flaw | None, trust: Trust, manifest: str | None, full: bool) -> tuple[Outcome, str | None]:
     if r.unknown_keys:
         return Outcome.CANT_TELL, unknown_keys_words(r.unknown_keys, "")
     if failed is not None:
@@ -133,4 +133,4 @@ def _judge(r: PackResult, failed: Flaw | None, trust: Trust, manifest: str | Non
         return Outcome.CANT_TELL, NO_QUORUM
     if full and not r.facts.has_envelopes:
         return Outcome.CANT_TELL, "can't tell: the pack was made without envelopes"
-    return Outcome.PROVED, ""
+    return Outcome.PROVED, None
