@@ -8,6 +8,7 @@ from typing import Any
 
 from ._errors import Unreachable
 from ._grammar import DECISIONS
+from ._shapes import is_list, is_object
 
 FINAL = ("consumed", "denied", "expired", "cancelled", "revoked", "invalidated")
 STATUSES = ("pending", "approved", *FINAL)
@@ -43,7 +44,7 @@ class Decision:
     policy_version: int | None = None
     policy_digest: str | None = None
     input_digest: str | None = None
-    obligations: list[dict[str, Any]] = field(default_factory=list)
+    obligations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     approval: Approval | None = None
 
 
@@ -76,7 +77,7 @@ class Stored:
 def read_object(body: bytes) -> dict[str, Any]:
     """Return an answer that must be a JSON object. Errors are BadAnswer."""
     value = read_value(body)
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise BadAnswer("the answer is no JSON object")
     return value
 
@@ -117,7 +118,7 @@ def read_decision(v: dict[str, Any]) -> Decision:
     """Return the answer to an evaluation. Errors are BadAnswer."""
     _need(v.get("decision") in DECISIONS, "has no decision")
     obligations, approval = v.get("obligations", []), v.get("approval")
-    _need(isinstance(obligations, list), "has no list of obligations")
+    _need(is_list(obligations), "has no list of obligations")
     return Decision(
         decision=v["decision"],
         policy_id=_text(v, "policy_id"),
@@ -134,7 +135,7 @@ def read_decision(v: dict[str, Any]) -> Decision:
 
 def read_approval(v: Any, approval_id: str | None = None) -> Approval:
     """Return the state of an approval. Errors are BadAnswer, also for an approval other than the requested one."""
-    _need(isinstance(v, dict), "has no approval")
+    _need(is_object(v), "has no approval")
     name, status, digest = v.get("approval_id"), v.get("status"), v.get("action_digest")
     _need(isinstance(name, str) and name != "" and isinstance(digest, str), "has no approval")
     _need(approval_id in (None, name), "names another approval")

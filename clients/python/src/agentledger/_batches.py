@@ -145,7 +145,7 @@ def take_batch(waiting: deque[Item], out: Sequence[Batch], lines: int) -> tuple[
 
     Return also how many of the considered events had to stay. After an exception all of them are still pending.
     """
-    traces: set[str] = set().union(*(batch.traces for batch in out))
+    traces = set[str]().union(*(batch.traces for batch in out))
     in_line = any(batch.in_line for batch in out)
     batch, left, size = Batch(), list[Item](), 0
     for item in islice(waiting, MAX_LOOK):

@@ -26,6 +26,7 @@ Convert = Callable[[str, Any], Any]
 
 _quote: Callable[[str], str] = encoder.encode_basestring  # type: ignore[attr-defined]
 
+_NESTED: tuple[type[Any], ...] = (dict, list)
 _LITERALS = {None: "null", True: "true", False: "false"}
 
 _ADVICE = {
@@ -99,7 +100,7 @@ class Writer:
             self.add(self.integer(value))
         elif isinstance(value, float):
             self.add(self._double(value))
-        elif isinstance(value, (dict, list)):
+        elif isinstance(value, _NESTED):
             self._nested(value)
         elif self.convert is not None and not converted:
             self.write(self.convert(self._path(), value), converted=True)

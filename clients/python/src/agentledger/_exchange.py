@@ -11,6 +11,7 @@ from typing import Any
 from ._answers import BadAnswer
 from ._errors import LedgerError, NotAsked, Refused, Unreachable, one_line
 from ._settings import SERVICE_VERSION, Retry, Settings
+from ._shapes import is_object
 from ._wire.effects import Answer, Operation, Pause, Request
 
 JSON = "application/json"
@@ -67,7 +68,7 @@ def read_refusal(answer: Answer) -> Refused:
         body = json.loads(answer.body)
     except (ValueError, RecursionError):
         body = None
-    return refusal(answer, answer.status, body if isinstance(body, dict) else {})
+    return refusal(answer, answer.status, body if is_object(body) else {})
 
 
 def refusal(answer: Answer, status: int, members: dict[str, Any]) -> Refused:

@@ -76,9 +76,10 @@ def read_literal(text: str) -> int | float | str:
     value = _round(significant, len(digits) - len(significant) - len(fraction or ""), exponent or "0", text[0] == "-")
     if isinstance(value, str):
         return value
-    if is_integer and _digits_of(value) != (significant, len(whole)):
+    number = float(value)
+    if is_integer and _digits_of(number) != (significant, len(whole)):
         return NOT_EXACT
-    return int(value) if value.is_integer() and abs(value) <= MAX_INTEGER else value
+    return int(number) if number.is_integer() and abs(number) <= MAX_INTEGER else number
 
 
 def _round(significant: str, shift: int, exponent: str, negative: bool) -> float | str:

@@ -55,7 +55,7 @@ class Outbox:
         """Forget everything in a forked child: the parent sends it."""
         self._lock = threading.Lock()
         self._disk = threading.Lock()
-        self._waiting, self._parked, self._out, self._refused = deque(), {}, [], []
+        self._waiting, self._parked, self._out, self._refused = deque[Item](), {}, [], []
         self._count = self._fresh = 0
         if self._file is not None:
             self._file.after_fork()
@@ -193,7 +193,7 @@ class Outbox:
     def _park(self, traces: set[str], until: float | None) -> None:
         for trace in traces:
             self._parked[trace] = _Parked(until)
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self._waiting = self._waiting, deque[Item]()
         for item in waiting:
             parked = self._parked.get(item.event.trace_id)
             (self._waiting if parked is None else parked.items).append(item)
@@ -258,7 +258,7 @@ class Outbox:
         """Notify all waiters that nothing is sent any longer. Kept events stay in the queue."""
         with self._lock:
             left = [item for item in self._pending() if not item.kept]
-            self._waiting = deque(item for item in self._waiting if item.kept)
+            self._waiting = deque[Item](item for item in self._waiting if item.kept)
             for parked in self._parked.values():
                 parked.items = [item for item in parked.items if item.kept]
             self._count -= len(left)

@@ -39,7 +39,7 @@ def has_surrogate(text: str) -> bool:
 
 def _is_plain(value: Any, levels: int) -> bool:
     """Return whether a value has only plain parts. It does not search for lone surrogates."""
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is str or kind is bool or value is None:
         return True
     if kind is int:

@@ -12,6 +12,7 @@ from ._answers import BadAnswer, read_object
 from ._errors import LedgerError, Unproved, about
 from ._exchange import fetch, public_request
 from ._settings import Settings
+from ._shapes import is_list
 from .verify._documents import is_hash, is_natural
 from .verify._flaw import MALFORMED, Flaw
 from .verify._heads import check_consistency_answer, check_head, open_pinned
@@ -35,7 +36,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Log:
+class KnownLog:
     """One log: the organization's slug, and the known keys: the pinned one, and those that follow accepted."""
 
     slug: str
@@ -60,7 +61,7 @@ class Log:
         return f"/v1/public/orgs/{quote(self.slug, safe='')}/{rest}"
 
 
-def head(s: Settings, log: Log) -> Operation[Head]:
+def fetch_head(s: Settings, log: KnownLog) -> Operation[Head]:
     """Fetch the head. Errors are Unproved, and those of fetch."""
     answer = yield from fetch(public_request(s, log.path("transparency/head")), s.retry)
     members = read_object(answer.body)
@@ -71,7 +72,7 @@ def head(s: Settings, log: Log) -> Operation[Head]:
     return Head(checkpoint, members["checkpoint"], members)
 
 
-def checkpoint(s: Settings, log: Log) -> Operation[Head]:
+def fetch_checkpoint(s: Settings, log: KnownLog) -> Operation[Head]:
     """Fetch the latest checkpoint. Errors are Unproved, and those of fetch."""
     answer = yield from fetch(public_request(s, log.path("transparency/checkpoint")), s.retry)
     try:
@@ -90,7 +91,7 @@ class Followed:
     new_keys: tuple[AcceptedKey, ...]
 
 
-def follow(s: Settings, log: Log, memory: Mapping[str, Any]) -> Operation[tuple[Followed, Log]]:
+def follow(s: Settings, log: KnownLog, memory: Mapping[str, Any]) -> Operation[tuple[Followed, KnownLog]]:
     """Fetch the head and check that it extends the tree of a memory, under keys that the log stated under known ones.
 
     log has only the pinned keys; the result has all keys. Errors are Unproved, and those of fetch.
@@ -120,8 +121,9 @@ def follow(s: Settings, log: Log, memory: Mapping[str, Any]) -> Operation[tuple[
     return Followed(stored, Head(newest, note, members), new_keys), next_log
 
 
-def _recall(log: Log, memory: Mapping[str, Any]) -> tuple[list[Checkpoint], list[AcceptedKey], tuple[LogKey, ...]]:
-    accepted = [parse_accepted(k) for k in memory.get("accepted_keys") or []]
+def _recall(log: KnownLog, memory: Mapping[str, Any]) -> tuple[list[Checkpoint], list[AcceptedKey], tuple[LogKey, ...]]:
+    keys: list[Any] = memory.get("accepted_keys") or []
+    accepted = [parse_accepted(k) for k in keys]
     known = log.known
     for key in accepted:
         known = key.add_to(known)
@@ -129,7 +131,7 @@ def _recall(log: Log, memory: Mapping[str, Any]) -> tuple[list[Checkpoint], list
     return ([] if kept is None else [open_known(known, kept)]), accepted, known
 
 
-def _find_statements(s: Settings, log: Log, note: Note, known: tuple[LogKey, ...]) -> Operation[Found]:
+def _find_statements(s: Settings, log: KnownLog, note: Note, known: tuple[LogKey, ...]) -> Operation[Found]:
     finder = find_key_statements(note, known)
     text: bytes | None = None
     try:
@@ -146,7 +148,7 @@ def _find_statements(s: Settings, log: Log, note: Note, known: tuple[LogKey, ...
         return found
 
 
-def _check_one_history(s: Settings, log: Log, trees: list[Checkpoint]) -> Operation[None]:
+def _check_one_history(s: Settings, log: KnownLog, trees: list[Checkpoint]) -> Operation[None]:
     """Check that each tree extends all smaller ones, and that the last one is the largest."""
     newest, ordered = trees[-1], sorted(trees, key=lambda tree: tree.size)
     if ordered[-1].size > newest.size:
@@ -159,10 +161,10 @@ def _check_one_history(s: Settings, log: Log, trees: list[Checkpoint]) -> Operat
             if (old.origin, old.root) != (new.origin, new.root):
                 raise Unproved(f"follow: fork: two trees of size {new.size} have different roots")
         elif old.size > 0:
-            yield from consistency(s, log, old, new)
+            yield from fetch_consistency(s, log, old, new)
 
 
-def inclusion(s: Settings, log: Log, index: int, leaf: bytes, at: Checkpoint) -> Operation[list[bytes]]:
+def fetch_inclusion(s: Settings, log: KnownLog, index: int, leaf: bytes, at: Checkpoint) -> Operation[list[bytes]]:
     """Fetch the proof that a leaf hash is at an index of a checkpoint's tree. Errors are Unproved."""
     path = log.path(f"transparency/inclusion?log_index={index}&tree_size={at.size}")
     v = read_object((yield from fetch(public_request(s, path), s.retry)).body)
@@ -181,7 +183,7 @@ def inclusion(s: Settings, log: Log, index: int, leaf: bytes, at: Checkpoint) ->
     return hashes
 
 
-def consistency(s: Settings, log: Log, old: Checkpoint, new: Checkpoint) -> Operation[list[bytes]]:
+def fetch_consistency(s: Settings, log: KnownLog, old: Checkpoint, new: Checkpoint) -> Operation[list[bytes]]:
     """Fetch the proof that a tree extends an older one. Unproved is evidence of a fork, or of a broken service."""
     path = log.path(f"transparency/consistency?from={old.size}&to={new.size}")
     v = read_object((yield from fetch(public_request(s, path), s.retry)).body)
@@ -193,7 +195,7 @@ def consistency(s: Settings, log: Log, old: Checkpoint, new: Checkpoint) -> Oper
     return hashes
 
 
-def bundle(s: Settings, log: Log, event_id: str, trust: Trust) -> Operation[BundleResult]:
+def fetch_bundle(s: Settings, log: KnownLog, event_id: str, trust: Trust) -> Operation[BundleResult]:
     """Fetch and check the bundle of an event. The result states whether it is proved.
 
     If the service sends the bundle of another event, the error is Unproved.
@@ -213,7 +215,7 @@ def bundle(s: Settings, log: Log, event_id: str, trust: Trust) -> Operation[Bund
 def _hashes(v: dict[str, Any], *numbers: str) -> list[bytes]:
     hashes = v.get("hashes")
     if (
-        not isinstance(hashes, list)
+        not is_list(hashes)
         or not all(is_hash(h) for h in hashes)
         or not all(is_natural(v.get(n)) for n in numbers)
     ):

@@ -7,12 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
-from . import _calls as calls, _publiclog as publiclog, _runs as runs
+from . import _calls as calls
 from ._answers import Approval
 from ._canonical import Convert
 from ._inputs import StepInput, Workflow, given
-from ._publiclog import Followed, Head
-from ._runs import Run, Step
+from ._publiclog import (
+    Followed,
+    Head,
+    KnownLog,
+    fetch_bundle,
+    fetch_checkpoint,
+    fetch_consistency,
+    fetch_head,
+    fetch_inclusion,
+    follow,
+)
+from ._runs import Run, Step, complete_run, report_steps, start_run
 from ._settings import Settings
 from .verify._logkeys import LogKey
 from .verify._note import Checkpoint
@@ -31,6 +41,7 @@ class Caller(Protocol):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation to its end."""
+        ...
 
 
 class Approvals:
@@ -97,7 +108,7 @@ class Runs:
         c = self._client
         named: Mapping[str, Any] = {"name": workflow} if isinstance(workflow, str) else workflow
         more = given(agent_id=agent_id, trace_id=trace_id, planned_steps=planned_steps, input_digest=input_digest)
-        return c.run(runs.start(c.settings, named, external_run_id, more, c.convert))
+        return c.run(start_run(c.settings, named, external_run_id, more, c.convert))
 
     def step(
         self,
@@ -118,12 +129,12 @@ class Runs:
         more |= given(ended_at=ended_at, approval_id=approval_id)
         c = self._client
         members = {"step_key": step_key, "status": status, **more}
-        return (c.run(runs.step(c.settings, run_id, [members], c.convert)))[0]
+        return (c.run(report_steps(c.settings, run_id, [members], c.convert)))[0]
 
     def steps(self, run_id: str, steps: Sequence[StepInput | Mapping[str, Any]]) -> list[Step]:
         """Report at most 50 steps: either all of them are stored or none."""
         c = self._client
-        return c.run(runs.step(c.settings, run_id, steps, c.convert))
+        return c.run(report_steps(c.settings, run_id, steps, c.convert))
 
     def complete(
         self,
@@ -136,7 +147,7 @@ class Runs:
         """End a run, and return its summary."""
         c = self._client
         more = given(output_digest=output_digest, error=error)
-        return c.run(runs.complete(c.settings, run_id, status, more, c.convert))
+        return c.run(complete_run(c.settings, run_id, status, more, c.convert))
 
 
 class Log:
@@ -144,7 +155,7 @@ class Log:
 
     def __init__(self, client: Caller, slug: str, key: str) -> None:
         self._client = client
-        self._pinned = publiclog.Log(slug, (LogKey(read_trust(key).keys[0], 0, None),))
+        self._pinned = KnownLog(slug, (LogKey(read_trust(key).keys[0], 0, None),))
         self._log = self._pinned
 
     def follow(self, memory: Mapping[str, Any] | None = None) -> Followed:
@@ -155,29 +166,29 @@ class Log:
         other methods accept it from then on, and the previous key only for smaller trees. After an error keep the old
         memory. Store the memory where nobody else can write.
         """
-        operation = publiclog.follow(self._client.settings, self._pinned, memory or {})
+        operation = follow(self._client.settings, self._pinned, memory or {})
         followed, self._log = self._client.run(operation)
         return followed
 
     def head(self) -> Head:
         """Return the latest head. Errors of all methods here are Unproved, Refused and Unreachable."""
-        return self._client.run(publiclog.head(self._client.settings, self._log))
+        return self._client.run(fetch_head(self._client.settings, self._log))
 
     def checkpoint(self) -> Head:
         """Return the latest checkpoint and its note."""
-        return self._client.run(publiclog.checkpoint(self._client.settings, self._log))
+        return self._client.run(fetch_checkpoint(self._client.settings, self._log))
 
     def inclusion(self, index: int, leaf: bytes, at: Checkpoint) -> list[bytes]:
         """Return the checked proof that a leaf hash is at an index of a checkpoint's tree."""
-        operation = publiclog.inclusion(self._client.settings, self._log, index, leaf, at)
+        operation = fetch_inclusion(self._client.settings, self._log, index, leaf, at)
         return self._client.run(operation)
 
     def consistency(self, old: Checkpoint, new: Checkpoint) -> list[bytes]:
         """Return the checked proof that one tree extends an older one. Unproved is evidence of a fork."""
-        operation = publiclog.consistency(self._client.settings, self._log, old, new)
+        operation = fetch_consistency(self._client.settings, self._log, old, new)
         return self._client.run(operation)
 
     def bundle(self, event_id: str) -> BundleResult:
         """Fetch and check the bundle of an event. Check the outcome of the result."""
-        operation = publiclog.bundle(self._client.settings, self._log, event_id, self._log.trust)
+        operation = fetch_bundle(self._client.settings, self._log, event_id, self._log.trust)
         return self._client.run(operation)

@@ -13,6 +13,7 @@ from ._canonical import MAX_DEPTH, pointer
 from ._errors import Malformed
 from ._numbers import TOO_LONG, read_exact, read_literal
 from ._plainjson import has_surrogate
+from ._shapes import is_list, is_object
 
 
 class _Flaw:
@@ -54,7 +55,7 @@ def _parse(text: str | bytes, depth: int, decoder: json.JSONDecoder) -> Any:
 def parse_object(text: str | bytes, depth: int = MAX_DEPTH) -> dict[str, Any]:
     """Return the value of a text that must be an object. Errors are those of parse."""
     value = parse(text, depth)
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise Malformed("must be a JSON object")
     return value
 
@@ -101,12 +102,12 @@ def _check(value: Any, path: str, depth: int, most: int) -> None:
         raise Malformed(value.why, path)
     if isinstance(value, str) and not value.isascii() and has_surrogate(value):
         raise Malformed("has half of a surrogate pair", path)
-    if isinstance(value, (dict, list)) and depth > most:
+    if depth > most and isinstance(value, (dict, list)):
         raise Malformed(f"is nested deeper than {most} levels", path)
-    if isinstance(value, list):
+    if is_list(value):
         for index, item in enumerate(value):
             _check(item, pointer(path, index), depth + 1, most)
-    if isinstance(value, dict):
+    if is_object(value):
         for name, item in value.items():
             if not name.isascii() and has_surrogate(name):
                 raise Malformed("has a member name with half of a surrogate pair", path)

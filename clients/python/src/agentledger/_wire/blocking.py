@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .._errors import Unreachable
 from .._settings import Address
@@ -132,9 +132,9 @@ class _FinalResponse(http.client.HTTPResponse):
 
     def _read_status(self) -> tuple[str, int, str]:
         for _ in range(MAX_INTERIM + 1):
-            version, status, reason = super()._read_status()  # type: ignore[misc]
-            if status // 100 != 1:
-                return version, status, reason
+            line = cast("tuple[str, int, str]", super()._read_status())  # type: ignore[misc]
+            if line[1] // 100 != 1:
+                return line
             http.client.parse_headers(self.fp)
         raise http.client.BadStatusLine("too many interim answers")
 

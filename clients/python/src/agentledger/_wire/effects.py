@@ -17,7 +17,7 @@ class Request:
     method: str
     path: str
     body: bytes | None = None
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    headers: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     timeout: float = 30.0
 
 

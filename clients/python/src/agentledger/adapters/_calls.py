@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._errors import LedgerError, Malformed
+from .._shapes import is_object
 from .._strictjson import parse_exact
 
+_JSON = (str, int, float, bool, dict, list, type(None))
 NameTool = Callable[[str], str]
 """Returns the ledger's tool name (acme.payments.refund) of a framework's tool (refund)."""
 
@@ -26,12 +28,12 @@ def read_arguments(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a call's arguments, which some frameworks give as JSON text. Numbers keep their digits. Errors are Malformed."""
     if text is None or text == "":
         return {}
-    value = parse_exact(text) if isinstance(text, str) else text
-    if not isinstance(value, Mapping):
+    value: Any = parse_exact(text) if isinstance(text, str) else dict(text)
+    if not is_object(value):
         raise Malformed("the arguments are no object")
-    return dict(value)
+    return value
 
 
 def output_text(output: object) -> object:
     """Return a tool's output for the ledger: JSON values unchanged, everything else as text."""
-    return output if isinstance(output, (str, int, float, bool, dict, list, type(None))) else str(output)
+    return output if issubclass(type(output), _JSON) else str(output)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -34,8 +35,7 @@ def guard_tools(
     on_refused: Callable[[str, LedgerError], None] | None = None,
 ) -> Registration:
     """Register the hooks until the result is called or left. on_refused gets the tool and the reason."""
-    from crewai import hooks
-
+    hooks: Any = import_module("crewai.hooks")
     under_way = UnderWay()
 
     def ask_ledger(context: Any) -> bool | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -63,7 +63,8 @@ def _permitted(request: httpx.Request, body: bytes, permit: Permit) -> httpx.Req
     if permit.grant and permit.approved:
         headers[GRANT_HEADER] = base64.b64encode(permit.grant.encode()).decode()
         headers[CALL_HEADER] = base64.b64encode(permit.approved.encode()).decode()
-    return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+    extensions = cast("dict[str, Any]", request.extensions)  # pyright: ignore[reportUnknownMemberType]
+    return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=extensions)
 
 
 class GuardedTransport(httpx.BaseTransport):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, TypedDict
 
 from .._aio import AsyncClient
@@ -67,9 +68,8 @@ def guard_tools(
 
     interrupt requires a key, so that a resumed graph makes the same act.
     """
-    from langchain.agents.middleware import AgentMiddleware
-    from langchain_core.messages import ToolMessage
-
+    base: Any = import_module("langchain.agents.middleware").AgentMiddleware
+    ToolMessage: Any = import_module("langchain_core.messages").ToolMessage
     if interrupt is not None:
         if key is None:
             raise TypeError("interrupt requires a key")
@@ -96,7 +96,7 @@ def guard_tools(
         interrupt({"approval_id": approval_id, "url": url, "tool": call.tool, "message": str(why)})
         return None
 
-    class GuardTools(AgentMiddleware):  # type: ignore[misc]
+    class GuardTools(base):  # type: ignore[misc]
         """Asks the ledger before each tool call, and states its result."""
 
         def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:

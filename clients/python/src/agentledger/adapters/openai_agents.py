@@ -15,6 +15,7 @@ Such a call has no result until AsyncClient.resume states it as unknown.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from .._aio import AsyncClient
@@ -26,8 +27,7 @@ from ._calls import NameTool, output_text, read_arguments, refusal_words, same_n
 
 def guard_tool(client: AsyncClient, *, name: NameTool = same_name, options: Options = Options()) -> tuple[Any, Any]:
     """Return the input guardrail and the output guardrail of function tools. One pair can serve many tools."""
-    from agents import ToolGuardrailFunctionOutput, tool_input_guardrail, tool_output_guardrail
-
+    agents: Any = import_module("agents")
     opened: dict[str, Opened] = {}
 
     async def ask_ledger(data: Any) -> Any:
@@ -36,13 +36,13 @@ def guard_tool(client: AsyncClient, *, name: NameTool = same_name, options: Opti
             arguments = read_arguments(call.tool_arguments)
             opened[call.tool_call_id] = await client.open_act(name(call.tool_name), arguments, options=options)
         except LedgerError as why:
-            return ToolGuardrailFunctionOutput.reject_content(refusal_words(why))
-        return ToolGuardrailFunctionOutput.allow()
+            return agents.ToolGuardrailFunctionOutput.reject_content(refusal_words(why))
+        return agents.ToolGuardrailFunctionOutput.allow()
 
     async def tell_ledger(data: Any) -> Any:
         act = opened.pop(data.context.tool_call_id, None)
         if act is not None:
             await client.close_act(act, output_text(data.output))
-        return ToolGuardrailFunctionOutput.allow()
+        return agents.ToolGuardrailFunctionOutput.allow()
 
-    return tool_input_guardrail(ask_ledger), tool_output_guardrail(tell_ledger)
+    return agents.tool_input_guardrail(ask_ledger), agents.tool_output_guardrail(tell_ledger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import Malformed, Unproved
+from .._shapes import is_list
 from .._strictjson import parse_object
 from ._documents import is_hash
 from ._flaw import Flaw
@@ -93,7 +94,7 @@ def consistency(text: Text, old_note: Text, new_note: Text, key: str) -> None:
         old, new = open_pinned(old_note, pinned), open_pinned(new_note, pinned)
         members = _members(text)
         hashes = members.get("hashes")
-        if not isinstance(hashes, list) or not all(is_hash(h) for h in hashes):
+        if not is_list(hashes) or not all(is_hash(h) for h in hashes):
             raise Unproved("consistency: hashes")
         check_consistency_answer(members, [bytes.fromhex(h) for h in hashes], old, new)
     except Flaw as flaw:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._errors import Malformed
 from .._grammar import INSTANT, UUID, is_time
+from .._shapes import is_list, is_object
 from .._strictjson import parse_object
 from ._documents import is_hash, is_natural
 from ._flaw import MALFORMED, VERSION, Flaw, need
@@ -126,16 +127,16 @@ def _check_values(b: dict[str, Any]) -> None:
     need(is_natural(b["sequence_num"]) and is_natural(b["log_index"]), "number", MALFORMED)
     need(is_hash(b["event_hash"]), "event_hash", MALFORMED)
     need(b["disclosure"] in ("commitment", "record", "full"), "disclosure", MALFORMED)
-    need(keys is None or isinstance(keys, list) and all(isinstance(k, str) for k in keys), "log_keys", MALFORMED)
+    need(keys is None or is_list(keys) and all(isinstance(k, str) for k in keys), "log_keys", MALFORMED)
     need(b.get("erased_at") is None or is_time(b["erased_at"], INSTANT), "erased_at", MALFORMED)
 
 
 def parse_inclusion(value: Any, name: str) -> Inclusion:
     """Parse an object with exactly the members of an inclusion proof. Errors are Flaw."""
-    need(isinstance(value, dict) and value.keys() == _PROOF, f"{name}: members", MALFORMED)
+    need(is_object(value) and value.keys() == _PROOF, f"{name}: members", MALFORMED)
     hashes = value["hashes"]
     good = is_natural(value["log_index"]) and is_natural(value["tree_size"]) and is_hash(value["root_hash"])
-    need(good and isinstance(hashes, list) and all(is_hash(h) for h in hashes), name, MALFORMED)
+    need(good and is_list(hashes) and all(is_hash(h) for h in hashes), name, MALFORMED)
     return Inclusion(
         value["log_index"],
         value["tree_size"],
@@ -145,9 +146,9 @@ def parse_inclusion(value: Any, name: str) -> Inclusion:
 
 
 def _second_proof(value: Any) -> SecondProof:
-    need(isinstance(value, dict) and value.keys() == {"bundle", "inclusion"}, "directory: members", MALFORMED)
+    need(is_object(value) and value.keys() == {"bundle", "inclusion"}, "directory: members", MALFORMED)
     inclusion = parse_inclusion(value["inclusion"], "directory: inclusion")
-    need(isinstance(value["bundle"], dict), "directory", MALFORMED)
+    need(is_object(value["bundle"]), "directory", MALFORMED)
     try:
         bundle = _bundle(value["bundle"])
     except Flaw as flaw:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._errors import Malformed
+from .._shapes import is_object
 from ._bundles import Bundle, Inclusion
 from ._directory import check_listing
 from ._documents import (
@@ -183,7 +184,7 @@ class Checker:
         need(same, "record and the bundle's origin, organization_id, sequence_num, event_id")
 
     def _check_signature(self) -> None:
-        if not isinstance(self.record, dict):
+        if not is_object(self.record):
             raise _Undisclosed
         envelope = self.envelope if isinstance(self.envelope, Envelope) else None
         if self.record["sig_form"] == "canonical" and envelope is None:
@@ -196,7 +197,7 @@ class Checker:
         need(b.shown("envelope") is not None or not promised, "missing, though disclosure promises it")
         if not isinstance(self.envelope, Envelope):
             raise self.envelope
-        if not isinstance(self.record, dict):
+        if not is_object(self.record):
             raise _Undisclosed
         check_envelope(self.record, self.envelope)
 
@@ -211,7 +212,7 @@ class Checker:
         need(r.ok, f"bundle: {r.errors[0]}" if r.errors else "bundle")
         full = r.record_ok and r.signature_ok and r.envelope_ok
         record, envelope = self.inner.record, self.inner.envelope
-        own = isinstance(record, dict) and record["signer"] == "system"
+        own = is_object(record) and record["signer"] == "system"
         need(bool(full) and own, "bundle: not shown in full, or not the service's own")
         if isinstance(envelope, Envelope):
             size, root = check_listing(envelope.members, self.bundle.text("origin"))
@@ -231,7 +232,7 @@ class Checker:
         names += ["record.public_key", "record.custody", "record.received_at", "record.policy"] if covered else []
         if isinstance(self.envelope, Envelope):
             value = self.envelope.members["sig_value_b64"]
-            same = isinstance(self.record, dict) and value == self.record["sig_value_b64"]
+            same = is_object(self.record) and value == self.record["sig_value_b64"]
             names += [] if same else ["envelope.sig_value_b64"]
         names += ["erased_at"] if b.shown("erased_at") is not None else []
         names += [f"directory.bundle.{n}" for n in self.inner.report.unchecked] if self.inner else []
@@ -280,6 +281,6 @@ def _entry(part: Any) -> Entry:
 
 
 def _object(part: Any) -> dict[str, Any]:
-    if isinstance(part, dict):
+    if is_object(part):
         return part
     raise part

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .._shapes import is_list, is_object
 from ._bundles import Bundle
 from ._documents import check_signature, genesis, is_hash, is_positive, parse_entry, parse_envelope, parse_record
 from ._encoding import sha
@@ -24,7 +25,7 @@ def check_listing(members: dict[str, Any], origin: str) -> tuple[int, bytes]:
     need(members["action_kind"] == DIRECTORY_KIND, "listing: not an event of a directory")
     payload = members["payload"]
     lines = payload.get("checkpoints")
-    good = payload.keys() == {"checkpoints"} and isinstance(lines, list) and all(_is_listed(x) for x in lines)
+    good = payload.keys() == {"checkpoints"} and is_list(lines) and all(_is_listed(x) for x in lines)
     need(good, "listing", MALFORMED)
     need(1 <= len(lines) <= MAX_LISTED, "listing: number of logs", MALFORMED)
     last = b""
@@ -40,7 +41,7 @@ def check_listing(members: dict[str, Any], origin: str) -> tuple[int, bytes]:
 
 def _is_listed(line: Any) -> bool:
     return (
-        isinstance(line, dict)
+        is_object(line)
         and line.keys() == _LISTED
         and isinstance(line["origin"], str)
         and isinstance(line["log_key"], str)

@@ -10,6 +10,7 @@ from .. import _ed25519 as ed25519
 from .._canonical import canonical_text
 from .._errors import Malformed
 from .._grammar import DECISIONS, ID, INSTANT, UUID, check_members, is_time
+from .._shapes import is_list, is_object
 from .._strictjson import parse_object
 from ._encoding import MAX_NATURAL, base64_bytes, decimal, hash_bytes, multikey_bytes, sha
 from ._flaw import MALFORMED, MISMATCH, Flaw, need
@@ -20,7 +21,7 @@ _RECORD = frozenset(
     "v origin organization_id sequence_num event_id agent_id key_id public_key signer custody event_digest "
     "sig_form sig_value_b64 ingest_key_id received_at policy".split()
 )
-_POLICY = frozenset(
+_POLICY = set(
     "evaluated declared effective policy_id policy_version policy_digest rule_id engine input_digest evaluated_at "
     "limits approval_id".split()
 )
@@ -99,7 +100,7 @@ def _is_record(r: dict[str, Any]) -> bool:
 
 
 def _is_policy(p: Any) -> bool:
-    if not isinstance(p, dict) or p.keys() - {"intent"} != _POLICY:
+    if not is_object(p) or p.keys() - {"intent"} != _POLICY:
         return False
     if p["evaluated"] is True and p["limits"] is None:
         return False
@@ -113,7 +114,7 @@ def _is_policy(p: Any) -> bool:
         and p["effective"] in DECISIONS
         and (p["policy_version"] is None or is_positive(p["policy_version"]))
         and (at is None or is_time(at, INSTANT) and at != "1970-01-01T00:00:00.000Z")
-        and (p["limits"] is None or isinstance(p["limits"], list) and _depth(p["limits"]) <= _LIMIT_DEPTH)
+        and (p["limits"] is None or is_list(p["limits"]) and _depth(p["limits"]) <= _LIMIT_DEPTH)
         and ("intent" not in p or isinstance(p["intent"], str) and p["intent"] != "")
     )
 
@@ -226,8 +227,8 @@ def _is_null_or_some(value: Any) -> bool:
 
 
 def _depth(value: Any) -> int:
-    if isinstance(value, dict):
+    if is_object(value):
         return 1 + max((_depth(v) for v in value.values()), default=0)
-    if isinstance(value, list):
+    if is_list(value):
         return 1 + max((_depth(v) for v in value), default=0)
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._shapes import is_object
 from ._bundles import Bundle, parse_bundle
 from ._check import check_bundle
 from ._documents import is_positive, parse_envelope, parse_record
@@ -74,7 +75,7 @@ class KeyStatement:
 
 def parse_accepted(members: Any) -> AcceptedKey:
     """Parse an accepted key as written by members. Errors are Flaw."""
-    good = isinstance(members, dict) and all(isinstance(members.get(n), str) for n in ("vkey", "by"))
+    good = is_object(members) and all(isinstance(members.get(n), str) for n in ("vkey", "by"))
     need(good and is_positive(members.get("from_size")), "accepted key", MALFORMED)
     return AcceptedKey(parse_log_key(members["vkey"]), parse_log_key(members["by"]), members["from_size"])
 
@@ -145,7 +146,7 @@ def _stated_key(bundle: Bundle) -> VerifierKey:
     own = parse_record(record)["signer"] == "system" and members.get("action_kind") == "ledger_log_key"
     need(own, "not the service's event about a log key")
     payload = members.get("payload")
-    payload = payload if isinstance(payload, dict) else {}
+    payload = payload if is_object(payload) else {}
     vkey = payload.get("vkey")
     if payload.get("transition") != "log_key_created" or not isinstance(vkey, str):
         raise Flaw("the event states no new key", MALFORMED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._errors import Malformed
+from .._shapes import is_list, is_object
 from .._strictjson import parse_object
 from ._documents import is_natural
 from ._flaw import MALFORMED, Flaw, need
@@ -30,8 +31,8 @@ def parse_log_keys(text: str | bytes) -> list[LogKey]:
         lines = parse_object(text).get("keys")
     except Malformed as why:
         raise Flaw("parse keys", MALFORMED, str(why)) from None
-    need(lines is None or isinstance(lines, list), "parse keys", MALFORMED)
-    keys = []
+    need(lines is None or is_list(lines), "parse keys", MALFORMED)
+    keys = list[LogKey]()
     for number, line in enumerate(lines or [], 1):
         try:
             key = _parse_line(line)
@@ -44,7 +45,7 @@ def parse_log_keys(text: str | bytes) -> list[LogKey]:
 
 
 def _parse_line(line: object) -> LogKey | None:
-    if not isinstance(line, dict) or any(n not in line for n in ("vkey", "use", "from_size", "to_size")):
+    if not is_object(line) or any(n not in line for n in ("vkey", "use", "from_size", "to_size")):
         raise Flaw("missing member", MALFORMED)
     vkey, use, begin, end = line["vkey"], line["use"], line["from_size"], line["to_size"]
     need(isinstance(vkey, str) and isinstance(use, str), "vkey or use", MALFORMED)

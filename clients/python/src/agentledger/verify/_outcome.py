@@ -46,7 +46,7 @@ class BundleResult:
     quorum_time: str | None = None
     directory_quorum_ok: bool | None = None
     directory_quorum_time: str | None = None
-    unknown_keys: list[str] = field(default_factory=list)
+    unknown_keys: list[str] = field(default_factory=list[str])
 
     @property
     def proved(self) -> bool:

@@ -18,6 +18,7 @@ from .. import _ed25519 as ed25519
 from .._canonical import canonical_text
 from .._errors import Malformed
 from .._grammar import INSTANT, is_time
+from .._shapes import is_object
 from .._strictjson import parse_object
 from ._encoding import sha
 from ._flaw import MALFORMED, MISMATCH, Flaw, need
@@ -90,7 +91,7 @@ class PasskeyKey:
 
     def __init__(self, jwk: Any) -> None:
         """Check a JWK. Errors are Flaw."""
-        need(isinstance(jwk, dict) and all(isinstance(v, str) for v in jwk.values()), "public_key", MALFORMED)
+        need(is_object(jwk) and all(isinstance(v, str) for v in jwk.values()), "public_key", MALFORMED)
         kinds: dict[Any, Callable[[dict[str, str]], Verify]] = {"EC": _ec_key, "OKP": _ed_key, "RSA": _rsa_key}
         make = kinds.get(jwk.get("kty"))
         if make is None:
@@ -186,7 +187,7 @@ class Credential:
 
 def read_assertion(value: Any) -> Assertion:
     """Parse an assertion. Errors are Flaw."""
-    need(isinstance(value, dict) and value.keys() == _ASSERTION, "assertion: members", MALFORMED)
+    need(is_object(value) and value.keys() == _ASSERTION, "assertion: members", MALFORMED)
     need(is_bucket(value["time"]), "assertion: time", MALFORMED)
     data, client = unbase64url(value["authenticator_data"]), unbase64url(value["client_data_json"])
     credential, signature = unbase64url(value["credential_id"]), unbase64url(value["signature"])

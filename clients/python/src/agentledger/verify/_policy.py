@@ -55,14 +55,14 @@ class Times:
 class Policy:
     """A policy. Create it with parse_policy."""
 
-    logs: list[VerifierKey] = field(default_factory=list)
-    witnesses: dict[str, VerifierKey] = field(default_factory=dict)
-    groups: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    logs: list[VerifierKey] = field(default_factory=list[VerifierKey])
+    witnesses: dict[str, VerifierKey] = field(default_factory=dict[str, VerifierKey])
+    groups: dict[str, tuple[int, list[str]]] = field(default_factory=dict[str, tuple[int, list[str]]])
     quorum: str = ""
 
     def cosignatures(self, note: Note) -> list[Cosignature]:
         """Return the valid cosignatures of the policy's witnesses, in its order."""
-        found = []
+        found = list[Cosignature]()
         for name, key in self.witnesses.items():
             try:
                 found.append(Cosignature(name, key, cosigned_at(note, key)))

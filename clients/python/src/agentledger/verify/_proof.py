@@ -38,8 +38,8 @@ class ProofResult:
     inclusion_ok: bool = False
     quorum_ok: bool | None = None
     quorum_time: str | None = None
-    cosignatures: list[Witnessed] = field(default_factory=list)
-    unknown_keys: list[str] = field(default_factory=list)
+    cosignatures: list[Witnessed] = field(default_factory=list[Witnessed])
+    unknown_keys: list[str] = field(default_factory=list[str])
 
     def __str__(self) -> str:
         signed = self.checkpoint is not None

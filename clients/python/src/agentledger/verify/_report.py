@@ -65,11 +65,11 @@ class Report:
     directory_ok: bool | None = None
     ok: bool = False
     log_key_source: str = FROM_BUNDLE
-    unchecked: list[str] = field(default_factory=list)
-    cosignatures: list[Witnessed] = field(default_factory=list)
-    directory_cosignatures: list[Witnessed] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list[str])
+    cosignatures: list[Witnessed] = field(default_factory=list[Witnessed])
+    directory_cosignatures: list[Witnessed] = field(default_factory=list[Witnessed])
     tree_size: int = 0
-    errors: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list[str])
 
     def members(self) -> dict[str, Any]:
         """Return the report in the form of `aps verify --json`, without checked_at."""

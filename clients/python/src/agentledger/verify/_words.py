@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._shapes import is_object
 from ._bundles import Bundle
 from ._directory import succession_of
 from ._documents import parse_record
@@ -61,7 +62,7 @@ def bundle_lines(b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str]
     lines += ["wrong: " + printable(e) for e in r.errors]
     lines = soften(lines, unknown_keys)
     statement = b.members.get("operator_statement")
-    claim = statement.get("key_claim") if isinstance(statement, dict) else None
+    claim = statement.get("key_claim") if is_object(statement) else None
     if isinstance(claim, str) and claim:
         lines.append("the operator claims of the key that signed: " + printable(claim))
     return lines + _conclusion(r, quorums)
@@ -105,7 +106,7 @@ def _signature_words(b: Bundle) -> str:
 
 def quorum_lines(quorum: bool | None, at: str | None, by: list[Witnessed], of: str) -> list[str]:
     """Describe a policy's quorum, reached by the time at. of names the checkpoint's signer, if it is not the log."""
-    lines = []
+    lines = list[str]()
     if quorum is True:
         words = of + "enough witnesses of the policy have cosigned the checkpoint" + (f", by {at}" if at else "")
         lines.append(verdict_line(True, "quorum", words))
@@ -118,7 +119,7 @@ def soften(lines: list[str], unknown_keys: list[str]) -> list[str]:
     """Write "can't tell" for failures whose only cause are unknown keys."""
     if not unknown_keys:
         return lines
-    softened = []
+    softened = list[str]()
     for line in lines:
         if line.startswith("FAIL"):
             line = "--  " + line.removeprefix("FAIL")

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import _ed25519 as ed25519
 from ..._grammar import INSTANT, is_time
+from ..._shapes import is_list, is_object
 from .._documents import is_natural
 from .._encoding import multikey_bytes
 from .._flaw import MALFORMED, need
@@ -22,12 +23,12 @@ def read_agents(file: Member) -> dict[str, set[tuple[str, str]]]:
     """Return key id and public key of each key of each agent. Errors are Flaw."""
     need(file.size <= _MAX_BYTES, "agents: size", MALFORMED)
     lines = read_canonical(file.read(), frozenset(("agents",)), "agents")["agents"]
-    need(isinstance(lines, list) and len(lines) <= _MAX_AGENTS, "agents: number", MALFORMED)
+    need(is_list(lines) and len(lines) <= _MAX_AGENTS, "agents: number", MALFORMED)
     found: dict[str, set[tuple[str, str]]] = {}
     last = b""
     for a in lines:
-        form = isinstance(a, dict) and a.keys() == _AGENT and isinstance(a["agent_id"], str)
-        form = form and isinstance(a["display_name"], str | None) and isinstance(a["keys"], list)
+        form = is_object(a) and a.keys() == _AGENT and isinstance(a["agent_id"], str)
+        form = form and isinstance(a["display_name"], str | None) and is_list(a["keys"])
         need(form, "agents: a member", MALFORMED)
         name = a["agent_id"].encode()
         need(name > last, "agents: order", MALFORMED)
@@ -40,7 +41,7 @@ def _read_keys(keys: list[Any]) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     last = b""
     for k in keys:
-        need(isinstance(k, dict) and k.keys() == _KEY and _is_key(k), "agents: a key", MALFORMED)
+        need(is_object(k) and k.keys() == _KEY and _is_key(k), "agents: a key", MALFORMED)
         name = k["key_id"].encode()
         need(name > last and k["did"] == "did:key:" + k["public_key"], "agents: order of keys, or did", MALFORMED)
         last = name

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._shapes import is_list, is_object
 from .._documents import check_signature, genesis, is_natural, parse_record
 from .._encoding import sha
 from .._flaw import MALFORMED, MISMATCH, SIGNATURE, Flaw, need
@@ -44,13 +45,13 @@ class Facts:
     actions_unchecked: int = 0
     votes_signed: int = 0
     votes_unsigned: int = 0
-    votes: list[Vote] = field(default_factory=list)
+    votes: list[Vote] = field(default_factory=list[Vote])
     signatures_unchecked: int = 0
     manifest_sha256: str | None = None
     checkpoint: str | None = None
     filtered: bool = False
     has_envelopes: bool = False
-    not_covered: list[str] = field(default_factory=list)
+    not_covered: list[str] = field(default_factory=list[str])
 
 
 Open = Callable[[str], Checkpoint]
@@ -76,7 +77,7 @@ def check_pack(pack: Source | str | os.PathLike[str], open_note: Open | None, fa
     policies = {name.removeprefix("policies/").removesuffix(".json") for name in files if POLICY_FILE.fullmatch(name)}
     used = _read_records(m, files["records.ndjson"], events, known)
     _check_policies(files, policies, used)
-    found = dict.fromkeys(COUNTS, 0)
+    found: dict[str, int] = dict.fromkeys(COUNTS, 0)
     found["erasures"] = read_erasures(m, files["erasures.ndjson"], events)
     found.update(entries=len(events), records=events.shown, agents=len(known))
     found.update(erased=events.erased, policies=len(policies))
@@ -119,9 +120,9 @@ class _Key:
 
 def _read_keys(raw: bytes) -> list[_Key]:
     lines = read_canonical(raw, frozenset(("keys",)), "keys.json")["keys"]
-    need(isinstance(lines, list) and len(lines) > 0, "keys.json", MALFORMED)
+    need(is_list(lines) and len(lines) > 0, "keys.json", MALFORMED)
     for line in lines:
-        form = isinstance(line, dict) and line.keys() == _KEY_MEMBERS and isinstance(line["vkey"], str) and line["use"] == "log"
+        form = is_object(line) and line.keys() == _KEY_MEMBERS and isinstance(line["vkey"], str) and line["use"] == "log"
         need(form and _are_sizes(line["from_size"], line["to_size"]), "keys.json: a key", MALFORMED)
         parse_log_key(line["vkey"])
     return [_Key(line["vkey"], line["from_size"], line["to_size"]) for line in lines]

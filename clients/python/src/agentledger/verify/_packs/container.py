@@ -30,6 +30,7 @@ class Content(Protocol):
 
     def portions(self) -> Iterator[bytes]:
         """Return the content in portions. Errors are Unreadable and OSError."""
+        ...
 
 
 def refuse(what: str) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import Any
 from ..._canonical import canonical_text
 from ..._errors import Malformed
 from ..._grammar import AGENT, ID, INSTANT, UUID, is_time
+from ..._shapes import is_list, is_object
 from ..._strictjson import parse_object
 from .._documents import is_hash, is_natural
 from .._encoding import MAX_NATURAL, decimal
@@ -72,17 +73,17 @@ def _is_manifest(m: dict[str, Any]) -> bool:
         and all(is_natural(m[n]) for n in ("begin", "end", "tree_size"))
         and is_hash(m["root_hash"])
         and (m["prev"] is None or is_hash(m["prev"]))
-        and all(isinstance(m[n], list) and all(is_hash(h) for h in m[n]) for n in ("edge", "consistency"))
-        and isinstance(counts, dict)
+        and all(is_list(m[n]) and all(is_hash(h) for h in m[n]) for n in ("edge", "consistency"))
+        and is_object(counts)
         and counts.keys() - {"voter_keys"} == set(COUNTS)
         and all(is_natural(n) for n in counts.values())
         and counts.get("voter_keys") != 0
-        and isinstance(m["files"], list)
+        and is_list(m["files"])
     )
 
 
 def _is_request(r: Any) -> bool:
-    if not isinstance(r, dict) or r.keys() != _REQUEST or not isinstance(r["envelopes"], bool):
+    if not is_object(r) or r.keys() != _REQUEST or not isinstance(r["envelopes"], bool):
         return False
     forms = (("agent_id", AGENT), ("tool", _GLOB), ("trace_id", ID))
     texts = all(r[n] is None or isinstance(r[n], str) and form.fullmatch(r[n]) for n, form in forms)
@@ -97,7 +98,7 @@ def _check_files(listed: list[Any], files: dict[str, Member]) -> None:
     names = [name for name in files if name != "manifest.json"]
     need(len(listed) == len(names), "files and the manifest")
     for f, name in zip(listed, names, strict=True):
-        form = isinstance(f, dict) and f.keys() == {"name", "sha256", "size"} and is_hash(f["sha256"])
+        form = is_object(f) and f.keys() == {"name", "sha256", "size"} and is_hash(f["sha256"])
         need(form and is_natural(f["size"]), "manifest: a file", MALFORMED)
         digest = files[name].sha256  # fails if the container states another size than the content has
         need(f["name"] == name and f["size"] == files[name].size, f"name and size of {name}")

@@ -24,8 +24,8 @@ class PackResult:
     pinned: bool
     quorum_ok: bool | None = None
     quorum_time: str | None = None
-    cosignatures: list[Witnessed] = field(default_factory=list)
-    unknown_keys: list[str] = field(default_factory=list)
+    cosignatures: list[Witnessed] = field(default_factory=list[Witnessed])
+    unknown_keys: list[str] = field(default_factory=list[str])
     manifest_ok: bool | None = None
     """Whether the manifest has the given digest; None if none was given."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -26,7 +26,7 @@ class Source:
             raise NotAsked("a pack must be bytes, a path, or a binary file that can seek")
         self._file = file
         self.size = file.seek(0, os.SEEK_END)
-        if not isinstance(self.read(0, 1), bytes):
+        if not isinstance(self.read(0, 1), bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NotAsked("a pack must be opened as a binary file")
 
     def read(self, begin: int, size: int) -> bytes:
@@ -46,7 +46,7 @@ class Source:
 
 
 @contextmanager
-def open_source(raw: Raw) -> Iterator[Source]:
+def open_source(raw: Raw) -> Generator[Source, None, None]:
     """Open a pack. The file of a path is closed at the end, a given file is not. Errors are NotAsked and OSError."""
     if isinstance(raw, (bytes, bytearray, memoryview)):
         yield Source(io.BytesIO(raw))

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..._canonical import canonical_text
+from ..._shapes import is_list, is_object
 from .._documents import (
     Envelope,
     check_envelope,
@@ -53,7 +54,7 @@ def check_system(record: dict[str, Any], m: dict[str, Any]) -> None:
 def read_proven(m: dict[str, Any], line: str, kind: str, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parse a statement of a kind with its proof. Return its record and its envelope's members. Errors are Flaw."""
     x = read_canonical(line, _PROVEN, what)
-    texts = all(isinstance(x[n], str) for n in ("entry", "envelope", "record")) and isinstance(x["proof"], list)
+    texts = all(isinstance(x[n], str) for n in ("entry", "envelope", "record")) and is_list(x["proof"])
     need(texts and all(is_hash(h) for h in x["proof"]), f"{what}: a member", MALFORMED)
     record, entry = parse_record(x["record"]), parse_entry(x["entry"])
     same = sha(x["record"].encode()) == entry.record and entry.seq == record["sequence_num"]
@@ -83,7 +84,7 @@ def _read_erasure(m: dict[str, Any], line: str, last: int) -> tuple[list[Any], i
     need(seq > last, "erasures: order", MALFORMED)
     reason = payload.get("reason")
     form = payload.keys() == {"ranges", "reason"} and isinstance(reason, str) and _REASON.fullmatch(reason) is not None
-    need(form and isinstance(payload["ranges"], list), "erasures: payload", MALFORMED)
+    need(form and is_list(payload["ranges"]), "erasures: payload", MALFORMED)
     _check_ranges(payload["ranges"], seq - 1)
     return payload["ranges"], seq
 
@@ -92,7 +93,7 @@ def _check_ranges(ranges: list[Any], index: int) -> None:
     need(1 <= len(ranges) <= _MAX_RANGES, "erasures: number of ranges", MALFORMED)
     end = 0
     for pair in ranges:
-        form = isinstance(pair, list) and len(pair) == 2 and all(is_natural(n) for n in pair)
+        form = is_list(pair) and len(pair) == 2 and all(is_natural(n) for n in pair)
         need(form and end <= pair[0] < pair[1] <= index, "erasures: a range", MALFORMED)
         end = pair[1]
 
@@ -107,7 +108,7 @@ def read_approvals(m: dict[str, Any], file: Member, events: Events, voters: Vote
     for line in file.lines("approvals", _MAX_LINES):
         a = read_any_canonical(line, "approvals")
         name, own = a.get("approval_id"), a.get("events")
-        form = isinstance(name, str) and name and isinstance(own, list) and own
+        form = isinstance(name, str) and name and is_list(own) and own
         digest = sha(str(name).encode())
         need(bool(form) and digest not in names, "approvals: approval_id or events", MALFORMED)
         names.add(digest)
@@ -123,9 +124,9 @@ def read_approvals(m: dict[str, Any], file: Member, events: Events, voters: Vote
 def _check_people(people: Any, actors: set[str]) -> None:
     """Check that the voters of an approval act in its events."""
     accounts: set[str] = set()
-    need(isinstance(people, list), "approvals: people", MALFORMED)
+    need(is_list(people), "approvals: people", MALFORMED)
     for p in people:
-        form = isinstance(p, dict) and p.keys() == {"account_id", "email"}
+        form = is_object(p) and p.keys() == {"account_id", "email"}
         need(form and all(isinstance(v, str) for v in p.values()), "approvals: people", MALFORMED)
         need(p["account_id"] != "" and p["account_id"] not in accounts, "approvals: people", MALFORMED)
         need(p["account_id"] in actors, "approvals: people and the events")
@@ -155,7 +156,7 @@ def _check_events(
     last = first = 0
     action: str | None = None
     for x in own:
-        form = isinstance(x, dict) and x.keys() == {"envelope", "record"}
+        form = is_object(x) and x.keys() == {"envelope", "record"}
         need(form and all(isinstance(v, str) for v in x.values()), "approvals: an event", MALFORMED)
         record = parse_record(x["record"])
         seq = record["sequence_num"]

@@ -68,7 +68,7 @@ class _Event:
 
 @dataclass
 class _Key:
-    events: list[_Event] = field(default_factory=list)
+    events: list[_Event] = field(default_factory=list[_Event])
     used_until: int = 0
     unlisted: int | None = None  # the first shown registration without a line
 
