@@ -438,7 +438,10 @@ func faults() []fault {
 		damaged("a byte order mark", func(x *exchange) bool { return x.reply(append([]byte("\xef\xbb\xbf"), x.body...)) }),
 		damaged("text before the answer", func(x *exchange) bool { return x.reply(append([]byte("\n"), x.body...)) }),
 		damaged("text after the answer", func(x *exchange) bool { return x.reply(append(x.body, "\n<!-- proxy -->\n"...)) }),
-		damaged("the answer twice", func(x *exchange) bool { return x.reply(x.body) && x.reply(x.body) }),
+		damaged("the answer twice", func(x *exchange) bool {
+			x.reply(x.body)
+			return x.reply(x.body)
+		}),
 		damaged("gzip that nobody asked for", func(x *exchange) bool {
 			var zipped bytes.Buffer
 			w := gzip.NewWriter(&zipped)
