@@ -44,8 +44,8 @@ class Item:
     tries: int = 0
     most: int = MAX_LINES
     """Maximum number of events of the next request with this one. It is halved when a request fails as a whole."""
-    blocked: bool = False
-    """Whether the event itself seems to be the reason that it was not delivered."""
+    blocked: int = 0
+    """How many of the last requests failed because of this event, it seems."""
 
     @property
     def size(self) -> int:

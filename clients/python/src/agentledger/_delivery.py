@@ -144,8 +144,8 @@ class Delivery:
         if report and any(item.kept for item in again):
             log.warning("queued events were not delivered, and are sent again later: %s", why)
         for item in again:
-            item.blocked = apart
-        return now + pause_after(max(item.tries for item in again), why, retry) if apart else None
+            item.blocked = item.blocked + 1 if apart else 0
+        return now + pause_after(max(item.blocked for item in again), why, retry) if apart else None
 
     def _exchange(self, batch: Batch) -> Operation[list[Outcome] | None]:
         """Send a batch. The result is None if it is too large for one request."""
