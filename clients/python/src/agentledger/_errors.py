@@ -30,7 +30,7 @@ class Refused(LedgerError):
     """The service answered with a status other than 2xx.
 
     status is the HTTP status, code the service's code for programs, and retry_after the seconds to wait as requested
-    by the service; None if there is none. proved means that the answer is provably the service's, not that of a proxy: its
+    by the service; None if there is none. proved means that the answer is provably the service's, not a proxy's: its
     body has the form of the service's errors, and it has the request ID.
     """
 

@@ -181,7 +181,7 @@ class Guarding:
         try:
             stored: Stored = yield from self._send(intent, o)
         except Refused as why:
-            if why.proved and why.status in _DEFINITE:  # it is not stored and never will be: another intent may be created
+            if why.proved and why.status in _DEFINITE:  # it will never be stored: another intent may be created
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision on the act: {why}") from why
         except Unreachable as why:
@@ -234,7 +234,7 @@ class Guarding:
         except ApprovalRequired:
             raise
         except (Refused, Unreachable) as why:
-            if isinstance(why, Refused) and why.proved and why.status == 410:  # used or expired: another intent asks again
+            if isinstance(why, Refused) and why.proved and why.status == 410:  # another intent asks again
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision of people: {why}") from why
         entry.status = "denied"

@@ -1,8 +1,9 @@
 """The journal of guarded acts: which acts began and how they ended, so that no act runs twice.
 
 A journal in a folder has one file per act, which is replaced durably (file and folder are synced) before the next step
-begins. The calls of one key run one after the other, so a later one gets the output of the first. It contains arguments and results, so the folder has mode 0700. A journal in memory is lost when the process
-ends: it is for acts without a key. Only one process at a time can use a folder.
+begins. The calls of one key run one after the other, so a later one gets the output of the first. A folder contains
+arguments and results, so it has mode 0700. A journal in memory is lost when the process ends: it is for acts without a
+key. Only one process at a time can use a folder.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MAX_QUEUED = 10_000
 
 @dataclass
 class _Parked:
-    """The pending events of one trace that is not sent now. until is a time of the clock, or None until a request ends."""
+    """The pending events of a trace that is not sent now. until is a time, or None: until the request of it ends."""
 
     until: float | None
     items: list[Item] = field(default_factory=list[Item])

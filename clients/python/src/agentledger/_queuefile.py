@@ -96,7 +96,7 @@ class QueueFile:
     def _keep(self, refused: list[tuple[Signed, Refused]]) -> None:
         if not refused:
             return
-        with open(f"{self._path}.refused", "ab") as out:
+        with self._path.with_name(f"{self._path.name}.refused").open("ab") as out:
             out.write(b"".join(_refused_line(event, why) for event, why in refused))
             out.flush()
             os.fsync(out.fileno())

@@ -62,7 +62,9 @@ def start_run(
     return Run(v["run_id"], v["trace_id"], v["agent_id"], v["status"], event.get("status") == "replayed")
 
 
-def report_steps(s: Settings, run_id: str, steps: Sequence[Mapping[str, Any]], c: Convert | None) -> Operation[list[Step]]:
+def report_steps(
+    s: Settings, run_id: str, steps: Sequence[Mapping[str, Any]], c: Convert | None
+) -> Operation[list[Step]]:
     """Report at most 50 steps: either all are stored or none. A step has at least step_key and status."""
     body = canonical_bytes([dict(x) for x in steps], c)
     answer = yield from fetch(ingest_request(s, "POST", f"{_path(run_id)}/steps", body), s.retry)

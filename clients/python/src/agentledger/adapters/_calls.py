@@ -25,7 +25,10 @@ def refusal_words(why: LedgerError) -> str:
 
 
 def read_arguments(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a call's arguments, which some frameworks give as JSON text. Numbers keep their digits. Errors are Malformed."""
+    """Return a call's arguments, which some frameworks give as JSON text. Numbers keep their digits.
+
+    Errors are Malformed.
+    """
     if text is None or text == "":
         return {}
     value: Any = parse_exact(text) if isinstance(text, str) else dict(text)

@@ -88,7 +88,7 @@ def guard_tools(
         return call.answers[0] if call.answers else message(request, str(output), "success")
 
     def fail(request: Any, call: _Call | None, why: LedgerError) -> Any:
-        """Return the message about a call that was not made. Return None after an interrupt that a resumed graph ended."""
+        """Return the message about a call that was not made, or None if the call is repeated in a resumed graph."""
         if call is None or interrupt is None or not isinstance(why, ApprovalRequired):
             return message(request, refusal_words(why), "error")
         approval_id = why.approval.approval_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 _Q, _D, _K, _L, _TAU = 8380417, 13, 4, 4, 39
@@ -9,7 +10,12 @@ _GAMMA1, _GAMMA2, _BETA, _OMEGA, _CHALLENGE = 2**17, 95232, 78, 80, 32
 KEY_SIZE = 32 + _K * 320
 SIGNATURE_SIZE = _CHALLENGE + _L * 576 + _OMEGA + _K
 
-_ZETAS = tuple(pow(1753, int(f"{i:08b}"[::-1], 2), _Q) for i in range(256))
+
+@functools.cache
+def _zetas() -> tuple[int, ...]:
+    return tuple(pow(1753, int(f"{i:08b}"[::-1], 2), _Q) for i in range(256))
+
+
 _Polynomial = list[int]
 
 
@@ -87,11 +93,12 @@ def _read_hints(data: bytes) -> list[set[int]] | None:
 def _ntt(polynomial: _Polynomial) -> _Polynomial:
     """Transform (algorithm 41)."""
     w, m, length = list(polynomial), 0, 128
+    zetas = _zetas()
     while length:
         for start in range(0, 256, 2 * length):
             m += 1
             for j in range(start, start + length):
-                t = _ZETAS[m] * w[j + length] % _Q
+                t = zetas[m] * w[j + length] % _Q
                 w[j], w[j + length] = (w[j] + t) % _Q, (w[j] - t) % _Q
         length //= 2
     return w
@@ -100,11 +107,12 @@ def _ntt(polynomial: _Polynomial) -> _Polynomial:
 def _inverse_ntt(polynomial: _Polynomial) -> _Polynomial:
     """Transform back (algorithm 42)."""
     w, m, length = list(polynomial), 256, 1
+    zetas = _zetas()
     while length < 256:
         for start in range(0, 256, 2 * length):
             m -= 1
             for j in range(start, start + length):
-                w[j], w[j + length] = (w[j] + w[j + length]) % _Q, _ZETAS[m] * (w[j + length] - w[j]) % _Q
+                w[j], w[j + length] = (w[j] + w[j + length]) % _Q, zetas[m] * (w[j + length] - w[j]) % _Q
         length *= 2
     inverse = pow(256, -1, _Q)
     return [n * inverse % _Q for n in w]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from dataclasses import dataclass, field
 
 from .._flaw import SIGNATURE, Flaw, Unreadable
@@ -72,7 +73,7 @@ def verify_pack(raw: Raw, trust: Trust, manifest: str | None = None, full: bool 
 
     Errors are NotAsked, and OSError for a pack that cannot be read.
     """
-    if isinstance(raw, (str, os.PathLike)) and os.path.isdir(raw):
+    if isinstance(raw, (str, os.PathLike)) and pathlib.Path(raw).is_dir():
         return _verify(raw, trust, manifest, full)
     with open_source(raw) as source:
         return _verify(source, trust, manifest, full)

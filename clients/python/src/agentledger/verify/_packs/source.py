@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pathlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -51,7 +52,7 @@ def open_source(raw: Raw) -> Generator[Source, None, None]:
     if isinstance(raw, (bytes, bytearray, memoryview)):
         yield Source(io.BytesIO(raw))
     elif isinstance(raw, (str, os.PathLike)):
-        with open(raw, "rb") as file:
+        with pathlib.Path(raw).open("rb") as file:
             yield Source(file)
     else:
         yield Source(raw)
