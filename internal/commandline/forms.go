@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -47,7 +48,7 @@ var forms = map[string]form{
 	"agentordid": {expected: "an agent ID, or a DID such as did:key:z6Mk…", valid: func(s string) bool { return event.ValidAgent(s) || isDID(s) }},
 	"keyid":      {expected: "a key ID, 1 to 256 of A-Z, a-z, 0-9 and ._:#-", valid: event.ValidKey},
 	"tool":       {expected: "the name of a tool, such as acme.payments.send", valid: event.ValidTool},
-	"tools":      {expected: "the name of a tool, or a pattern such as acme.**", valid: func(s string) bool { return event.ValidTool(strings.ReplaceAll(s, "*", "x")) }},
+	"tools":      {expected: "the name of a tool, or a pattern such as acme.**", valid: textcheck.ValidToolGlob},
 	"id":         {expected: "an ID, 1 to 128 of A-Z, a-z, 0-9 and ._:-", valid: event.ValidEvent},
 	"trace":      {expected: "a trace ID, 1 to 128 of A-Z, a-z, 0-9 and ._:-", valid: event.ValidEvent},
 	"event":      {expected: "an event ID, a log index or an event hash", valid: event.ValidEvent},

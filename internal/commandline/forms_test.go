@@ -87,7 +87,7 @@ func TestForms(t *testing.T) {
 		"name":    {[]string{"agt_1", "did:key:z6Mk"}, []string{"did:key", "a b"}},
 		"key-id":  {[]string{"key_1", "did:web:x#k"}, []string{"a b"}},
 		"tool":    {[]string{"acme.pay", "mcp.files.read"}, []string{".", "a..b", "acme.*"}},
-		"tools":   {[]string{"acme.pay", "acme.**", "*.read"}, []string{"a b", "."}},
+		"tools":   {[]string{"acme.pay", "acme.**", "*.read"}, []string{"a b", ".", "**.read", "a*"}},
 		"id":      {[]string{"evt_1", "37", strings.Repeat("0a", 32)}, []string{"a b", ".."}},
 		"kind":    {[]string{"tool_call"}, []string{"Tool"}},
 		"word":    {[]string{"pending"}, []string{"no such", "-x"}},
