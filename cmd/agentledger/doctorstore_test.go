@@ -77,7 +77,7 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 		}, refused, ""},
 		"cut table":        {truncate("db/*.sst"), refused, ""},
 		"no table":         {remove("db/*.sst"), refused, ""},
-		"not a public URL": {func(*testing.T, string) error { return nil }, refused, "ftp://log.test"},
+		"not a public URL": {func(*testing.T, string) error { return nil }, refused, "http://log.test/?tenant=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")

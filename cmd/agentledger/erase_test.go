@@ -30,7 +30,7 @@ func TestErasuresInATerminal(t *testing.T) {
 		exit int
 		want string
 	}{
-		{red, []string{"erase", "--agent", agent, "--reason", "because Mia asked"}, 1, "422 reason must be one of data_subject_request, "},
+		{red, []string{"erase", "--agent", agent, "--reason", "mia_asked"}, 1, "422 reason must be one of data_subject_request, "},
 		{red, []string{"erase", "evt", "--agent", agent, "--reason", "other"}, 2, "either an event or flags"},
 		{red, []string{"erase", "nothing", "--reason", "other"}, 1, "404 Not found"},
 		{red, []string{"retention", "--hold", "on"}, 0, "envelopes are kept for ever, legal hold: true"},

@@ -38,7 +38,7 @@ func TestEventsInATerminal(t *testing.T) {
 		{red, []string{"events", "list", "--signer", "system", "--oldest", "--limit", "0"}, 0, "ledger_policy_activated"},
 		{red, []string{"events", "list", "-q", strings.ToUpper(a.ID)}, 0, name},
 		{blue, []string{"events", "list", "--kind", "ledger_approval"}, 0, ""},
-		{red, []string{"events", "list", "--tool", "a..b"}, 1, "422 tool must be a tool name or a pattern of a policy"},
+		{red, []string{"events", "list", "--tool", "a..b"}, 2, "--tool: expected the name of a tool, or a pattern such as acme.**"},
 		{red, []string{"events", "show", index}, 0, `"event_id": "` + name + `"`},
 		{red, []string{"events", "show", name}, 0, `"ok": true`},
 		{blue, []string{"events", "show", name}, 1, "404 Not found"},

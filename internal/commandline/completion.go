@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,8 +29,9 @@ var (
 
 // Help implements kong.HelpProvider.
 func (CompletionCommand) Help() string {
-	return `In ~/.bashrc or ~/.zshrc: source <(PROGRAM completion SHELL). ` +
-		`In ~/.config/fish/config.fish: PROGRAM completion fish | source.`
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	return fmt.Sprintf("In ~/.bashrc: source <(%[1]s completion bash). In ~/.zshrc: source <(%[1]s completion zsh). "+
+		"In ~/.config/fish/config.fish: %[1]s completion fish | source.", name)
 }
 
 // Run prints the script.
