@@ -438,7 +438,7 @@ func (w *plantedWorld) values() map[string][]string {
 		"approval": w.approvals, "run": w.runs, "slug": {"red"}, "event": append(slices.Clone(w.events), "0", "1"), "organization": {w.org.OrganizationID.String()},
 		"agent": w.agents, "trace": w.traces, "erasure": w.erasures, "policy": {"p"}, "key": {w.org.IngestKey.KeyID, string(w.org.Agent.KeyID)},
 		"webhook": w.webhooks, "digest": none, "did": none, "number": {"2"}, "provider": none, "tree": none, "membership": {w.org.MembershipID},
-		"account": {w.org.Account},
+		"account": {w.org.Account}, "file": none,
 	}
 }
 
