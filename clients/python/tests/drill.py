@@ -2,6 +2,8 @@
 
 drill.py send FOLDER COUNT CALLERS sends most of the events, and queues the last ones in FOLDER.
 drill.py queue FOLDER COUNT CALLERS queues events in FOLDER, and notes each in FOLDER/offered.
+drill.py end FOLDER COUNT CALLERS queues events in memory and ends.
+drill.py fork FOLDER COUNT CALLERS sends events in four forked children of a process whose client is in use.
 
 In the end it prints what became of the events of this process.
 """
@@ -127,6 +129,42 @@ def queue(folder: pathlib.Path, count: int, callers: int) -> dict[str, int]:
         return {"refused": lines_of(folder / "queue.refused"), "queued": client.pending}
 
 
+def end(folder: pathlib.Path, count: int, callers: int) -> dict[str, int]:
+    """Queue events. The client is never closed."""
+    client = Client(timeout=1.5, retry=RETRY)
+    each(range(count), callers, lambda n: client.queue(numbered(n)) and None)
+    return {"offered": count}
+
+
+def fork(folder: pathlib.Path, count: int, callers: int) -> dict[str, int]:
+    """Send every fifth event here, and the others in four children that are forked in the meantime."""
+    client = Client(timeout=1.5, retry=RETRY)
+
+    def send_one(n: int) -> None:
+        signed = client.sign(numbered(n))
+        while True:
+            try:
+                client.send(signed)
+                return
+            except (Refused, Unreachable) as why:
+                if getattr(why, "final", False):
+                    return
+
+    own = threading.Thread(target=each, args=(range(4, count, 5), callers, send_one))
+    own.start()
+    children = []
+    for first in range(4):
+        child = os.fork()
+        if child == 0:
+            each(range(first, count, 5), callers, send_one)
+            os._exit(0)
+        children.append(child)
+    own.join()
+    ended = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert ended == [0] * 4, ended
+    return {"offered": count}
+
+
 if __name__ == "__main__":
-    modes = {"send": send, "queue": queue}
+    modes = {"send": send, "queue": queue, "end": end, "fork": fork}
     print(json.dumps(modes[sys.argv[1]](pathlib.Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))))

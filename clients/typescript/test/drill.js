@@ -2,6 +2,7 @@
 //
 //   node drill.js send FOLDER COUNT CALLERS   sends nine tenths of the events, and queues the others in FOLDER
 //   node drill.js queue FOLDER COUNT CALLERS  queues events in FOLDER, and notes each in FOLDER/offered
+//   node drill.js end FOLDER COUNT CALLERS    queues events in memory and ends
 //
 // In the end it prints what became of the events of this process.
 
@@ -38,11 +39,15 @@ async function flush(client) {
   while (client.pending > 0) await client.flush(10_000).catch(() => {});
 }
 
-const queue = await FileQueue.open(join(folder, "queue"));
-const durable = clientFromEnvironment({ ...options, queue });
 const refused = join(folder, "queue", "refused.ndjson");
+const openDurable = async () => clientFromEnvironment({ ...options, queue: await FileQueue.open(join(folder, "queue")) });
 
-if (mode === "send") {
+if (mode === "end") {
+  const client = clientFromEnvironment(options);
+  await each(0, count, (n) => client.enqueue(numbered(n)));
+  console.log(JSON.stringify({ offered: count }));
+} else if (mode === "send") {
+  const durable = await openDurable();
   const client = clientFromEnvironment(options);
   const total = { offered: 0, stored: 0, refused: 0, queued: 0 };
   const sent = Math.floor((count * 9) / 10);
@@ -78,6 +83,7 @@ if (mode === "send") {
   await durable.close();
   console.log(JSON.stringify(total));
 } else {
+  const durable = await openDurable();
   const offered = openSync(join(folder, "offered"), "a");
   const begun = openSync(join(folder, "begun"), "a");
   const first = linesOf(join(folder, "begun")).length;

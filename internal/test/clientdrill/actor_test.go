@@ -128,7 +128,7 @@ func testKilledActor(d *drill) {
 	offered := filepath.Join(d.folder, "offered")
 	for range *kills {
 		have := len(readNumbers(d.T, offered))
-		d.killAt(command(10_000), offered, have+20+d.proxy.intN(100))
+		d.killAt(command(10_000), offered, have+60+d.proxy.intN(100))
 	}
 	if out, err := command(0).CombinedOutput(); err != nil {
 		d.Fatalf("%v\n%s", err, out)

@@ -19,9 +19,10 @@ import (
 	"time"
 )
 
-// proxy is between a client and the service. It answers about half of all requests wrongly: each fault once, in a random
+// proxy is between a client and the service. It answers some requests wrongly, one in oneIn: each fault once, in a random
 // order, then each again, before the service gets the request or after the service has stored the events.
 type proxy struct {
+	oneIn   int
 	URL     string
 	service string
 	http    *http.Client
@@ -43,7 +44,7 @@ type proxy struct {
 // newProxy starts a proxy at a service, which ends with the test.
 func newProxy(t *testing.T, service string, seed uint64) *proxy {
 	t.Helper()
-	p := &proxy{service: service, faults: faults(), random: rand.New(rand.NewPCG(seed, 1)), conns: map[net.Conn]bool{}, dealt: map[string]*[2]int{},
+	p := &proxy{oneIn: 2, service: service, faults: faults(), random: rand.New(rand.NewPCG(seed, 1)), conns: map[net.Conn]bool{}, dealt: map[string]*[2]int{},
 		http: &http.Client{
 			Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -110,7 +111,7 @@ func (p *proxy) deal() (f *fault, stored bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	if p.random.IntN(2) == 0 {
+	if p.random.IntN(p.oneIn) > 0 {
 		return nil, true
 	}
 	if len(p.deck) == 0 {
