@@ -55,7 +55,7 @@ test-python: programs
 	./scripts/python
 	./scripts/node
 	./scripts/npm clients/python/pyright
-	cd clients/python && ./interpreter -m mypy src
+	cd clients/python && ./interpreter -m mypy src tests/typed_use.py
 	cd clients/python && pyright/node_modules/.bin/pyright --pythonpath "$$(./interpreter -c 'import sys; print(sys.executable)')"
 	cd clients/python/tests && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger APS_BIN=$(CURDIR)/bin/test/aps ../interpreter -m unittest
 

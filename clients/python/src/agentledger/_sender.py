@@ -53,7 +53,7 @@ class Sender:
         self._reset()
         process.watch(self)
         if len(self._outbox):
-            process.hold(self._outbox, self.flush)
+            process.hold(self._outbox, self._finish)
             self._start()
 
     def _reset(self) -> None:
@@ -75,7 +75,7 @@ class Sender:
         """Put events into the queue and return. Errors are Overflow, Unreachable without threads, and NotWritten."""
         self._start()
         self._outbox.put(events, done)
-        process.hold(self._outbox, self.flush)
+        process.hold(self._outbox, self._finish)
         self._wake()
 
     def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
@@ -221,6 +221,13 @@ class Sender:
                 self._settled.wait(left)
         return self._outbox.take_refused()
 
+    def _finish(self, seconds: float) -> None:
+        """Send what is queued for at most the given seconds, at the end of the process, without waiting for a pause."""
+        self._delivery.hurry(seconds)
+        with self._lock:
+            self._summon()
+        self.flush(seconds)
+
     def close(self, deadline: float) -> list[tuple[Signed, Refused]]:
         """Flush, then stop. Errors are those of flush; the threads end nevertheless."""
         try:
@@ -231,7 +238,8 @@ class Sender:
             with self._lock:
                 self._due.notify_all()
                 threads = list(self._threads)
+            end = time.monotonic() + 1.0
             for thread in threads:
-                thread.join(1.0)  # it may be in a request, and then ends automatically
+                thread.join(max(0.0, end - time.monotonic()))  # it may be in a request, and then ends automatically
             if not threads:
                 self._outbox.close()
