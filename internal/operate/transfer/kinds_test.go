@@ -115,6 +115,7 @@ var kinds = map[storage.Kind]struct {
 	"ledger_fault":           {ofLocal, "a fault of a store's copy is none of another copy"},
 	"derived/stated":         {ofLocal, "is built anew from the events"},
 	"derived/index":          {ofLocal, "is built anew from the events"},
+	"derived/index_acts":     {ofLocal, "is built anew from the events"},
 	"derived/index_columns":  {ofLocal, "is built anew from the events"},
 	"derived/index_postings": {ofLocal, "is built anew from the events"},
 	"derived/index_recent":   {ofLocal, "is built anew from the events"},

@@ -39,6 +39,7 @@ func (p *posting) addPlace(place uint16) {
 // builder indexes the events of a part of one block.
 type builder struct {
 	rows    []Row
+	parts   []part   // of rows
 	columns [][]byte // of complete chunks
 	known   map[value]*posting
 	terms   map[term]*posting
@@ -50,10 +51,13 @@ func newBuilder() *builder {
 }
 
 // addRow indexes a row. The rows of a builder belong to one block and are in ascending order.
-func (b *builder) addRow(r Row) {
+func (b *builder) addRow(r Row, p part) {
 	place := uint16(r.Index % blockEvents)
+	if p.approval != "" {
+		b.addSingle(newTerm(byApproval, p.approval), place)
+	}
 	r.visitTerms(func(f field, text string) {
-		if f == byTrace || f == byHash {
+		if f.single() {
 			b.addSingle(newTerm(f, text), place)
 			return
 		}
@@ -64,10 +68,13 @@ func (b *builder) addRow(r Row) {
 		}
 		p.addPlace(place)
 	})
-	if b.rows = append(b.rows, r); len(b.rows) == chunkEvents {
-		b.columns = append(b.columns, encodeColumns(b.rows))
-		b.rows = b.rows[:0]
-	}
+	b.rows, b.parts = append(b.rows, r), append(b.parts, p)
+}
+
+// endChunk adds the columns of the rows since the last chunk.
+func (b *builder) endChunk() {
+	b.columns = append(b.columns, encodeColumns(b.rows))
+	b.rows, b.parts = b.rows[:0], b.parts[:0]
 }
 
 func (b *builder) postingOf(t term) *posting {
@@ -151,27 +158,36 @@ func (b *builder) visitBuckets(visit func(t term, entries []byte)) {
 // the last event.
 func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, end id.Index) (
 	changes []storage.Change, newest id.Instant, err error) {
-	b := newBuilder()
+	b, t := newBuilder(), s.Identity().Tenant
 	whole := end%blockEvents == 0
 	if whole && g.Position%blockEvents != 0 {
-		if changes, err = x.replaceRecent(ctx, s.Identity().Tenant, g, b); err != nil {
+		if changes, err = x.replaceRecent(ctx, t, g, b); err != nil {
 			return nil, 0, err
 		}
 	}
-	for e, err := range x.ledgers.Events(ctx, s, g.Position, end, allParts|storage.FieldLent) {
-		if err != nil {
-			return nil, 0, fmt.Errorf("read events: %w", err)
+	acts := x.newJoiner(s, &view{tenant: t, generation: g, position: g.Position, end: g.Position})
+	for begin := g.Position; begin < end; begin += chunkEvents {
+		for e, err := range x.ledgers.Events(ctx, s, begin, begin+chunkEvents, allParts|storage.FieldLent) {
+			if err != nil {
+				return nil, 0, fmt.Errorf("read events: %w", err)
+			}
+			row, p, err := newRowAndPart(&e)
+			if err != nil {
+				return nil, 0, err
+			}
+			b.addRow(row, p)
+			newest = e.ReceivedAt
 		}
-		row, err := newRow(&e)
-		if err != nil {
+		if got := len(b.rows); got != chunkEvents {
+			return nil, 0, fmt.Errorf("read events: %w: %d events of a chunk", storage.ErrCorrupt, got)
+		}
+		if err := acts.join(ctx, b.rows, b.parts); err != nil {
 			return nil, 0, err
 		}
-		b.addRow(row)
-		newest = e.ReceivedAt
+		b.endChunk()
 	}
-	if got, want := len(b.columns), int((end-g.Position)/chunkEvents); got != want || len(b.rows) > 0 {
-		return nil, 0, fmt.Errorf("read events: %w: %d chunks and %d events of %d chunks", storage.ErrCorrupt, got,
-			len(b.rows), want)
+	if changes, err = acts.appendActs(ctx, changes, g.Position, end); err != nil {
+		return nil, 0, err
 	}
 	for i, record := range b.columns {
 		chunk := uint64(g.Position)/chunkEvents + uint64(i)
@@ -246,7 +262,7 @@ const dropAtOnce = 512
 func (x *Index) dropChanges(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, bool, error) {
 	var changes []storage.Change
 	for _, kind := range []storage.Kind{kindPostings, kindSingles, kindMerged, kindRecent,
-		kindColumns} {
+		kindColumns, kindActs} {
 		r := records.Range{End: generationPrefix(number)}
 		for found, err := range records.Scan(ctx, x.store, t, kind, r, dropAtOnce) {
 			if err != nil {

@@ -122,28 +122,45 @@ func (r *columnReader) choose(texts []string) string {
 	return texts[n]
 }
 
-// visitColumns calls visit with each row of a column record. The row is valid during the call.
-func visitColumns(record []byte, begin id.Index, visit func(*Row)) error {
+func (r *columnReader) byte() byte {
+	if len(r.rest) == 0 {
+		r.failed = true
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+// openColumns decompresses a record of columns or acts.
+func openColumns(record []byte) (*columnReader, error) {
 	if n, err := s2.DecodedLen(record); err != nil || n > maxColumns {
-		return errColumns("length")
+		return nil, errColumns("length")
 	}
 	text, err := s2.Decode(nil, record)
 	if err != nil {
-		return errColumns("compression")
+		return nil, errColumns("compression")
 	}
-	in := &columnReader{rest: text}
+	return &columnReader{rest: text}, nil
+}
+
+// visitColumns calls visit with each row of a column record. The row is valid during the call.
+func visitColumns(record []byte, begin id.Index, visit func(*Row)) error {
+	in, err := openColumns(record)
+	if err != nil {
+		return err
+	}
 	agents, tools, kinds, rules := in.texts(), in.texts(), in.texts(), in.texts()
 	row := Row{Index: begin}
 	for !in.failed && row.Index < begin+chunkEvents {
 		row.ReceivedAt += id.Instant(in.varint())
 		row.Agent, row.Tool = id.Agent(in.choose(agents)), id.Tool(in.choose(tools))
 		row.Kind, row.Rule = in.choose(kinds), in.choose(rules)
-		if len(in.rest) == 0 {
-			in.failed = true
+		decisions := in.byte()
+		if in.failed {
 			break
 		}
-		row.Effective, row.Declared = id.Decision(in.rest[0]>>2), id.Decision(in.rest[0]&3)
-		in.rest = in.rest[1:]
+		row.Effective, row.Declared = id.Decision(decisions>>2), id.Decision(decisions&3)
 		visit(&row)
 		row.Index++
 	}

@@ -26,6 +26,10 @@ type Filter struct {
 	Actor     string // the principal of the service's own events, with any credential or none
 	Signer    event.Signer
 	From, To  Bound // the events [From, To)
+
+	Acts     bool    // acts alone
+	Outcome  Outcome // acts with this outcome
+	Approver string  // acts whose approval this account voted on
 }
 
 // Bound is a time or a log index. The zero value is no bound.
@@ -57,7 +61,18 @@ func (f *Filter) matches(r *Row) bool {
 }
 
 // wanted returns the filter in the form that a search uses.
-func (f *Filter) wanted() wanted { return wanted{f.terms(), f.matches} }
+func (f *Filter) wanted() wanted {
+	w := wanted{terms: f.terms(), matches: f.matches}
+	if f.Acts || f.Outcome != NoOutcome || f.Approver != "" {
+		w.acts = f.matchesAct
+	}
+	return w
+}
+
+func (f *Filter) matchesAct(a *act) bool {
+	return (f.Outcome == NoOutcome || f.Outcome == a.outcome()) && (f.Approver == "" ||
+		slices.ContainsFunc(a.votes, func(v Vote) bool { return v.Account == f.Approver }))
+}
 
 // terms returns terms that every matching event has. The rare ones come first, so that blocks without them need not be
 // searched for the others.

@@ -43,6 +43,9 @@ type filler struct {
 	traces int  // number of traces; 0: a fifth of the events
 	pad    string
 
+	make   func(at id.Index) made // makes up the events; nil: addEvent does
+	stored id.Index               // the events before the batch that is being made
+
 	rows  []index.Row // of all events, when keep is true
 	texts []string    // record and envelope in lower case
 	keep  bool
@@ -65,6 +68,7 @@ func (f *filler) append(n int) {
 	f.t.Helper()
 	for n > 0 {
 		some := min(n, 1024)
+		f.stored = f.head.Size
 		b := storage.Batch{Tenant: f.tenant, Expect: f.head}
 		for range some {
 			f.addEvent(&b)
@@ -111,17 +115,33 @@ func (f *filler) nextRow() index.Row {
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 
+// made is an event that a test made up.
+type made struct {
+	row              index.Row
+	record, envelope []byte
+	erases           []id.Range
+}
+
 func (f *filler) addEvent(b *storage.Batch) {
+	if f.make != nil {
+		f.addMade(b, f.make(f.head.Size))
+		return
+	}
 	r := f.nextRow()
 	record := fmt.Appendf(nil, `{"event_id":"%s","policy":{"declared":"%s","effective":"%s","rule_id":%s},"signer":"%s"}`,
 		r.Event, r.Declared, r.Effective, orNull(r.Rule), r.Signer)
 	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":%s,"payload":{"amount":%d,"parent_event_id":"evt_%d_%08d","text":"Invoice%s"}}`,
 		r.Kind, strings.ReplaceAll(fmt.Sprintf("%q", r.Principal), `\u00eb`, "ë"), f.random.IntN(1000), f.tenant, r.Index-1, f.pad)
+	f.addMade(b, made{row: r, record: record, envelope: envelope})
+}
+
+func (f *filler) addMade(b *storage.Batch, m made) {
+	r, record, envelope := m.row, m.record, m.envelope
 	entry := event.Entry{Prev: f.head.Last, Record: event.RecordHash(record), Seq: r.Index.Sequence()}
 	r.Hash = entry.Hash()
 	b.Events = append(b.Events, storage.Event{Index: r.Index, ID: r.Event, Entry: storage.Entry{Prev: entry.Prev, Record: entry.Record},
 		Columns: storage.Columns{ReceivedAt: r.ReceivedAt, Agent: r.Agent, Trace: r.Trace, Tool: r.Tool, ActionKind: r.Kind, Effective: r.Effective, Disclosure: id.DiscloseRecord},
-		Record:  record, Envelope: envelope})
+		Record:  record, Envelope: envelope, Erases: m.erases})
 	f.head.Last, f.head.LastReceived = r.Hash, r.ReceivedAt
 	f.head.Size++
 	for _, t := range f.tree.Append(nil, r.Hash) {

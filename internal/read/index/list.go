@@ -148,12 +148,14 @@ func (l *lister) readWaiting(ctx context.Context) ([]Row, []bool, error) {
 	for i, c := range l.waiting {
 		if c.row != nil && l.query.Text == "" {
 			rows[i], matched[i] = *c.row, true
+			rows[i].Act = c.act
 			continue
 		}
 		unread = append(unread, candidate{at: c.at, place: i})
 	}
 	err := l.x.readEvents(ctx, l.state, unread, func(place int, e *storage.Event) (err error) {
 		if rows[place], err = newRow(e); err == nil {
+			rows[place].Act = l.waiting[place].act
 			matched[place] = l.query.matches(&rows[place]) && l.query.finds(e)
 		}
 		return err

@@ -48,7 +48,7 @@ func (x *Index) locate(ctx context.Context, s *log.State, v *view, name string) 
 
 // findHash returns the event with a hash.
 func (x *Index) findHash(ctx context.Context, s *log.State, v *view, hash id.Hash) (id.Index, error) {
-	w := wanted{[]term{newTerm(byHash, string(hash[:]))}, func(r *Row) bool { return r.Hash == hash }}
+	w := wanted{terms: []term{newTerm(byHash, string(hash[:]))}, matches: func(r *Row) bool { return r.Hash == hash }}
 	for row, err := range x.rows(ctx, s, v, w, []span{{0, v.end}}, false) {
 		return row.Index, err
 	}

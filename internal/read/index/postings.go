@@ -34,6 +34,9 @@ type placeSet [blockSize / 64]uint64
 // AddPlace adds a place.
 func (s *placeSet) AddPlace(place uint16) { s[place/64] |= 1 << (place % 64) }
 
+// Contains reports whether the set contains a place.
+func (s *placeSet) Contains(place uint16) bool { return s[place/64]&(1<<(place%64)) != 0 }
+
 // Count returns the number of places in the set.
 func (s *placeSet) Count() (n int) {
 	for _, word := range s {

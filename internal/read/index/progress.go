@@ -18,12 +18,13 @@ const (
 	kindPostings storage.Kind = "derived/index_postings" // generation/bucket/block
 	kindRecent   storage.Kind = "derived/index_recent"   // generation/group/chunk
 	kindColumns  storage.Kind = "derived/index_columns"  // generation/chunk
+	kindActs     storage.Kind = "derived/index_acts"     // generation/chunk
 )
 
 // The number of a generation contains the version of its form in the bits above formBits, so an older form has a
 // smaller number.
 const (
-	form     = 2
+	form     = 3
 	formBits = 24
 )
 

@@ -26,11 +26,13 @@ type Row struct {
 	Kind       string
 	Declared   id.Decision
 	Effective  id.Decision
+	Policy     string // that decided; "" if none
 	Rule       string // "" if none
 	Signer     event.Signer
 	Trace      id.Trace
 	Principal  string   // "" if the envelope is erased
 	ErasedBy   id.Index // the event that erased the envelope; 0 if it is not erased
+	Act        *Act     // of an act, in lists of acts; otherwise nil
 }
 
 // actor returns who made a change that the service recorded, without the credential. It returns "" for other events.
@@ -46,22 +48,35 @@ func (r *Row) actor() string {
 type statement struct {
 	Signer event.Signer `json:"signer"`
 	Policy struct {
-		Declared id.Decision `json:"declared"`
-		RuleID   string      `json:"rule_id"`
+		ApprovalID string      `json:"approval_id"`
+		Declared   id.Decision `json:"declared"`
+		Evaluated  bool        `json:"evaluated"`
+		Intent     id.Event    `json:"intent"`
+		PolicyID   string      `json:"policy_id"`
+		RuleID     string      `json:"rule_id"`
 	} `json:"policy"`
 }
 
 // readStatement parses a record as the service wrote it: canonical JSON, in which each of these names occurs once, in
 // this order. Quotes within texts are escaped, so a name in quotes that is followed by a colon is a member.
 func readStatement(record []byte) (read statement, err error) {
-	declared, rest, judged := cutMember(record, `"declared":`)
+	approval, rest, first := cutMember(record, `"approval_id":`)
+	declared, rest, judged := cutMember(rest, `"declared":`)
+	own, rest, limited := bytes.Cut(rest, []byte(`"limits":`))
+	policy, rest, named := cutMember(rest, `"policy_id":`)
 	rule, rest, ruled := cutMember(rest, `"rule_id":`)
 	signer, _, signed := cutMember(rest, `"signer":`)
-	if !signed || !judged || !ruled {
+	_, own, decided := bytes.Cut(own, []byte(`"evaluated":`))
+	intent, _, follows := cutMember(own, `"intent":`)
+	if !first || !judged || !limited || !named || !ruled || !signed || !decided {
 		err = json.Unmarshal(record, &read)
 		return read, err
 	}
-	read.Signer, read.Policy.RuleID = event.Signer(signer), string(rule)
+	read.Signer, read.Policy.RuleID, read.Policy.ApprovalID = event.Signer(signer), string(rule), string(approval)
+	read.Policy.PolicyID = string(policy)
+	if read.Policy.Evaluated = bytes.HasPrefix(own, []byte("true")); follows {
+		read.Policy.Intent = id.Event(intent)
+	}
 	err = read.Policy.Declared.UnmarshalText(declared)
 	return read, err
 }
@@ -85,27 +100,45 @@ const allParts = storage.FieldRecord | storage.FieldEnvelope
 
 // newRow returns the row of an event that was read with allParts. It does not retain the event's texts.
 func newRow(e *storage.Event) (Row, error) {
+	row, _, err := readRow(e)
+	return row, err
+}
+
+// newRowAndPart returns the row of an event and what it says about acts.
+func newRowAndPart(e *storage.Event) (Row, part, error) {
+	row, read, err := readRow(e)
+	if err != nil {
+		return Row{}, part{}, err
+	}
+	p, err := readPart(e, &row, &read)
+	if err != nil {
+		return Row{}, part{}, fmt.Errorf("envelope of event %d: %w", e.Index, err)
+	}
+	return row, p, nil
+}
+
+func readRow(e *storage.Event) (Row, statement, error) {
 	read, err := readStatement(e.Record)
 	if err != nil {
-		return Row{}, fmt.Errorf("record of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
+		return Row{}, read, fmt.Errorf("record of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
 	}
 	principal, err := readPrincipal(e.Envelope)
 	if err != nil {
-		return Row{}, fmt.Errorf("envelope of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
+		return Row{}, read, fmt.Errorf("envelope of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
 	}
 	return Row{
 		Index: e.Index, Event: e.ID, Hash: log.EntryOf(*e).Hash(), ReceivedAt: e.ReceivedAt,
 		Agent: e.Agent, Tool: e.Tool, Kind: e.ActionKind,
-		Declared: read.Policy.Declared, Effective: e.Effective, Rule: read.Policy.RuleID,
+		Declared: read.Policy.Declared, Effective: e.Effective, Policy: read.Policy.PolicyID, Rule: read.Policy.RuleID,
 		Signer: read.Signer, Trace: e.Trace, Principal: principal,
 		ErasedBy: e.ErasedBy,
-	}, nil
+	}, read, nil
 }
 
 // internTexts lets cached rows share texts that many of them contain.
 func (r *Row) internTexts() {
 	r.Agent, r.Tool, r.Kind = intern(r.Agent), intern(r.Tool), intern(r.Kind)
-	r.Rule, r.Signer, r.Principal = intern(r.Rule), intern(r.Signer), intern(r.Principal)
+	r.Policy, r.Rule, r.Signer, r.Principal = intern(r.Policy), intern(r.Rule), intern(r.Signer), intern(r.Principal)
 }
 
 // intern returns s without retaining the memory that it is a part of.

@@ -25,12 +25,16 @@ const (
 	byActor     field = 'o'
 	bySigner    field = 's'
 	byHash      field = 'h'
+	byApproval  field = 'q' // of the transitions of an approval, and of the act that consumed it
 )
+
+// single reports whether the values of a field occur in few events.
+func (f field) single() bool { return f == byTrace || f == byHash || f == byApproval }
 
 // term is the first 48 bits of SHA-256 over a field and a value: the first bits are the bucket, and the last 32 are the
 // fingerprint within it.
 type term struct {
-	single      bool // of a trace or a hash, which occurs in few events
+	single      bool // of a field whose values occur in few events
 	bucket      uint16
 	fingerprint uint32
 }
@@ -49,7 +53,7 @@ const maxValueText = 159
 func newTerm(f field, value string) term {
 	var buffer [maxValueText + 1]byte
 	sum := sha256.Sum256(append(append(buffer[:0], byte(f)), value...))
-	t := term{f == byTrace || f == byHash, binary.BigEndian.Uint16(sum[:]), binary.BigEndian.Uint32(sum[2:])}
+	t := term{f.single(), binary.BigEndian.Uint16(sum[:]), binary.BigEndian.Uint32(sum[2:])}
 	t.bucket >>= 16 - t.bits()
 	return t
 }

@@ -36,7 +36,7 @@ func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 	if v.end = v.position; s.Size()-v.position > maxTail {
 		return v, nil
 	}
-	if v.tail, err = x.readTail(ctx, s, v.position); err != nil {
+	if v.tail, err = x.readTail(ctx, s, v); err != nil {
 		return nil, err
 	}
 	v.end = v.tail.end()
@@ -96,6 +96,7 @@ func unreadable(err error) error {
 type candidate struct {
 	at    id.Index
 	row   *Row // nil until it is read
+	act   *Act // of an act, if the call looks for acts
 	place int  // among the candidates that are read together
 }
 
@@ -103,6 +104,7 @@ type candidate struct {
 type wanted struct {
 	terms   []term
 	matches func(*Row) bool
+	acts    func(*act) bool // if it is not nil, the events are acts that match
 }
 
 // rows yields the matching rows of spans. It reads one event first, and then an increasing number at once.
@@ -145,12 +147,14 @@ func (x *Index) readRows(ctx context.Context, s *log.State, of []candidate) ([]R
 	for i, c := range of {
 		if c.row != nil {
 			rows[i] = *c.row
+			rows[i].Act = c.act
 			continue
 		}
 		unread = append(unread, candidate{at: c.at, place: i})
 	}
 	err := x.readEvents(ctx, s, unread, func(place int, e *storage.Event) (err error) {
 		rows[place], err = newRow(e)
+		rows[place].Act = of[place].act
 		return err
 	})
 	return rows, err
@@ -170,7 +174,7 @@ func (x *Index) candidates(ctx context.Context, v *view, w wanted, spans []span,
 			if !ascending && !v.yieldTail(w, clipped, ascending, yield) {
 				return
 			}
-			if indexed.begin < indexed.end && !x.yieldIndexed(ctx, v, w.terms, indexed, ascending, yield) {
+			if indexed.begin < indexed.end && !x.yieldIndexed(ctx, v, w, indexed, ascending, yield) {
 				return
 			}
 			if ascending && !v.yieldTail(w, clipped, ascending, yield) {
@@ -187,7 +191,19 @@ func (v *view) yieldTail(w wanted, s span, ascending bool, yield func(candidate,
 		if !ascending {
 			at = s.end - 1 - (n - s.begin)
 		}
-		if r := &v.tail.rows[at-v.tail.begin]; w.matches(r) && !yield(candidate{at: at, row: r}, nil) {
+		r := &v.tail.rows[at-v.tail.begin]
+		if !w.matches(r) {
+			continue
+		}
+		c := candidate{at: at, row: r}
+		if w.acts != nil {
+			a, found := v.tail.findAct(at)
+			if !found || !w.acts(a) {
+				continue
+			}
+			c.act = a.describe()
+		}
+		if !yield(c, nil) {
 			return false
 		}
 	}
@@ -196,8 +212,9 @@ func (v *view) yieldTail(w wanted, s span, ascending bool, yield func(candidate,
 
 // yieldIndexed yields the events of a span below the position. It reads the postings of one block first, and then of an
 // increasing number at once.
-func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span, ascending bool,
+func (x *Index) yieldIndexed(ctx context.Context, v *view, w wanted, s span, ascending bool,
 	yield func(candidate, error) bool) bool {
+	terms := w.terms
 	first, end := uint64(s.begin)/blockEvents, uint64(s.end-1)/blockEvents+1
 	dense := make([]bool, len(terms))
 	for width := uint64(1); first < end; width = min(width*16, widestWindow(terms)) {
@@ -219,7 +236,13 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 				n = len(sets) - 1 - n
 				block = window[0] + uint64(n)
 			}
-			if !yieldBlock(sets[n], block, s, len(terms) == 0, ascending, yield) {
+			if sets[n] == nil && len(terms) > 0 {
+				continue
+			}
+			base := id.Index(block * blockEvents)
+			within := s.clip(span{base, base + blockEvents})
+			if w.acts != nil && !x.yieldActs(ctx, v, w, sets[n], within, ascending, yield) ||
+				w.acts == nil && !yieldBlock(sets[n], base, within, ascending, yield) {
 				return false
 			}
 		}
@@ -240,14 +263,8 @@ func widestWindow(terms []term) uint64 {
 	return maxWindowSingles
 }
 
-// yieldBlock yields the events of a block that are in a set, or all if there are no terms, and in a span.
-func yieldBlock(found *placeSet, block uint64, s span, all, ascending bool,
-	yield func(candidate, error) bool) bool {
-	if found == nil && !all {
-		return true
-	}
-	base := id.Index(block * blockEvents)
-	within := s.clip(span{base, base + blockEvents})
+// yieldBlock yields the events of a span of a block. Unless found is nil, they are at these places.
+func yieldBlock(found *placeSet, base id.Index, within span, ascending bool, yield func(candidate, error) bool) bool {
 	if within.begin >= within.end {
 		return true
 	}
@@ -259,6 +276,35 @@ func yieldBlock(found *placeSet, block uint64, s span, all, ascending bool,
 	for place := range clip.Places(ascending) {
 		if !yield(candidate{at: base + id.Index(place)}, nil) {
 			return false
+		}
+	}
+	return true
+}
+
+// yieldActs yields the acts of a span of a block that match. Unless places is nil, they are at these places.
+func (x *Index) yieldActs(ctx context.Context, v *view, w wanted, places *placeSet, within span, ascending bool,
+	yield func(candidate, error) bool) bool {
+	for within.begin < within.end {
+		var part span
+		if ascending {
+			part = span{within.begin, min(within.end, within.begin-within.begin%chunkEvents+chunkEvents)}
+			within.begin = part.end
+		} else {
+			part = span{max(within.begin, (within.end-1)-(within.end-1)%chunkEvents), within.end}
+			within.end = part.begin
+		}
+		found, err := x.findActs(ctx, v, part, places, w.acts)
+		if err != nil {
+			yield(candidate{}, err)
+			return false
+		}
+		if !ascending {
+			slices.Reverse(found)
+		}
+		for i := range found {
+			if !yield(candidate{at: found[i].at, act: found[i].describe()}, nil) {
+				return false
+			}
 		}
 	}
 	return true
