@@ -79,7 +79,7 @@ type Options struct {
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
 	Evidence      *evidence.Exporter
-	People        auditlist.People
+	People        eventlist.People
 	Members       *member.Members
 	VoterKeys     *voterkey.Keys
 	Sources       sysevent.Sources
@@ -101,6 +101,7 @@ type Server struct {
 	Options
 	surface *surface
 	audit   *auditlist.Reader
+	acts    *eventlist.ActReader
 }
 
 // New returns a server.
@@ -116,7 +117,8 @@ func New(o Options) (*Server, error) {
 	})
 	audit := &auditlist.Reader{Index: o.Events.Index, Ledgers: o.Events.Ledgers, Sources: o.Sources, People: o.People,
 		Organizations: o.Orgs}
-	return &Server{Options: o, surface: surface, audit: audit}, err
+	acts := &eventlist.ActReader{Events: o.Events, Agents: o.Agents, People: o.People}
+	return &Server{Options: o, surface: surface, audit: audit, acts: acts}, err
 }
 
 // Routes adds the routes of the surface to r.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -55,6 +56,38 @@ func (s *Server) streamEvents(query eventlist.Asked, f Format) answer {
 	})
 }
 
+func (s *Server) streamActs(query eventlist.Asked, f Format) answer {
+	return streamAnswer("acts", query, f, List[wire.Act]{
+		Columns: []string{"log_index", "event_id", "received_at", "agent_id", "agent_name", "tool_name", "actor_principal",
+			"outcome", "decision", "policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "trace_id"},
+		Cells: func(a wire.Act) []Cell {
+			result := ""
+			if a.Result != nil {
+				result = string(a.Result.ID)
+			}
+			return []Cell{NumberCell(a.Index), TextCell(a.ID), TextCell(a.ReceivedAt.String()), TextCell(a.Agent),
+				TextCell(a.AgentName), TextCell(a.Tool), TextCell(a.Principal), TextCell(a.Outcome),
+				TextCell(a.Decision.String()), TextCell(a.Policy), TextCell(a.Rule), TextCell(a.Approval),
+				TextCell(joinVoters(a.Votes, "approve")), TextCell(joinVoters(a.Votes, "deny")), TextCell(result), TextCell(a.Trace)}
+		},
+		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
+			page, err := s.acts.List(ctx, pageQuery(query, after, limit))
+			return page.Acts, page.Next, err
+		},
+	})
+}
+
+// joinVoters returns the email addresses of those who voted so, or the IDs of accounts that no longer exist.
+func joinVoters(votes []wire.ActVote, vote string) string {
+	var names []string
+	for _, v := range votes {
+		if v.Vote == vote {
+			names = append(names, cmp.Or(string(v.Email), v.Account))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
 func (s *Server) streamTraces(query eventlist.Asked, f Format) answer {
 	return streamAnswer("traces", query, f, List[wire.Trace]{
 		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "at_least",
@@ -79,19 +112,19 @@ func (s *Server) streamTraces(query eventlist.Asked, f Format) answer {
 }
 
 func (s *Server) streamAudit(query eventlist.Asked, f Format) answer {
-	return streamAnswer("audit", query, f, List[wire.Act]{
+	return streamAnswer("audit", query, f, List[wire.AuditEntry]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "kind", "sentence", "actor_type",
 			"actor_id", "actor_name", "actor_email", "actor_token", "credential", "credential_id", "address",
 			"payload", "proof"},
 		Cells: auditCells,
-		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
+		Page: func(ctx context.Context, after string, limit int) ([]wire.AuditEntry, wire.Text, error) {
 			page, err := s.audit.List(ctx, pageQuery(query, after, limit))
-			return page.Acts, page.Next, err
+			return page.Entries, page.Next, err
 		},
 	})
 }
 
-func auditCells(a wire.Act) []Cell {
+func auditCells(a wire.AuditEntry) []Cell {
 	var credential, name, address string
 	if o := a.Source; o != nil {
 		credential, name, address = o.Credential, o.ID, o.Address

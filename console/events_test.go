@@ -22,6 +22,12 @@ import (
 // sendEvent appends an event of an agent, with additional or overridden members.
 func (w *world) sendEvent(tenant id.Tenant, name string, more map[string]any) log.Receipt {
 	w.t.Helper()
+	return w.sendDecided(tenant, name, more, event.Policy{Declared: id.Allow, Effective: id.Allow})
+}
+
+// sendDecided appends an event of an agent, with additional or overridden members, on which the policy decided.
+func (w *world) sendDecided(tenant id.Tenant, name string, more map[string]any, decided event.Policy) log.Receipt {
+	w.t.Helper()
 	key := edkey.NewPrivate()
 	if more["key_id"] == w.first[tenant].Key {
 		key = w.first[tenant].Private
@@ -46,10 +52,11 @@ func (w *world) sendEvent(tenant id.Tenant, name string, more map[string]any) lo
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	decided.Declared, decided.Effective = e.Decision, e.Decision.Tighten(decided.Effective)
 	receipts, err := w.Ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
 			Form: event.FormDigest, PublicKey: did.Multikey(key.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent,
-			IngestKeyID: "ik", Policy: event.Policy{Declared: e.Decision, Effective: e.Decision}, Disclosure: id.DiscloseRecord,
+			IngestKeyID: "ik", Policy: decided, Disclosure: id.DiscloseRecord,
 		})}}, nil
 	})
 	if err != nil {
@@ -165,7 +172,7 @@ func TestListEventsRefuses(t *testing.T) {
 	} {
 		w.refuses(query, w.request("GET", "/events"+query, ""), 422, want)
 	}
-	for _, path := range []string{"/events", "/events/e", "/traces", "/traces/t", "/stats"} {
+	for _, path := range []string{"/events", "/events/e", "/acts", "/acts/e", "/traces", "/traces/t", "/stats"} {
 		w.refuses(path+" without an organization", w.request("GET", path, "", as("no-organization")), 403, "Your role does not allow this")
 	}
 	w.refuses("limit", w.request("GET", "/traces/t?limit=0", ""), 422, "limit must be from 1 to 1000")
@@ -244,7 +251,7 @@ func TestUnknownLog(t *testing.T) {
 	w := newWorld(t)
 	w.sendEvent(red, "a1", map[string]any{"trace_id": "A"})
 	for _, log := range []string{"none", string(w.State(t, blue).Identity().Origin)} {
-		for _, path := range []string{"/events?", "/events/a1?", "/traces?", "/traces/A?", "/stats?"} {
+		for _, path := range []string{"/events?", "/events/a1?", "/acts?", "/acts/a1?", "/traces?", "/traces/A?", "/stats?"} {
 			answer := w.request("GET", path+"log="+url.QueryEscape(log), "")
 			w.refuses(path, answer, 404, "The organization has no such log")
 		}

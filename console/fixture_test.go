@@ -216,6 +216,14 @@ func (people) ByID(_ context.Context, who account.ID) (account.Account, error) {
 	return account.Account{ID: who, DisplayName: "Ann of " + text, Email: text + "@example.com"}, nil
 }
 
+func (people) Find(_ context.Context, email string) (account.Account, error) {
+	name, _, is := strings.Cut(email, "@example.com")
+	if !is {
+		return account.Account{}, fault.New(fault.NotFound, "Not found")
+	}
+	return account.Account{ID: account.ID("acc_" + name), Email: email}, nil
+}
+
 // members have the role that their session token names.
 type members struct{}
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -151,10 +153,12 @@ func TestEveryReadWhileTheOrganizationMoves(t *testing.T) {
 	run := w.run(red, "exec-0", 1)
 	endpoint := w.call(201, "POST", "/webhooks", standardEndpoint)["endpoint_id"].(string)
 	w.call(200, "PUT", "/stream-export", standardExport)
-	event := string(w.sendOwn(red, "evt-own", nil))
-	erasure := w.call(202, "POST", "/events/"+event+"/erase", `{"reason":"test_data"}`)["erasure_id"].(string)
+	name := "evt-own"
+	w.sendDecided(red, name, map[string]any{"agent_id": w.first[red].Agent, "key_id": w.first[red].Key},
+		event.Policy{Evaluated: true, Effective: id.Allow, PolicyID: "none", RuleID: "none", Engine: "rules", EvaluatedAt: id.InstantOf(w.Clock())})
+	erasure := w.call(202, "POST", "/events/"+name+"/erase", `{"reason":"test_data"}`)["erasure_id"].(string)
 	names := strings.NewReplacer("/v1/console", "", "{key}", question.IngestKeyID, "{agent}", string(w.first[red].Agent), "{policy}", "p",
-		"{approval}", string(question.ID), "{run}", string(run.ID), "{webhook}", endpoint, "{erasure}", erasure, "{event}", event,
+		"{approval}", string(question.ID), "{run}", string(run.ID), "{webhook}", endpoint, "{erasure}", erasure, "{event}", name,
 		"{trace}", "trc")
 	for _, route := range w.routed {
 		if route.Method != "GET" {

@@ -17,7 +17,7 @@ func permissions() map[string]account.Permission {
 	for permission, routes := range map[account.Permission]string{
 		account.Read: `GET /ingest-keys, GET /ingest-keys/{key}, GET /agents, GET /agents/{agent}, GET /agents/{agent}/keys,
 			GET /policies, GET /policies/{policy}, GET /policies/{policy}/versions, GET /approvals, GET /approvals/{approval}, GET /voter-keys, GET /runs, GET /runs/{run},
-			GET /events, GET /events/{event}, GET /traces, GET /traces/{trace}, GET /stats,
+			GET /events, GET /events/{event}, GET /acts, GET /acts/{event}, GET /traces, GET /traces/{trace}, GET /stats,
 			GET /webhooks, GET /webhooks/{webhook}, GET /webhooks/{webhook}/deliveries, GET /witnesses, GET /stream-export, GET /organization, GET /organization/plan-usage`,
 		account.ReadPayloads: `GET /evidence.zip`,
 		account.TryPolicies:  `POST /policies/check, POST /policies/{policy}/simulate`,

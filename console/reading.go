@@ -18,6 +18,9 @@ func (s *Server) addReadingRoutes(table *routes) {
 	table.Add("GET", "/v1/console/events", reads, none, s.listEvents, edge.LongPoll).
 		Takes(append([]string{"q", "order", "wait"}, filters...)...)
 	table.Add("GET", "/v1/console/events/{event}", reads, none, s.answerEvent).Takes("log")
+	table.Add("GET", "/v1/console/acts", reads, none, s.listActs).
+		Takes(append([]string{"q", "order", "outcome", "approver"}, filters...)...)
+	table.Add("GET", "/v1/console/acts/{event}", reads, none, s.answerAct).Takes("log")
 	table.Add("GET", "/v1/console/traces", reads, none, s.listTraces).Takes(filters...)
 	table.Add("GET", "/v1/console/traces/{trace}", reads, none, s.answerTrace).Takes("after", "limit", "log")
 	table.Add("GET", "/v1/console/stats", reads, none, s.answerStats).Takes("from", "to", "by", "log")
@@ -70,6 +73,38 @@ func (s *Server) ShowEvent(ctx context.Context, c *Caller, name string, query ur
 	return s.Events.Find(ctx, q, name)
 }
 
+func (s *Server) listActs(r *request) (answer, error) {
+	q, format, stream, err := asStream(r)
+	if stream || err != nil {
+		return s.streamActs(q, format), err
+	}
+	return okAnswer(s.ListActs(r.Context(), r.Caller, r.URL.Query()))
+}
+
+// ListActs returns a page of the acts that the parameters select.
+func (s *Server) ListActs(ctx context.Context, c *Caller, query url.Values) (wire.Acts, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Acts{}, err
+	}
+	q, err := ask(c, query)
+	if err != nil {
+		return wire.Acts{}, err
+	}
+	return s.acts.List(ctx, q)
+}
+
+func (s *Server) answerAct(r *request) (answer, error) {
+	return okAnswer(s.ShowAct(r.Context(), r.Caller, r.PathParameter("event"), r.URL.Query()))
+}
+
+// ShowAct returns an act. name is the ID, log index or hash of its event.
+func (s *Server) ShowAct(ctx context.Context, c *Caller, name string, query url.Values) (wire.Act, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return wire.Act{}, err
+	}
+	return s.acts.Find(ctx, eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query}, name)
+}
+
 func (s *Server) listTraces(r *request) (answer, error) {
 	q, format, stream, err := asStream(r)
 	if stream || err != nil {
@@ -111,17 +146,17 @@ func (s *Server) listAudit(r *request) (answer, error) {
 	if stream || err != nil {
 		return s.streamAudit(q, format), err
 	}
-	return okAnswer(s.ListActs(r.Context(), r.Caller, r.URL.Query()))
+	return okAnswer(s.ListAudit(r.Context(), r.Caller, r.URL.Query()))
 }
 
-// ListActs returns a page of the audit list.
-func (s *Server) ListActs(ctx context.Context, c *Caller, query url.Values) (wire.Acts, error) {
+// ListAudit returns a page of the audit list.
+func (s *Server) ListAudit(ctx context.Context, c *Caller, query url.Values) (wire.AuditEntries, error) {
 	if err := s.surface.check(ctx, c, account.ReadAudit); err != nil {
-		return wire.Acts{}, err
+		return wire.AuditEntries{}, err
 	}
 	q, err := ask(c, query)
 	if err != nil {
-		return wire.Acts{}, err
+		return wire.AuditEntries{}, err
 	}
 	return s.audit.List(ctx, q)
 }

@@ -117,8 +117,8 @@ type Waits struct {
 	Complete bool   `json:"complete"` // covers all decisions, not only the latest ones
 }
 
-// Act is one of the service's own events in the audit list.
-type Act struct {
+// AuditEntry is one of the service's own events in the audit list.
+type AuditEntry struct {
 	Index      id.Index       `json:"log_index"`
 	ID         id.Event       `json:"event_id"`
 	Hash       id.Hash        `json:"event_hash"`
@@ -131,7 +131,7 @@ type Act struct {
 	Proof      string         `json:"proof"`   // path of the public verification bundle
 }
 
-// Actor is who caused an act.
+// Actor is who caused a change.
 type Actor struct {
 	Type  string `json:"type"` // account, operator, ingest_key, or unknown if the envelope is erased
 	ID    string `json:"id"`   // of the account or the ingest key; otherwise ""
@@ -140,16 +140,60 @@ type Actor struct {
 	Token string `json:"token"` // public name of the console token that acted for the account
 }
 
-// Source is where the call that caused an act came from.
+// Source is where the call that caused a change came from.
 type Source struct {
 	Credential string `json:"credential"`
 	ID         string `json:"id,omitzero"` // public name of the session or token
 	Address    string `json:"address,omitzero"`
 }
 
-// Acts is a page of the audit list.
+// AuditEntries is a page of the audit list.
+type AuditEntries struct {
+	Entries   []AuditEntry `json:"acts"`
+	Next      Text         `json:"next"`
+	IndexedTo id.Index     `json:"indexed_to"` // the list covers events before this index
+}
+
+// Act is an act of an agent in a list: an event on which a policy decided, and what became of it.
+type Act struct {
+	Index      id.Index    `json:"log_index"`
+	ID         id.Event    `json:"event_id"`
+	Hash       id.Hash     `json:"event_hash"`
+	ReceivedAt id.Instant  `json:"received_at"`
+	Agent      id.Agent    `json:"agent_id"`
+	AgentName  Text        `json:"agent_name"`
+	Tool       id.Tool     `json:"tool_name"`
+	Kind       string      `json:"action_kind"`
+	Trace      id.Trace    `json:"trace_id"`
+	Principal  Text        `json:"actor_principal"` // null if the envelope is erased
+	Outcome    string      `json:"outcome"`
+	Decision   id.Decision `json:"decision"` // of the policy
+	Policy     Text        `json:"policy_id"`
+	Rule       Text        `json:"rule_id"`
+	Approval   Text        `json:"approval_id"`
+	Votes      []ActVote   `json:"votes"` // on the approval, in the order of the ledger
+	Result     *ActResult  `json:"result"`
+	ErasedAt   Time        `json:"erased_at,omitzero"` // absent unless the envelope is erased
+}
+
+// ActVote is a vote on the approval of an act, or the withdrawal of the approval by a user.
+type ActVote struct {
+	Account string `json:"account_id"`
+	Name    Text   `json:"name"`
+	Email   Text   `json:"email"` // null if the account no longer exists
+	Vote    string `json:"vote"`  // approve or deny
+}
+
+// ActResult is the event that states the result of an act.
+type ActResult struct {
+	Index id.Index `json:"log_index"`
+	ID    id.Event `json:"event_id"`
+}
+
+// Acts is a page of a list of acts.
 type Acts struct {
-	Acts      []Act    `json:"acts"`
-	Next      Text     `json:"next"`
-	IndexedTo id.Index `json:"indexed_to"` // the list covers events before this index
+	Acts        []Act        `json:"acts"`
+	Next        Text         `json:"next"`
+	IndexedTo   id.Index     `json:"indexed_to"`
+	Predecessor *Predecessor `json:"predecessor"`
 }

@@ -45,7 +45,7 @@ func (p *pages) otherScreens() []page.Screen {
 		{Pattern: "/console/stats", Query: []string{"from", "to", "log"},
 			Views: p.views, Name: "stats", Title: "Statistics", Show: p.showStats},
 		{Pattern: "/console/audit", Query: []string{"actor", "kind", "from", "to", "order", "after"},
-			Views: p.views, Name: "audit", Title: "Audit", Show: p.listActs},
+			Views: p.views, Name: "audit", Title: "Audit", Show: p.listAudit},
 		{Pattern: "/console/evidence", Query: []string{"from", "to", "agent_id", "tool", "trace_id"},
 			Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
 			Forms: map[string]page.Form{"make": p.makePack}},

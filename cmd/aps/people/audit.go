@@ -42,17 +42,17 @@ func (c *AuditCommand) Run(ctx context.Context, t *Terminal) error {
 		return p.printRows(ctx, t.Out, "/audit", values, format, c.Limit)
 	}
 	table := commandline.NewTable(t.Out, "INDEX", "RECEIVED", "WHO DID WHAT")
-	return p.readPages(ctx, "/audit", values, c.Limit, func(text jsontext.Value) error { return printAct(t, table, text) })
+	return p.readPages(ctx, "/audit", values, c.Limit, func(text jsontext.Value) error { return printAuditEntry(t, table, text) })
 }
 
-// printAct prints one entry of the audit list.
-func printAct(t *Terminal, table *commandline.Table, text jsontext.Value) error {
+// printAuditEntry prints one entry of the audit list.
+func printAuditEntry(t *Terminal, table *commandline.Table, text jsontext.Value) error {
 	if t.JSON {
 		return t.PrintJSON(text)
 	}
-	var act wire.Act
-	if err := json.Unmarshal(text, &act); err != nil {
+	var entry wire.AuditEntry
+	if err := json.Unmarshal(text, &entry); err != nil {
 		return err
 	}
-	return table.PrintRow("%8d  %s  %s", act.Index, act.ReceivedAt, textcheck.Printable(act.Sentence))
+	return table.PrintRow("%8d  %s  %s", entry.Index, entry.ReceivedAt, textcheck.Printable(entry.Sentence))
 }

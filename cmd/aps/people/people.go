@@ -25,6 +25,7 @@ type Commands struct {
 	Approvals ApprovalsCommand `cmd:"" help:"Decide on approvals in a terminal."`
 	Policy    PolicyCommand    `cmd:"" help:"Upload policies from a folder to an organization."`
 	Events    EventsCommand    `cmd:"" help:"Read the log: list, show and follow events."`
+	Acts      ActsCommand      `cmd:"" help:"Read the log by acts: what agents did, and what became of it."`
 	Traces    TracesCommand    `cmd:"" help:"Read the log by traces."`
 	Evidence  EvidenceCommand  `cmd:"" help:"Download an evidence pack: proof of a range of events."`
 	Erase     EraseCommand     `cmd:"" help:"Erase the payloads of an event, an agent, a trace or a principal."`

@@ -54,27 +54,27 @@ type act struct {
 }
 
 // List returns a page of entries. The parameters are actor, kind, from, to and order.
-func (r *Reader) List(ctx context.Context, a eventlist.Asked) (wire.Acts, error) {
+func (r *Reader) List(ctx context.Context, a eventlist.Asked) (wire.AuditEntries, error) {
 	q, err := parseQuery(a)
 	if err != nil {
-		return wire.Acts{}, err
+		return wire.AuditEntries{}, err
 	}
 	page, err := r.Index.List(ctx, a.Tenant, q)
 	if err != nil {
-		return wire.Acts{}, err
+		return wire.AuditEntries{}, err
 	}
 	d, err := r.newDescriber(ctx, a.Tenant)
 	if err != nil {
-		return wire.Acts{}, err
+		return wire.AuditEntries{}, err
 	}
-	shown := wire.Acts{Acts: make([]wire.Act, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
+	shown := wire.AuditEntries{Entries: make([]wire.AuditEntry, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
 	i := 0
 	for stored, err := range r.Ledgers.EventsAt(ctx, d.state, eventlist.Indices(page.Rows), storage.FieldEnvelope) {
 		if err == nil {
-			shown.Acts[i], err = d.describe(ctx, &page.Rows[i], stored.Envelope)
+			shown.Entries[i], err = d.describe(ctx, &page.Rows[i], stored.Envelope)
 		}
 		if err != nil {
-			return wire.Acts{}, err
+			return wire.AuditEntries{}, err
 		}
 		i++
 	}
@@ -127,23 +127,23 @@ type signed struct {
 }
 
 // describe describes an entry from its row and its envelope, which is nil if it is erased.
-func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byte) (wire.Act, error) {
+func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byte) (wire.AuditEntry, error) {
 	var read signed
 	if envelope != nil {
 		if err := json.Unmarshal(envelope, &read); err != nil {
-			return wire.Act{}, err
+			return wire.AuditEntry{}, err
 		}
 	}
 	a := act{kind: row.Kind, payload: read.Payload}
 	var err error
 	if a.actor, err = d.describeActor(ctx, read.Principal); err != nil {
-		return wire.Act{}, err
+		return wire.AuditEntry{}, err
 	}
 	if a.source, err = d.Sources.Source(ctx, d.tenant, row.Event); err != nil {
-		return wire.Act{}, err
+		return wire.AuditEntry{}, err
 	}
 	sentence, err := d.write(ctx, &a)
-	return wire.Act{Index: row.Index, ID: row.Event, Hash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
+	return wire.AuditEntry{Index: row.Index, ID: row.Event, Hash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
 		Sentence: sentence, Actor: a.actor, Source: describeSource(a.source), Payload: a.payload,
 		Proof: "/v1/public/orgs/" + string(d.slug) + "/verify/" + url.PathEscape(string(row.Event))}, err
 }

@@ -20,25 +20,29 @@ func (r *Reader) erasuresOf(t id.Tenant) *erasures {
 	return &erasures{Reader: r, tenant: t, times: make(map[id.Index]id.Instant)}
 }
 
-// addTime sets the time at which the event at an index erased e. It does nothing if the index is 0 or the erasure is not
-// published yet.
-func (r *erasures) addTime(ctx context.Context, e *wire.Event, erasedBy id.Index) error {
+// addTime sets the time at which the event at an index erased e.
+func (r *erasures) addTime(ctx context.Context, e *wire.Event, erasedBy id.Index) (err error) {
+	e.ErasedAt, err = r.time(ctx, erasedBy)
+	return err
+}
+
+// time returns the time of the erasure at an index. It is zero if the index is 0 or the erasure is not published yet.
+func (r *erasures) time(ctx context.Context, erasedBy id.Index) (wire.Time, error) {
 	if erasedBy == 0 {
-		return nil
+		return 0, nil
 	}
 	at, known := r.times[erasedBy]
 	if !known {
 		s, err := r.Ledgers.State(ctx, r.tenant)
 		if err != nil || s.Size() <= erasedBy {
-			return err
+			return 0, err
 		}
 		erasing, err := r.Ledgers.Event(ctx, s, erasedBy, storage.FieldColumns)
 		if err != nil {
-			return fmt.Errorf("read erasure: %w", err)
+			return 0, fmt.Errorf("read erasure: %w", err)
 		}
 		at = erasing.ReceivedAt
 		r.times[erasedBy] = at
 	}
-	e.ErasedAt = wire.Time(at)
-	return nil
+	return wire.Time(at), nil
 }
