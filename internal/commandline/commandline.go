@@ -38,9 +38,13 @@ type UsageError struct{ err error }
 // fromVariable is what kong appends to an error about the value of an environment variable.
 var fromVariable = regexp.MustCompile(`(?s) \(from envar ([A-Za-z0-9_]+)=".*"\)`)
 
+// argument is how kong names an argument that may be left out or repeated: [<file>] or <file> ...
+var argument = regexp.MustCompile(`^\[?(<[a-z-]+>)(?: \.\.\.)?\]?:`)
+
 // Error returns the error without the value of an environment variable, which may be a secret.
 func (e *UsageError) Error() string {
-	return fromVariable.ReplaceAllString(e.err.Error(), " (from the environment variable $1)")
+	text := argument.ReplaceAllString(e.err.Error(), "$1:")
+	return fromVariable.ReplaceAllString(text, " (from the environment variable $1)")
 }
 
 // Unwrap returns the cause.

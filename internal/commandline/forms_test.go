@@ -136,6 +136,22 @@ func TestForms(t *testing.T) {
 	}
 }
 
+func TestNamesOfArguments(t *testing.T) {
+	var f struct {
+		One  string   `arg:"" optional:"" type:"agent"`
+		More []string `arg:"" optional:"" type:"agent"`
+	}
+	k, err := kong.New(&f, Forms()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ args, want string }{{"a/b", "<one>: expected an agent ID, "}, {"a a/b", "<more>: expected an agent ID, "}} {
+		if _, err := Parse(k, strings.Fields(tc.args)); !strings.HasPrefix(fmt.Sprint(err), tc.want) {
+			t.Errorf("%s: got %v", tc.args, err)
+		}
+	}
+}
+
 // Errors have the form that is expected, and never a secret.
 func TestFormErrors(t *testing.T) {
 	for _, tc := range []struct {
