@@ -13,7 +13,7 @@ import (
 )
 
 // freeText are the flags and arguments that accept any text, of all commands or of one.
-var freeText = []string{"--comment", "--principal", "--search", "--actor", "--see", "--prefix", "--key of wrap", "--file of wrap",
+var freeText = []string{"--comment", "--principal", "--search", "--actor", "--approver", "--see", "--prefix", "--key of wrap", "--file of wrap",
 	"command", "program"}
 
 // readLater are files that a command reads only if it needs them, a program, and arguments that may also be addresses.

@@ -124,7 +124,7 @@ func TestVerifyByPolicy(t *testing.T) {
 		"a key before":            {[]byte{1, 2}, []string{"--policy", policyFile(t, renamed(t, key, 9)), "--keys", savedKeys(t, key, renamed(t, key, 9))}, 0, "ok    quorum", ""},
 		"no log in the policy":    {[]byte{1}, []string{"--policy", written(t, "witness w "+witness(t, 1).Key().String()+"\nquorum w\n")}, 2, "", ""},
 		"its log by the key":      {[]byte{1}, []string{"--policy", written(t, "witness w "+witness(t, 1).Key().String()+"\nquorum w\n"), "--key", key}, 0, "ok    quorum", ""},
-		"a threshold of none":     {[]byte{1, 2}, []string{"--policy", written(t, "log "+key+"\nwitness w "+witness(t, 1).Key().String()+"\ngroup g 0 w\nquorum g\n")}, 2, "", "aps: --policy: parse policy: line 3"},
+		"a threshold of none":     {[]byte{1, 2}, []string{"--policy", written(t, "log "+key+"\nwitness w "+witness(t, 1).Key().String()+"\ngroup g 0 w\nquorum g\n")}, 2, "", ": parse policy: line 3"},
 		"a policy that is not it": {[]byte{1, 2}, []string{"--policy", file}, 2, "", "aps: --policy: "},
 	} {
 		bundle, proof := cosigned(t, file, tc.by...)

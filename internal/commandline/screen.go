@@ -58,9 +58,9 @@ func (s Screen) colour(code, text string) string {
 var verdicts = map[string]string{
 	"ok": green, "good": green, "proved": green, "consistent": green, "healthy": green, "created": green, "replayed": green, "allow": green,
 	"approved": green, "consumed": green, "active": green, "done": green, "restored": green, "same": green,
-	"--": yellow, "kept": yellow, "pending": yellow, "held": yellow, "advice": yellow, "warning": yellow, "draft": yellow, "not": yellow, "hint": yellow,
+	"--": yellow, "kept": yellow, "pending": yellow, "waiting": yellow, "unknown": yellow, "held": yellow, "advice": yellow, "warning": yellow, "draft": yellow, "not": yellow, "hint": yellow,
 	"changed": yellow, "allow_with_obligation": yellow, "can't": yellow, "whole": yellow, "expired": yellow, "cancelled": yellow,
-	"FAIL": red, "wrong": red, "refused": red, "deny": red, "denied": red, "revoked": red, "invalidated": red, "attention": red, "critical": red, "unhealthy": red,
+	"FAIL": red, "wrong": red, "refused": red, "failed": red, "deny": red, "denied": red, "revoked": red, "invalidated": red, "attention": red, "critical": red, "unhealthy": red,
 	"removed": red,
 }
 
