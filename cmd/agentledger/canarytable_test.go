@@ -52,6 +52,7 @@ func canaryGets() map[string][]canaryRequest {
 		"listApprovals":      paths(console+"/approvals", console+"/approvals?status=pending", console+"/approvals?may_vote=true"), "getApproval": paths(console + "/approvals/{approval}"),
 		"listVoterKeys":       paths(console + "/voter-keys"),
 		"listEventsInConsole": paths(streamed(console+"/events", "q=canary")...), "getEventInConsole": paths(console+"/events/{event}", console+"/events/{step}"),
+		"listActsInConsole": paths(streamed(console+"/acts", "q=canary")...), "getActInConsole": paths(console+"/acts/{event}", console+"/acts/{step}"),
 		"listErasures": paths(console + "/erasures"), "getErasure": paths(console + "/erasures/{erasure}"),
 		"listTraces": paths(streamed(console+"/traces", "q=canary")...), "getTrace": paths(console + "/traces/{trace}"),
 		"countEvents":       paths(console + "/stats?by=agent,tool,decision,rule,hour"),
@@ -211,6 +212,8 @@ func canaryRows() map[string]map[canary]readers {
 	return map[string]map[canary]readers{
 		"getEventInConsole":     {inPayload: payloads, inStep: payloads, inTrace: members, inDecision: members},
 		"listEventsInConsole":   {inTrace: members, inDecision: members},
+		"getActInConsole":       {inTrace: members, inDecision: members},
+		"listActsInConsole":     {inTrace: members, inDecision: members},
 		"listTraces":            {inTrace: members},
 		"getTrace":              {inTrace: members, inDecision: members},
 		"countEvents":           {inDecision: members},
