@@ -179,31 +179,31 @@ type part struct {
 	erased   []id.Range
 }
 
-// readPart returns what an event says about acts.
-func readPart(e *storage.Event, r *Row, read *statement) (part, error) {
+// readPart returns what an event says about acts. A statement of the service in another form says nothing: lists must not fail because of it.
+func readPart(e *storage.Event, r *Row, read *statement) part {
 	switch {
 	case r.Signer == event.SignerSystem && r.Kind == string(sysevent.Approval):
-		return readTransition(e, r)
+		return readTransition(e.Envelope, r)
 	case r.Signer == event.SignerSystem && r.Kind == event.KindErasure:
-		return readErasure(e)
+		return readErasure(e.Envelope)
 	case r.Signer == event.SignerSystem || r.Tool == "":
-		return part{}, nil
+		return part{}
 	case read.Policy.Intent != "":
 		p := part{role: roleResult, intent: read.Policy.Intent, status: statusUnknown}
 		if e.Envelope != nil {
 			p.status = parseStatus(textMember(memberOf(e.Envelope, "payload"), "status"))
 		}
-		return p, nil
+		return p
 	case !read.Policy.Evaluated:
-		return part{}, nil
+		return part{}
 	}
 	p := part{role: roleAct, approval: read.Policy.ApprovalID}
 	if e.Envelope == nil || r.Signer != event.SignerBridge && !bytes.Contains(e.Envelope, []byte(`"phase":"`)) {
-		return p, nil
+		return p
 	}
 	switch textMember(memberOf(e.Envelope, "payload"), "phase") {
 	case event.PhaseResult: // of an act that was denied, or of another event
-		return part{}, nil
+		return part{}
 	case event.PhaseIntent:
 		p.claimed = true
 	default:
@@ -211,41 +211,38 @@ func readPart(e *storage.Event, r *Row, read *statement) (part, error) {
 			p.status = parseStepStatus(textMember(e.Envelope, "status"))
 		}
 	}
-	return p, nil
+	return p
 }
 
 // readTransition returns what a transition of an approval says.
-func readTransition(e *storage.Event, r *Row) (part, error) {
+func readTransition(envelope []byte, r *Row) part {
 	var read struct {
 		Approval   string   `json:"approval_id"`
 		Transition string   `json:"transition"`
 		Vote       string   `json:"vote"`
 		Intent     id.Event `json:"intent_event_id"`
 	}
-	payload := memberOf(e.Envelope, "payload")
-	if payload == nil {
-		return part{}, nil // written before the service recorded approvals
-	}
-	if err := json.Unmarshal(payload, &read); err != nil {
-		return part{}, fmt.Errorf("transition of an approval: %w: %w", storage.ErrCorrupt, err)
+	if err := json.Unmarshal(memberOf(envelope, "payload"), &read); err != nil {
+		return part{}
 	}
 	to, known := consents[read.Transition]
 	if !known {
-		return part{}, nil
+		return part{}
 	}
 	p := part{role: roleApproval, approval: read.Approval, consent: to, intent: read.Intent}
 	if read.Vote != "" || read.Transition == "revoked" {
 		p.vote = Vote{Account: r.actor(), Approve: read.Vote == "approve"}
 	}
-	return p, nil
+	return p
 }
 
-func readErasure(e *storage.Event) (part, error) {
-	statement, err := event.ParseErasure(&event.Envelope{ActionKind: event.KindErasure, Payload: memberOf(e.Envelope, "payload")})
+// readErasure returns which envelopes the statement of an erasure names.
+func readErasure(envelope []byte) part {
+	statement, err := event.ParseErasure(&event.Envelope{ActionKind: event.KindErasure, Payload: memberOf(envelope, "payload")})
 	if err != nil {
-		return part{}, fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
+		return part{}
 	}
-	return part{role: roleErasure, erased: statement.Ranges}, nil
+	return part{role: roleErasure, erased: statement.Ranges}
 }
 
 // memberOf returns the text of a member of a canonical object, or nil if there is none. The name must not need escapes. It takes a tenth

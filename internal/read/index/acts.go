@@ -46,13 +46,10 @@ type joiner struct {
 	view  *view // of the indexed events, with the acts and approvals of the tail before the joined events
 
 	changed   map[uint64]*changedActs // by chunk
-	records   map[uint64]acts         // of recently read chunks, as in the view
+	before    map[id.Index]act        // the acts that the joined results name, as in the view
 	events    map[id.Event]id.Index   // the acts among the joined events and those that they name
 	approvals map[string]*approvalOf
 }
-
-// maxJoinedRecords bounds the records that a joiner keeps.
-const maxJoinedRecords = 16
 
 // approvalOf is an approval as far as it has been read.
 type approvalOf struct {
@@ -65,18 +62,25 @@ type approvalOf struct {
 }
 
 func (x *Index) newJoiner(s *log.State, v *view) *joiner {
-	return &joiner{index: x, state: s, view: v, changed: make(map[uint64]*changedActs), records: make(map[uint64]acts),
+	return &joiner{index: x, state: s, view: v, changed: make(map[uint64]*changedActs), before: make(map[id.Index]act),
 		events: make(map[id.Event]id.Index), approvals: make(map[string]*approvalOf)}
 }
 
 // join joins the next rows with what they say about acts.
 func (j *joiner) join(ctx context.Context, rows []Row, parts []part) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	for i := range rows {
 		if parts[i].role == roleAct {
 			j.events[rows[i].Event] = rows[i].Index
 		}
 	}
 	if err := j.locate(ctx, parts); err != nil {
+		return err
+	}
+	var err error
+	if j.before, err = j.readBefore(ctx, j.named(nil, parts), rows[0].Index); err != nil {
 		return err
 	}
 	for i := range rows {
@@ -109,6 +113,36 @@ func (j *joiner) locate(ctx context.Context, parts []part) error {
 		}
 	}
 	return nil
+}
+
+// named appends the acts that parts name.
+func (j *joiner) named(at []id.Index, parts []part) []id.Index {
+	for i := range parts {
+		if of, known := j.events[parts[i].intent]; known {
+			at = append(at, of)
+		}
+	}
+	return at
+}
+
+// readBefore returns the acts at indices before end, as in the view. It reads each record once.
+func (j *joiner) readBefore(ctx context.Context, at []id.Index, end id.Index) (map[id.Index]act, error) {
+	before := make(map[id.Index]act)
+	slices.Sort(at)
+	for len(at) > 0 && at[0] < end {
+		chunk := uint64(at[0]) / chunkEvents
+		read, err := j.index.readActs(ctx, j.view, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for len(at) > 0 && uint64(at[0])/chunkEvents == chunk {
+			if i, found := read.search(at[0]); found {
+				before[at[0]] = read[i]
+			}
+			at = at[1:]
+		}
+	}
+	return before, nil
 }
 
 func (j *joiner) joinRow(ctx context.Context, r *Row, p *part) error {
@@ -200,15 +234,12 @@ func (j *joiner) find(ctx context.Context, at id.Index) (a act, found bool, err 
 			return c.acts[i], true, nil
 		}
 	}
-	read, known := j.records[n]
-	if !known {
-		if read, err = j.index.readActs(ctx, j.view, n); err != nil {
-			return act{}, false, err
-		}
-		if len(j.records) == maxJoinedRecords {
-			clear(j.records)
-		}
-		j.records[n] = read
+	if a, found = j.before[at]; found {
+		return a, true, nil
+	}
+	read, err := j.index.readActs(ctx, j.view, n)
+	if err != nil {
+		return act{}, false, err
 	}
 	i, found := read.search(at)
 	if found {
@@ -273,48 +304,63 @@ func (j *joiner) readApproval(ctx context.Context, a *approvalOf) error {
 // erase removes what the envelopes of erased events told. An erased event that the policy decided on counts as an act, because its
 // phase can't be read any more.
 func (j *joiner) erase(ctx context.Context, ranges []id.Range, by id.Index) error {
+	var rows []Row
+	var parts []part
+	var at []id.Index
 	for _, r := range ranges {
 		for e, err := range j.index.ledgers.Events(ctx, j.state, r.Begin, min(r.End, by), allParts) {
 			if err != nil {
 				return fmt.Errorf("read erased events: %w", err)
 			}
 			row, err := newRow(&e)
-			if err == nil && row.Signer != event.SignerSystem { // the service's own events keep their envelopes
-				e.Envelope, e.ErasedBy = nil, by
-				err = j.eraseEvent(ctx, &e, by)
-			}
 			if err != nil {
 				return err
 			}
+			if row.Signer == event.SignerSystem { // the service's own events keep their envelopes
+				continue
+			}
+			e.Envelope, e.ErasedBy = nil, by
+			row, p, err := newRowAndPart(&e)
+			if err != nil {
+				return err
+			}
+			rows, parts, at = append(rows, row), append(parts, p), append(at, e.Index)
+		}
+	}
+	if err := j.locate(ctx, parts); err != nil {
+		return err
+	}
+	named := j.before
+	defer func() { j.before = named }()
+	var err error
+	if j.before, err = j.readBefore(ctx, j.named(at, parts), by); err != nil {
+		return err
+	}
+	for i := range rows {
+		if err := j.eraseEvent(ctx, &rows[i], &parts[i], by); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (j *joiner) eraseEvent(ctx context.Context, e *storage.Event, by id.Index) error {
-	row, p, err := newRowAndPart(e)
-	if err != nil {
-		return err
-	}
+func (j *joiner) eraseEvent(ctx context.Context, r *Row, p *part, by id.Index) error {
 	switch p.role {
 	case roleAct:
-		a, found, err := j.find(ctx, e.Index)
+		a, found, err := j.find(ctx, r.Index)
 		if err != nil {
 			return err
 		}
 		if !found {
-			return j.addAct(ctx, &row, &p, by)
+			return j.addAct(ctx, r, p, by)
 		}
 		if a.erased = true; a.result == 0 {
 			a.status = noStatus
 		}
 		j.put(a, by)
 	case roleResult:
-		if err := j.locate(ctx, []part{p}); err != nil {
-			return err
-		}
 		return j.change(ctx, p.intent, by, func(a *act) {
-			if a.result == e.Index {
+			if a.result == r.Index {
 				a.status = statusUnknown
 			}
 		})

@@ -110,11 +110,7 @@ func newRowAndPart(e *storage.Event) (Row, part, error) {
 	if err != nil {
 		return Row{}, part{}, err
 	}
-	p, err := readPart(e, &row, &read)
-	if err != nil {
-		return Row{}, part{}, fmt.Errorf("envelope of event %d: %w", e.Index, err)
-	}
-	return row, p, nil
+	return row, readPart(e, &row, &read), nil
 }
 
 func readRow(e *storage.Event) (Row, statement, error) {

@@ -25,7 +25,7 @@ type view struct {
 	end        id.Index // of the events that the view contains
 }
 
-// openView returns the latest view of a ledger.
+// openView returns the latest view of a ledger. If its tail can't be read, it returns the view and an error.
 func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 	t := s.Identity().Tenant
 	p, err := x.readProgress(ctx, t)
@@ -37,7 +37,7 @@ func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 		return v, nil
 	}
 	if v.tail, err = x.readTail(ctx, s, v); err != nil {
-		return nil, err
+		return v, err
 	}
 	v.end = v.tail.end()
 	return v, nil
@@ -54,11 +54,13 @@ func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *
 		if err != nil {
 			return err
 		}
-		v, err := x.openView(ctx, s)
-		if err != nil {
-			return err
+		v, failed := x.openView(ctx, s)
+		if v == nil {
+			return failed
 		}
-		failed := read(s, v)
+		if failed == nil {
+			failed = read(s, v)
+		}
 		if errors.Is(failed, errDamaged) {
 			_ = x.rebuildGeneration(ctx, t, v.generation.Number) // an error means that it is already being rebuilt
 		}
