@@ -1,6 +1,9 @@
 // Package clients builds the packages of the clients for TypeScript and Python, which npm and pip install, from their
 // sources. The sources are part of the program, so a running service needs no network, npm or Python for them.
 //
+// A service builds the packages once, from the sources in its program. The build of a signed release adds the signature of
+// their list; other programs have none.
+//
 // It hides the formats of the packages: the npm tarball, the wheel and the source distribution.
 //
 // Invariants:

@@ -14,7 +14,8 @@
 // A submission is stale if the organization was reconfigured, or its ledger left memory, after it was prepared.
 //
 // Append runs in the caller's goroutine: it prepares a submission from the published state and queues it. One sequencer
-// takes the waiting submissions of all organizations, numbers the events, and hands one batch per ledger to the engine.
+// takes the waiting submissions of all organizations, refuses events beyond the monthly limit (Attestation.Cap), numbers the
+// others, and hands one batch per ledger to the engine.
 // One finisher per stream of the engine waits until the batches are durable, publishes the new states and answers the
 // submissions. A checkpoint is signed (keys.go) when it is first requested from a published state (state.go).
 //

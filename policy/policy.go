@@ -16,7 +16,7 @@
 //     or obliges matches, and a rule that allows does not. &&, || and comparisons of different
 //     types never hide an error.
 //   - A rule with a limit matches only if the limit is exceeded. Claim (claim.go) compares; package
-//     log stores the sums (log/limits.go), and internal/tenant/policystore joins the two.
+//     log stores the sums (log/slidingsums.go), and internal/tenant/policystore joins the two.
 //   - Shadow rules never change a decision.
 //   - The cost of one evaluation is bounded for every policy and payload.
 //   - Equal digests mean equal policies, with every default written out.

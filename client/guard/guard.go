@@ -12,8 +12,8 @@
 //   - An intent is retried as the same bytes, so it is evaluated and counted once.
 //   - An action that needs approval runs with the grant of an approval that was consumed for
 //     exactly this payload.
-//   - The result is in the ledger, or in the journal's queue until Flush sends it, or, if the service
-//     refused it for good, in JournalOptions.RefusedFile.
+//   - The result is in the ledger, or in the journal's queue until Flush sends it. Flush moves it to
+//     JournalOptions.RefusedFile only if client.IsRefused reports that the service will never accept it.
 //
 // A Guard, a Journal and a Transport are safe for concurrent use.
 //

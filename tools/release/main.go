@@ -1,4 +1,5 @@
 // Command release builds what operators install: archives, packages, lists of modules, checksums and their signature.
+// It also signs the list of the clients' packages, and links that signature into the service.
 //
 //	release build -version 1.2.3 -out DIR [-platform linux/amd64]
 //	release check -version 1.2.3 [-platform linux/amd64] [-out DIR]

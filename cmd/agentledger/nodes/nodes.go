@@ -1,4 +1,5 @@
-// Package nodes makes the program one of several nodes that serve from one database.
+// Package nodes makes the program one of several nodes that serve from one database. A node that has not joined the others is
+// not ready (CheckJoined is a condition of /readyz).
 //
 // Invariants:
 //

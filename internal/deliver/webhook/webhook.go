@@ -1,5 +1,6 @@
 // Package webhook sends notices of events to receivers outside of the service: a delivery is written together with its
-// cause, and sent later, with retries. It hides the queue, endpoints with their keys, and the selection of notices.
+// cause, and sent later, with retries. It hides the queue, endpoints with their keys, and the selection of notices. deliver.go sends deliveries and has
+// the pauses between attempts.
 //
 // Invariants:
 //

@@ -6,8 +6,8 @@
 //	pending, approved -> expired, cancelled (by the asking key), revoked (by a user),
 //	                     invalidated (the active policy no longer asks for it)
 //
-// vote.go counts a vote, voteobstacle.go finds why a voter may not cast one, and quorum.go decides which votes still
-// count.
+// vote.go decides whether a user may vote, and counts the vote. voteobstacle.go makes the same checks without a vote, so
+// that a list can say why a user may not vote. quorum.go decides which votes still count.
 //
 // Invariants:
 //

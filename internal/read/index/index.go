@@ -2,6 +2,9 @@
 // signer, time and hash. It follows each ledger (package follow) from a stored position. The lists and searches of the
 // console and the API use it; it hides from them where postings are stored and how they are merged.
 //
+// It also joins events to acts (acts.go): the outcome of an act (done, refused and so on) is computed when it is read, from
+// the status of the result, the state of the approval and the decision (act.go). Only these three are stored.
+//
 // A generation is one copy of the index of one ledger. It has postings (which events have a term, see postings.go) and
 // columns (the values by which events are counted, see columns.go). The postings of the latest events are in few
 // records, which are replaced when their block is complete, and later merged (merger). The position of a generation is

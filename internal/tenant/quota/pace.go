@@ -18,7 +18,7 @@ const kindPace storage.Kind = "statement_pace"
 // CountStatement returns the changes that count one more statement by people, to be written together with it, or none
 // if there is no limit. It returns fault.RateLimited beyond the limit, which allows a minute's statements at once.
 // Callers do not count changes that make an organization safer (revoking, cancelling, expiring), nor those of the
-// service and its operator, so these never wait. never wait.
+// service and its operator, so these never wait.
 func (q *Quota) CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error) {
 	l, err := q.Limits(ctx, t)
 	if err != nil || l.StatementsPerMinute == 0 {

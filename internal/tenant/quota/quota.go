@@ -1,4 +1,5 @@
-// Package quota limits how many things of a kind an organization has, and how often its people change something.
+// Package quota limits how many things of a kind an organization has, and how often its people change something. It does not
+// count events: package log enforces the monthly limit of events.
 //
 // Callers need not know how counts are stored, how they stay correct under concurrent changes, or how a store without
 // counts gets them.
