@@ -86,6 +86,9 @@ func (r *ActReader) Find(ctx context.Context, a Asked, name string) (wire.Act, e
 	if err != nil {
 		return wire.Act{}, err
 	}
+	if row.Index >= page.End {
+		return wire.Act{}, &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The event is not indexed yet"}
+	}
 	if len(page.Rows) == 0 {
 		return wire.Act{}, fault.New(fault.NotFound, "Not found")
 	}

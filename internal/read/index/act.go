@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,7 +26,7 @@ const (
 	Denied  // by the policy
 	Expired
 	Cancelled
-	Unknown // interrupted, or what told the outcome is erased
+	Unknown // interrupted, or the envelope with the outcome is erased
 	Waiting // for approvers
 	Open    // there is no result yet
 )
@@ -80,16 +81,22 @@ func parseStatus(text string) status {
 	return statusUnknown
 }
 
-// parseStepStatus returns the status that a tool reports with a step of a run. Tools choose their own words.
+// parseStepStatus returns the status that a tool reports with a step of a run. Tools choose their own words; one that is not
+// known here says nothing.
 func parseStepStatus(text string) status {
 	switch text {
+	case "ok", "done", "completed", "succeeded", "success":
+		return statusOK
 	case "error", "failed":
 		return statusError
 	case "denied", "unknown":
 		return parseStatus(text)
 	}
-	return statusOK
+	return noStatus
 }
+
+// stepStarted is the step_status of a step whose result will follow.
+const stepStarted = "started"
 
 // consent is the state of an act's approval. The numbers are stored.
 type consent byte
@@ -175,6 +182,7 @@ type part struct {
 	intent   id.Event // of a result, and of a requested approval that belongs to an event
 	approval string   // of a transition, and of an act that consumed an approval
 	consent  consent  // of a transition
+	first    bool     // of a transition: the approval was requested
 	vote     Vote     // of a transition; Account "" if none
 	erased   []id.Range
 }
@@ -190,7 +198,11 @@ func readPart(e *storage.Event, r *Row, read *statement) part {
 		return part{}
 	case read.Policy.Intent != "":
 		p := part{role: roleResult, intent: read.Policy.Intent, status: statusUnknown}
-		if e.Envelope != nil {
+		switch {
+		case e.Envelope == nil:
+		case r.Signer == event.SignerBridge:
+			p.status = cmp.Or(parseStepStatus(textMember(e.Envelope, "step_status")), statusUnknown)
+		default:
 			p.status = parseStatus(textMember(memberOf(e.Envelope, "payload"), "status"))
 		}
 		return p
@@ -208,7 +220,8 @@ func readPart(e *storage.Event, r *Row, read *statement) part {
 		p.claimed = true
 	default:
 		if r.Signer == event.SignerBridge {
-			p.status = parseStepStatus(textMember(e.Envelope, "status"))
+			reported := textMember(e.Envelope, "step_status")
+			p.status, p.claimed = parseStepStatus(reported), reported == stepStarted
 		}
 	}
 	return p
@@ -229,7 +242,7 @@ func readTransition(envelope []byte, r *Row) part {
 	if !known {
 		return part{}
 	}
-	p := part{role: roleApproval, approval: read.Approval, consent: to, intent: read.Intent}
+	p := part{role: roleApproval, approval: read.Approval, consent: to, intent: read.Intent, first: read.Transition == "requested"}
 	if read.Vote != "" || read.Transition == "revoked" {
 		p.vote = Vote{Account: r.actor(), Approve: read.Vote == "approve"}
 	}

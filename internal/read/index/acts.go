@@ -156,6 +156,9 @@ func (j *joiner) joinRow(ctx context.Context, r *Row, p *part) error {
 			}
 		})
 	case roleApproval:
+		if p.first { // nothing was said about it before
+			j.approvals[p.approval] = &approvalOf{name: p.approval}
+		}
 		a, err := j.approval(ctx, p.approval)
 		if err != nil {
 			return err
@@ -181,7 +184,7 @@ func (j *joiner) addAct(ctx context.Context, r *Row, p *part, by id.Index) error
 	if err != nil {
 		return err
 	}
-	a.act, a.linked = r.Index, true
+	a.act, a.linked, a.end = r.Index, true, max(a.end, by+1)
 	return j.decide(ctx, a, by)
 }
 
@@ -301,7 +304,7 @@ func (j *joiner) readApproval(ctx context.Context, a *approvalOf) error {
 	})
 }
 
-// erase removes what the envelopes of erased events told. An erased event that the policy decided on counts as an act, because its
+// erase removes what was derived from the envelopes of erased events. An erased event that the policy decided on counts as an act, because its
 // phase can't be read any more.
 func (j *joiner) erase(ctx context.Context, ranges []id.Range, by id.Index) error {
 	var rows []Row

@@ -47,7 +47,7 @@ func (s *story) next(at id.Index) made {
 	case n < 35:
 		e.phase = pick(r, []string{"intent", "intent", "intent", "", "result", "other"})
 	case n < 45:
-		e.row.Signer, e.status = event.SignerBridge, pick(r, []string{"ok", "succeeded", "failed", "error", "unknown", "denied"})
+		e.row.Signer, e.status = event.SignerBridge, pick(r, []string{"ok", "succeeded", "failed", "error", "unknown", "denied", "started", "skipped"})
 		if n := len(s.unbound); n > 0 && r.IntN(2) == 0 {
 			e.approval, s.unbound = s.unbound[n-1], s.unbound[:n-1]
 		}
@@ -144,7 +144,7 @@ func (e *told) make() made {
 	}
 	record := fmt.Appendf(nil, `{"event_id":"%s","policy":{"approval_id":%s,"declared":"%s","effective":"%s","evaluated":%v,"evaluated_at":null%s,"limits":null,"policy_digest":null,"policy_id":"pol_1","policy_version":1,"rule_id":%s},"signer":"%s"}`,
 		e.row.Event, approval, e.row.Declared, e.row.Effective, e.evaluated, intent, orNull(e.row.Rule), e.row.Signer)
-	payload, status := `{"arguments":{"phase":"intent","status":"error"},"note":"\",\"phase\":\"result\""`, ""
+	payload, status := `{"arguments":{"phase":"intent","status":"error","step_status":"error"},"note":"\",\"phase\":\"result\""`, ""
 	switch {
 	case e.transition != "":
 		payload = fmt.Sprintf(`{"approval_id":"%s"`, e.approval)
@@ -158,7 +158,7 @@ func (e *told) make() made {
 	case e.erases != nil:
 		payload = fmt.Sprintf(`{"ranges":[[%d,%d]],"reason":"retention"`, e.erases[0].Begin, e.erases[0].End)
 	case e.row.Signer == event.SignerBridge:
-		status = fmt.Sprintf(`,"status":"%s"`, e.status)
+		status = fmt.Sprintf(`,"status":"error","step_status":"%s"`, e.status)
 	default:
 		if e.phase != "" {
 			payload += fmt.Sprintf(`,"phase":"%s"`, e.phase)
@@ -216,7 +216,7 @@ func (s *story) acts() (acts []index.Row) {
 		pending := state == "requested" || state == "voted" || state == "pending"
 		approved := state == "approved" || state == "consumed"
 		holds := map[index.Outcome]bool{
-			index.Done: status == "ok" || status == "" && !e.erased && e.phase != "intent" && !pending && e.row.Effective != id.Deny &&
+			index.Done: status == "ok" || status == "" && !e.erased && e.phase != "intent" && e.status != "started" && !pending && e.row.Effective != id.Deny &&
 				(e.row.Effective == id.Allow || approved),
 			index.Failed:    status == "error",
 			index.Refused:   state == "denied" || state == "revoked",
@@ -288,7 +288,9 @@ func (w *world) checkActs(tenant id.Tenant, s *story) {
 					left = append(left, r)
 				}
 			}
-			left = left[:min(len(left), len(got))]
+			if len(got) > 20*limit { // not read to the end
+				left = left[:min(len(left), len(got))]
+			}
 			for i := range got {
 				got[i].ErasedBy = 0
 			}

@@ -16,8 +16,9 @@ import (
 
 // The bounds of the work for one page.
 const (
-	maxRead   = 10_000 // events that are read from the ledger
-	readAhead = 128    // events per read
+	maxRead    = 10_000 // events that are read from the ledger
+	readAhead  = 128    // events per read
+	maxRecords = 256    // records of acts
 )
 
 // searchTime bounds the time for a page of a text search.
@@ -99,16 +100,32 @@ type lister struct {
 	page    Page
 	waiting []candidate
 	looked  int       // candidates so far
+	records int       // of acts so far
 	until   time.Time // time limit of the page; zero if none
 }
 
 // take adds a candidate, and reports whether the page is complete.
 func (l *lister) take(ctx context.Context, c candidate) (done bool, err error) {
+	if c.passed {
+		return l.passRecord(ctx, c.at)
+	}
 	l.waiting = append(l.waiting, c)
 	if len(l.waiting) < min(readAhead, l.query.Limit-len(l.page.Rows)+1) {
 		return false, nil
 	}
 	return l.flush(ctx)
+}
+
+// passRecord counts a record of acts, which ends at an index, and completes the page if it was the last one.
+func (l *lister) passRecord(ctx context.Context, at id.Index) (done bool, err error) {
+	if l.records++; l.records < maxRecords {
+		return false, nil
+	}
+	if done, err = l.flush(ctx); done || err != nil {
+		return done, err
+	}
+	l.page.Next = &at
+	return true, nil
 }
 
 // flush checks the candidates that wait. The page is complete if it has all rows and one more event is known to match,

@@ -24,10 +24,19 @@ type tail struct {
 
 func (t tail) end() id.Index { return t.begin + id.Index(len(t.rows)) }
 
-// rowWeight is the approximate size of a row and its act in bytes. Names that many rows contain are in memory once.
-const rowWeight = 640
+// rowWeight is the approximate size of a row in bytes. Names that many rows contain are in memory once.
+const rowWeight = 400
 
-func weighTail(_ id.Tenant, t tail) int64 { return 64 + int64(cap(t.rows))*rowWeight }
+// actWeight is the approximate size of an act in bytes.
+const actWeight = 112
+
+func weighTail(_ id.Tenant, t tail) int64 {
+	weight := 64 + int64(cap(t.rows))*rowWeight
+	for _, c := range t.acts {
+		weight += int64(cap(c.acts)) * actWeight
+	}
+	return weight
+}
 
 // readTail returns the rows from the position of a view to the latest event, and reads the ones that are not cached.
 func (x *Index) readTail(ctx context.Context, s *log.State, v *view) (tail, error) {
@@ -44,17 +53,17 @@ func (x *Index) readTail(ctx context.Context, s *log.State, v *view) (tail, erro
 	if !ok || cached.begin > begin || cached.end() < begin {
 		cached = tail{begin: begin}
 	}
-	if cached.end() < s.Size() {
-		if begin > cached.begin { // release the rows before begin
-			cached = cached.without(begin)
-		}
+	if begin > cached.begin {
+		cached = cached.without(begin)
+	}
+	for cached.end() < s.Size() { // each step is kept, so that a reader whose time ends makes progress
 		known := len(cached.rows)
-		if cached, err = x.extendTail(ctx, s, v, cached); err != nil {
+		if cached, err = x.extendTail(ctx, s, v, cached, min(s.Size(), cached.end()+tailStep)); err != nil {
 			return tail{}, err
 		}
-		erases := func(r Row) bool { return r.Kind == event.KindErasure } // cached rows still contain the texts
+		erases := func(r Row) bool { return r.Kind == event.KindErasure } // rows before it still contain the texts
 		if known > 0 && slices.ContainsFunc(cached.rows[known:], erases) {
-			if cached, err = x.extendTail(ctx, s, v, tail{begin: cached.begin}); err != nil {
+			if cached.rows, _, err = x.readTailRows(ctx, s, cached.begin, cached.end()); err != nil {
 				return tail{}, err
 			}
 		}
@@ -89,28 +98,39 @@ func (t tail) without(begin id.Index) tail {
 	return left
 }
 
-// extendTail appends the rows up to the latest event.
-func (x *Index) extendTail(ctx context.Context, s *log.State, v *view, t tail) (tail, error) {
-	known := len(t.rows)
-	var parts []part
-	for e, err := range x.ledgers.Events(ctx, s, t.end(), s.Size(), allParts|storage.FieldLent) {
-		if err != nil {
-			return t, fmt.Errorf("read newest events: %w", err)
-		}
-		row, p, err := newRowAndPart(&e)
-		if err != nil {
-			return t, err
-		}
-		row.internTexts()
-		t.rows, parts = append(t.rows, row), append(parts, p)
+// tailStep is the number of events by which a tail is extended at a time.
+const tailStep = 2048
+
+// extendTail appends the rows before end.
+func (x *Index) extendTail(ctx context.Context, s *log.State, v *view, t tail, end id.Index) (tail, error) {
+	rows, parts, err := x.readTailRows(ctx, s, t.end(), end)
+	if err != nil {
+		return t, err
 	}
 	before := &view{tenant: v.tenant, generation: v.generation, position: v.position, tail: t, end: v.position}
 	j := x.newJoiner(s, before)
-	if err := j.join(ctx, t.rows[known:], parts); err != nil {
+	if err := j.join(ctx, rows, parts); err != nil {
 		return t, err
 	}
+	t.rows = append(t.rows, rows...)
 	t.acts, t.approvals = withAll(t.acts, j.changed), withAll(t.approvals, j.approvals)
 	return t, nil
+}
+
+// readTailRows reads the rows [begin, end), and what these events say about acts.
+func (x *Index) readTailRows(ctx context.Context, s *log.State, begin, end id.Index) (rows []Row, parts []part, err error) {
+	for e, err := range x.ledgers.Events(ctx, s, begin, end, allParts|storage.FieldLent) {
+		if err != nil {
+			return nil, nil, fmt.Errorf("read newest events: %w", err)
+		}
+		row, p, err := newRowAndPart(&e)
+		if err != nil {
+			return nil, nil, err
+		}
+		row.internTexts()
+		rows, parts = append(rows, row), append(parts, p)
+	}
+	return rows, parts, nil
 }
 
 // withAll returns a copy of a map with the entries of another one.

@@ -100,6 +100,8 @@ type candidate struct {
 	row   *Row // nil until it is read
 	act   *Act // of an act, if the call looks for acts
 	place int  // among the candidates that are read together
+
+	passed bool // not an event: all acts of one record before or after at were compared
 }
 
 // wanted describes the events that a call looks for: the matching ones, which have all terms.
@@ -307,6 +309,13 @@ func (x *Index) yieldActs(ctx context.Context, v *view, w wanted, places *placeS
 			if !yield(candidate{at: found[i].at, act: found[i].describe()}, nil) {
 				return false
 			}
+		}
+		edge := part.begin
+		if ascending {
+			edge = part.end - 1
+		}
+		if !yield(candidate{at: edge, passed: true}, nil) {
+			return false
 		}
 	}
 	return true
