@@ -80,7 +80,7 @@ func TestServeNeedsPublicURL(t *testing.T) {
 		want string
 	}{
 		"a store of another address": {[]string{"serve", "--data", "store", "--listen", freeAddress(t), "--id-listen=127.0.0.1:0", "--metrics-listen="}, "",
-			"the logs in this store are of another address than http://localhost:"},
+			"the logs in this store belong to another public URL than http://localhost:"},
 		"all interfaces":      {[]string{"serve", "--listen", ":8080"}, "", "missing flags: --public-url=URL\n"},
 		"a settings file":     {[]string{"--config", "settings.json", "serve"}, "", "missing flags: --public-url=URL\n"},
 		"a database":          {[]string{"serve", "--storage", "postgres://u@h/d"}, "", "missing flags: --public-url=URL\n"},

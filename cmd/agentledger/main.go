@@ -161,3 +161,6 @@ type offline struct {
 	config.Logging
 	config.Tuning `kong:"-"`
 }
+
+// AfterApply is called by kong.
+func (o *offline) AfterApply(k *kong.Kong) error { return o.UseUserFolder(k.Stderr) }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
@@ -18,8 +20,16 @@ import (
 // runningServer names a running server and its platform secret.
 type runningServer struct {
 	Server             string `help:"Address of the identity listener of the running server, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret." required:"" placeholder:"URL" type:"server"`
-	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"datafolder" env:"AGENTLEDGER_DATA"`
+	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
 	PlatformSecretFile string `help:"File of the platform secret. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+}
+
+// AfterApply is called by kong.
+func (r *runningServer) AfterApply(k *kong.Kong) error {
+	store := config.Store{Data: r.Data}
+	err := store.UseUserFolder(k.Stderr)
+	r.Data = store.Data
+	return err
 }
 
 // quickCallTimeout bounds a call that involves no waiting on the server.

@@ -302,7 +302,7 @@ func (s *service) checkHost(ctx context.Context, publicURL string) error {
 			return err
 		}
 		if origin := state.Identity().Origin; !strings.HasPrefix(string(origin), string(host)+"/o/") {
-			return fmt.Errorf("missing flags: --public-url=URL: the logs in this store are of another address than %s, such as %s", publicURL, origin)
+			return fmt.Errorf("missing flags: --public-url=URL: the logs in this store belong to another public URL than %s: %s", publicURL, origin)
 		}
 	}
 	return nil

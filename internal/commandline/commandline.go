@@ -35,8 +35,9 @@ func Parse(k *kong.Kong, args []string) (*kong.Context, error) {
 // UsageError is an error of the command line.
 type UsageError struct{ err error }
 
-// fromVariable is what kong appends to an error about the value of an environment variable.
-var fromVariable = regexp.MustCompile(`(?s) \(from envar ([A-Za-z0-9_]+)=".*"\)`)
+// fromVariable is the end of an error about the value of an environment variable, with the value: kong's own words after
+// ours, if the value was rejected here.
+var fromVariable = regexp.MustCompile(`(?s)(?:, got ".*")? \(from envar ([A-Za-z0-9_]+)=".*"\)`)
 
 // argument is how kong names an argument that may be left out or repeated: [<file>] or <file> ...
 var argument = regexp.MustCompile(`^\[?(<[a-z-]+>)(?: \.\.\.)?\]?:`)

@@ -51,6 +51,10 @@ func ShowCommand(ctx context.Context, stderr io.Writer, parsed *kong.Context) (c
 // ShowProgress returns a context in which the work of a command is counted (syncs.Meter), and shows it on standard error if that
 // is a terminal. The caller must call End.
 func ShowProgress(ctx context.Context, stderr io.Writer, command string) (context.Context, *Progress) {
+	return showProgress(ctx, stderr, command, progressInterval)
+}
+
+func showProgress(ctx context.Context, stderr io.Writer, command string, interval time.Duration) (context.Context, *Progress) {
 	p := &Progress{terminal: stderr}
 	if !IsTerminal(stderr) {
 		return ctx, p
@@ -59,7 +63,7 @@ func ShowProgress(ctx context.Context, stderr io.Writer, command string) (contex
 	syncs.BeginStep(ctx, command, "")
 	p.begun, p.end = time.Now(), make(chan struct{})
 	p.ended.Go(func() {
-		tick := time.NewTicker(progressInterval)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {

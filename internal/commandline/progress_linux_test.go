@@ -18,7 +18,7 @@ import (
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	terminal, read := pseudoterminal.Open(t)
-	ctx, p := ShowProgress(t.Context(), terminal, "fsck")
+	ctx, p := showProgress(t.Context(), terminal, "fsck", time.Hour)
 	out := p.Writer(terminal)
 	if !IsTerminal(out) || !IsTerminal(p.Writer(Tinted(terminal))) {
 		t.Error("the output is no terminal")

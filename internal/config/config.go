@@ -29,7 +29,7 @@ import (
 // Store configures where the data of one service is stored.
 type Store struct {
 	Storage            string   `help:"Address of a PostgreSQL database, postgres://USER@HOST/DATABASE, for the ledgers, instead of DATA/db. Its password comes from PGPASSWORD or PGPASSFILE." placeholder:"URL" env:"AGENTLEDGER_STORAGE" type:"postgres"`
-	Data               string   `help:"Data directory: embedded store, keys, anchors. Without it and without --public-url, serve uses a folder in your user directories." default:"agentledger-data" type:"datafolder" env:"AGENTLEDGER_DATA"`
+	Data               string   `help:"Data directory: embedded store, keys, anchors. Without it and without --public-url, serve uses a folder in your user directories." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
 	Anchors            string   `help:"Directory of the latest published checkpoints; use another volume in production. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
 	MasterKeyFile      string   `help:"File of the key that encrypts private keys (generated at the first start). Default: DATA/master.key. Alternatively, AGENTLEDGER_MASTER_KEY contains the key itself." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
 	OlderMasterKeyFile []string `help:"File of an earlier master key. Repeatable. Keys encrypted with it can still be read, and serve re-encrypts them with the current one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`

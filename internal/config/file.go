@@ -58,7 +58,7 @@ const tuningSection = "tuning"
 // kong.ConfigFlag.
 func ParserOptions() []kong.Option {
 	f := &File{tuning: DefaultTuning()}
-	return append(commandline.Forms(), kong.NamedMapper("datafolder", kong.MapperFunc(decodeData)), kong.Configuration(f.loadFile), kong.Bind(f))
+	return append(commandline.Forms(), kong.Configuration(f.loadFile), kong.Bind(f))
 }
 
 // loadFile implements kong.ConfigurationLoader.

@@ -2,18 +2,17 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/agentledger/agentledger/internal/commandline"
 )
 
 // errNoPublicURL means that the settings lack the public URL, and are not those of a service for this machine only.
@@ -29,8 +28,7 @@ func (i Identity) RequirePublicURL() error {
 
 // UseLocalDefaults completes the settings of a service without a public URL, so that it serves this machine only. It
 // reports whether it did. It returns an error if other settings show that the service is meant for others, in which case a
-// public URL was forgotten: a settings file, a variable of the environment, a database, TLS, nodes, or a listener that other
-// machines reach.
+// public URL was forgotten.
 func (s *Serve) UseLocalDefaults(f *File) (bool, error) {
 	if s.PublicURL != "" {
 		return false, nil
@@ -38,7 +36,7 @@ func (s *Serve) UseLocalDefaults(f *File) (bool, error) {
 	host, port, err := net.SplitHostPort(s.Listen.Listen)
 	address, _ := netip.ParseAddr(host)
 	local := err == nil && port != "0" && (host == "localhost" || address.IsLoopback())
-	if !local || f.Path() != "" || s.Storage != "" || s.NodeListen != "" || s.SpeaksTLS() || hasDeploymentVariable() {
+	if !local || f.Path() != "" || s.isDeployment() || hasDeploymentVariable() {
 		return false, errNoPublicURL
 	}
 	s.PublicURL = "http://localhost:" + port
@@ -50,27 +48,33 @@ func (s *Serve) UseLocalDefaults(f *File) (bool, error) {
 	return true, nil
 }
 
+// isDeployment reports whether flags were given that a service for this machine only has no use for.
+func (s *Serve) isDeployment() bool {
+	return s.Storage != "" || s.NodeListen != "" || s.SpeaksTLS() || s.ClientAddressHeader != "" || s.SMTP != "" || s.Archive != "" ||
+		s.Anchors != "" || s.Directory != "" || s.LogListContact != "" || s.WitnessPolicyFile != "" || s.Signup != "off"
+}
+
 // hasDeploymentVariable reports whether the environment contains a setting, or what was meant to be one.
 func hasDeploymentVariable() bool {
 	return slices.ContainsFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return strings.HasPrefix(name, variablePrefix) && !strings.HasPrefix(name, variablePrefix+"LOG_") && !slices.Contains(otherVariables, name)
+		return strings.HasPrefix(name, variablePrefix) && name != variablePrefix+"LOG_LEVEL" && name != variablePrefix+"LOG_FORMAT" && !slices.Contains(otherVariables, name)
 	})
 }
 
 // defaultData is the default of --data.
 const defaultData = "agentledger-data"
 
-// decodeData decodes --data. If the flag is not set and there is no such folder here, commands use the folder of a service
-// that serves this machine only, if there is one.
-func decodeData(ctx *kong.DecodeContext, target reflect.Value) error {
-	if err := commandline.DecodePath(ctx, target); err != nil {
-		return err
+// UseUserFolder is for commands that work on an existing store: if --data is its default and there is no such folder here, they
+// use the folder of a service that serves this machine only, if there is one, and say so on stderr.
+func (s *Store) UseUserFolder(stderr io.Writer) error {
+	dir, err := userDataDir()
+	if err != nil || s.Storage != "" || s.Data != kong.ExpandPath(defaultData) || isFolder(s.Data) || !isFolder(dir) {
+		return nil // as far as is known, there is no such folder
 	}
-	if dir, err := userDataDir(); err == nil && target.String() == kong.ExpandPath(defaultData) && !isFolder(target.String()) && isFolder(dir) {
-		target.SetString(dir)
-	}
-	return nil
+	s.Data = dir
+	_, err = fmt.Fprintln(stderr, "agentledger: using the data folder", dir)
+	return err
 }
 
 func isFolder(path string) bool {

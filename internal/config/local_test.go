@@ -28,6 +28,8 @@ func TestLocalDefaults(t *testing.T) {
 		{"any port", "", []string{"--listen", "127.0.0.1:0"}, "", ""},
 		{"a socket", "", []string{"--listen", "unix:/run/x"}, "", ""},
 		{"a database", "", []string{"--storage", "postgres://h/d"}, "", ""},
+		{"a proxy in front", "", []string{"--client-address-header", "X-Forwarded-For"}, "", ""},
+		{"mail", "", []string{"--smtp", "smtps://mail.example?from=a@b.example"}, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 const (
 	probeSyncs  = 32
 	syncBytes   = 4096
-	longestSync = 3 * time.Second // of all probeSyncs together
+	longestSync = 3 * time.Second // of all syncs together
 
 	// Even the fastest disk needs longer than this to make bytes durable. A faster sync went to memory, of the machine or of
 	// a controller, whose battery the operator must know about.
@@ -54,7 +54,7 @@ func nearestFolder(path string) string {
 	}
 }
 
-// measureSyncs writes a file in the folder repeatedly, probeSyncs each time, and removes the file.
+// measureSyncs writes a file in the folder repeatedly, syncs it each time, and removes it.
 func measureSyncs(ctx context.Context, dir string) (times []time.Duration, err error) {
 	f, err := durable.NewTemporary(filepath.Join(dir, "sync"), ".agentledger-doctor-*")
 	if err != nil {
