@@ -350,3 +350,41 @@ func TestActs(t *testing.T) {
 		check()
 	})
 }
+
+// A page compares a bounded number of records, and the next one continues after them.
+func TestActsAreBounded(t *testing.T) {
+	const chunks = 5
+	rare := id.Index(3*index.ChunkEvents + 17)
+	s := &story{random: rand.New(rand.NewPCG(3, 4))}
+	w := newWorld(t, enginetest.Pebble(t), chunks*index.ChunkEvents+50, func(f *filler) {
+		f.make = func(at id.Index) made {
+			e := told{row: index.Row{Index: at, Event: id.Event(fmt.Sprintf("evt_%08d", at)), ReceivedAt: 1_790_000_000_000, Agent: "agt_1", Tool: "acme.pay",
+				Kind: "tool_call", Signer: event.SignerAgent, Trace: "trc", Declared: id.Allow, Effective: id.Allow, Principal: "svc", Policy: "pol_1", Rule: "r"}, evaluated: true}
+			if at == rare {
+				e.row.Effective = id.Deny
+			}
+			s.events = append(s.events, e)
+			return e.make()
+		}
+	})
+	w.follow()
+	w.index.CompareAtMost(2)
+	for _, ascending := range []bool{false, true} {
+		q := index.Query{Filter: index.Filter{Outcome: index.Denied}, Limit: 10, Ascending: ascending}
+		var found []id.Index
+		pages := 0
+		for more := true; more; pages++ {
+			page, err := w.index.List(t.Context(), red, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range page.Rows {
+				found = append(found, r.Index)
+			}
+			q.After, more = page.Next, page.Next != nil
+		}
+		if pages != 3 || !slices.Equal(found, []id.Index{rare}) {
+			t.Errorf("ascending %v: got %v on %d pages, want %d on 3", ascending, found, pages, rare)
+		}
+	}
+}

@@ -20,5 +20,8 @@ func (x *Index) Advance(ctx context.Context, t id.Tenant) (more bool, err error)
 // MergeBits lowers the number of parts that are merged to 1<<n.
 func (x *Index) MergeBits(n int) { x.merger.Bits = n }
 
+// CompareAtMost lowers the number of records of acts that a page compares.
+func (x *Index) CompareAtMost(n int) { x.maxActRecords = n }
+
 // CountAtMost lowers the number of postings of long traces that a page counts.
 func (x *Index) CountAtMost(n int) { x.maxCounted = n }

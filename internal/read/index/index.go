@@ -81,8 +81,9 @@ type Index struct {
 	follower *follow.Follower
 	metrics  *metrics
 
-	maxCounted int // of trace.go; tests lower it
-	merger     merger
+	maxCounted    int // of trace.go; tests lower it
+	maxActRecords int // of list.go; tests lower it
+	merger        merger
 
 	tails     *cache.Map[id.Tenant, tail]
 	extending syncs.KeyLocks[id.Tenant] // one reader extends a tail
@@ -100,7 +101,7 @@ func New(o Options) *Index {
 	if o.TailBytes == 0 {
 		o.TailBytes = 64 << 20
 	}
-	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted,
+	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted, maxActRecords: maxActRecords,
 		merger: merger{Store: o.Store, Bits: mergeBits},
 		tails:  cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
 		times:  cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),

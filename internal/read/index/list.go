@@ -16,10 +16,12 @@ import (
 
 // The bounds of the work for one page.
 const (
-	maxRead    = 10_000 // events that are read from the ledger
-	readAhead  = 128    // events per read
-	maxRecords = 256    // records of acts
+	maxRead   = 10_000 // events that are read from the ledger
+	readAhead = 128    // events per read
 )
+
+// maxActRecords bounds the records of acts that are compared for one page.
+const maxActRecords = 256
 
 // searchTime bounds the time for a page of a text search.
 const searchTime = 200 * time.Millisecond
@@ -118,7 +120,7 @@ func (l *lister) take(ctx context.Context, c candidate) (done bool, err error) {
 
 // passRecord counts a record of acts, which ends at an index, and completes the page if it was the last one.
 func (l *lister) passRecord(ctx context.Context, at id.Index) (done bool, err error) {
-	if l.records++; l.records < maxRecords {
+	if l.records++; l.records < l.x.maxActRecords {
 		return false, nil
 	}
 	if done, err = l.flush(ctx); done || err != nil {
