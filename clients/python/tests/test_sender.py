@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import threading
@@ -12,14 +13,16 @@ from typing import Any
 from unittest import mock
 
 import harness  # noqa: F401  (the path of the package)
-from fakeservice import FakeService, Reply, accept
+from fakeservice import ORG, TOKEN, FakeService, Reply, Script, accept
 
 from agentledger import AsyncClient, Client, LedgerError, Retry, Unreachable
 from agentledger._batches import Batch
+from agentledger._delivery import MAX_HOLD, Delivery
 from agentledger._outbox import Outbox
 from agentledger._sender import STILL
 from agentledger._signer import Unsigned
 from agentledger._wire import aio, blocking
+from agentledger._wire.effects import Answer
 
 FAST = Retry(attempts=2, base=0.001, most=0.002)
 
@@ -339,6 +342,85 @@ class Holding(unittest.TestCase):
                 c.send_all([event(n) for n in range(64)])
         self.assertEqual([64, 32, 32], sizes[:3])
         self.assertEqual(64, sizes[-1])
+
+
+class Simulated(unittest.TestCase):
+    """What a delivery decides, with a clock and answers of the test."""
+
+    def setUp(self) -> None:
+        self.addCleanup(logging.disable, logging.NOTSET)
+        logging.disable(logging.CRITICAL)
+        self.now = 0.0
+        with Client(url="http://127.0.0.1:1", token=TOKEN, org=ORG, agent="agt_1", key_id="key_1", key=b"\7" * 32) as c:
+            self.client = c
+        self.outbox = Outbox(3, None)
+        self.delivery = Delivery(self.client.settings, self.outbox, lambda: self.now)
+        self.stored: list[int] = []
+
+    def put(self, *names: int) -> None:
+        self.outbox.put([self.client.sign(traced(n)) for n in names])
+
+    def deliver(self, batch: Batch, script: Script) -> None:
+        """Answer the request of a batch, and end it."""
+        operation = self.delivery.deliver(batch)
+        request = next(operation)
+        reply = script(request.method, request.path, request.body)
+        with contextlib.suppress(StopIteration):
+            if reply is None:
+                operation.throw(Unreachable("no answer"))
+            else:
+                status, headers, body = reply
+                if status == 200:
+                    self.stored += numbers(request.body)
+                operation.send(Answer(status, headers, body))
+        self.delivery.end(batch)
+
+    def run_on(self, script: Script, steps: int = 100) -> None:
+        """Deliver or let time pass, until nothing is to do, or for so many steps."""
+        for _ in range(steps):
+            batch = self.delivery.take()
+            if batch is not None:
+                self.deliver(batch, script)
+            elif (pause := self.delivery.pause) is not None:
+                self.now += pause
+            else:
+                return
+
+    def test_blocked_events_and_an_outage(self) -> None:
+        def block(method: str, path: str, body: bytes) -> Reply:
+            return (403, {}, b"<html>") if {1, 2} & set(numbers(body)) else accept(method, path, body)
+
+        self.put(1, 2)
+        with mock.patch("agentledger._exchange.random.random", return_value=0.0):
+            self.run_on(block)
+            self.put(3)
+            self.run_on(lambda *request: None)
+            self.run_on(block)
+        self.assertEqual([3], self.stored)
+
+    def test_a_closed_sender_waits_for_a_request_that_hangs(self) -> None:
+        self.put(0)
+        hanging = self.delivery.take()
+        assert hanging is not None
+        self.now += MAX_HOLD
+        self.delivery.take()
+        self.put(1)
+        self.run_on(lambda *request: None, 1)
+        self.put(2)
+        self.delivery.close()
+        self.now += 100.0
+        self.assertEqual((None, None, False), (self.delivery.take(), self.delivery.pause, self.delivery.has_ended))
+        self.deliver(hanging, accept)
+        self.run_on(accept)
+        self.assertEqual(([0, 2, 1], True), (self.stored, self.delivery.has_ended))
+
+    def test_the_last_refused_events_are_kept(self) -> None:
+        line = json.dumps({"status_code": 422, "error": "Unknown signing key"}).encode()
+        for n in range(5):
+            self.put(n)
+            self.run_on(lambda *request: (200, {"x-request-id": "req_1"}, line))
+        self.assertEqual([2, 3, 4], [json.loads(event.text)["payload"]["n"] for event, _ in self.outbox.take_refused()])
+        self.assertEqual([], self.outbox.take_refused())
 
 
 def numbers(body: bytes) -> list[int]:

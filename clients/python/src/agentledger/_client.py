@@ -80,7 +80,8 @@ class Client(Core):
     def flush(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
         """Wait at most the given seconds until the queue is empty. Return the events that the service refused finally.
 
-        The error is Unreachable if the time expires; the events stay in the queue.
+        At most the last max_queued of those are kept. The error is Unreachable if the time expires; the events that are
+        pending then stay in the queue.
         """
         return self._sender.flush(deadline)
 

@@ -79,7 +79,7 @@ class Delivery:
         oldest = o.oldest
         if oldest is not None and o.hanging < MAX_HANGING:
             times.append(oldest + MAX_HOLD)
-        elif oldest is None and self._failures and o.waiting:
+        elif oldest is None and self._failures and o.waiting and not self._closing:
             times.append(self._next_try)
         return max(0.0, min(times) - self._clock()) if times else None
 
@@ -132,7 +132,7 @@ class Delivery:
             if batch.blocked and len(batch.items) > 1 and not self._failures:
                 return None
         retry = BACKOFF if all(item.kept for item in again) else self._settings.retry
-        # Are these events at fault, and not the connection or the service?
+        # Only these events failed, so the connection and the service work.
         apart = batch.progress and not is_retryable(why) or len(batch.items) == 1
         known = batch.progress or all(item.blocked for item in again)
         told_to_wait = isinstance(why, Refused) and bool(why.retry_after)

@@ -3,7 +3,8 @@
 - A full queue raises Overflow. An event that was put is sent, or its waiter is notified, or it stays.
 - Whatever fails, finish notifies each waiter of a batch, and kept events without an outcome return to the front.
 - The events of some traces are parked, so that they hold back no others: while a request with this trace hangs, and
-  while its first event, which no request delivers, waits for its next try.
+  while its first event, which no request delivers, waits for its next try. After such a wait they go to the back,
+  behind events that may be delivered.
 - After shut nothing is added, and after give_up nobody waits.
 - Nothing here connects. It is thread-safe. put, record and close may wait for a disk; nothing else waits.
 """
@@ -49,13 +50,14 @@ class Outbox:
             self._count = len(items)
             self._add(items)
         self._shut = False
-        self._refused: list[tuple[Signed, Refused]] = []
+        self._refused = deque[tuple[Signed, Refused]](maxlen=most)
 
     def after_fork(self) -> None:
         """Forget everything in a forked child: the parent sends it."""
         self._lock = threading.Lock()
         self._disk = threading.Lock()
-        self._waiting, self._parked, self._out, self._refused = deque[Item](), {}, [], []
+        self._waiting, self._parked, self._out = deque[Item](), {}, []
+        self._refused.clear()
         self._count = self._fresh = 0
         if self._file is not None:
             self._file.after_fork()
@@ -199,15 +201,15 @@ class Outbox:
             (self._waiting if parked is None else parked.items).append(item)
 
     def unpark(self, now: float | None = None) -> None:
-        """Return the parked events whose time has come to the front. Without a time, all that wait for one."""
+        """Move parked events whose time has come to the back of the queue. Without a time, all that wait for one."""
         with self._lock:
-            due = {
+            due = [
                 trace
                 for trace, parked in self._parked.items()
                 if parked.until is not None and (now is None or parked.until <= now)
-            }
-            if due:
-                self._return([], due)
+            ]
+            items = [item for trace in due for item in self._parked.pop(trace).items]
+            self._waiting.extend(sorted(items, key=lambda item: item.number))
 
     def _return(self, again: list[Item], traces: set[str]) -> None:
         """Return events, and those that are parked with these traces, to the front."""
@@ -244,9 +246,10 @@ class Outbox:
             batch.abandon("the client failed before it knew the outcome, so the event may be stored")
 
     def take_refused(self) -> list[tuple[Signed, Refused]]:
-        """Return the kept events that the service refused finally, and remove them."""
+        """Return the last kept events that the service refused finally, at most self.most, and remove them."""
         with self._lock:
-            refused, self._refused = self._refused, []
+            refused = list(self._refused)
+            self._refused.clear()
         return refused
 
     def shut(self) -> None:
