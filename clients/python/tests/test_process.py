@@ -18,6 +18,7 @@ import unittest
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from fakeservice import FakeService, Reply, accept, store_lines
 from harness import HERE
@@ -211,10 +212,23 @@ class Process(unittest.TestCase):
 
         async def parent() -> str:
             await send()
-            return await asyncio.to_thread(in_child, lambda: asyncio.run(send()))
+            sent = await asyncio.to_thread(in_child, lambda: asyncio.run(send()))
+            await send()
+            return sent
 
         self.assertRegex(asyncio.run(parent()), "^evt_")
-        self.assertEqual(2, stored(self.service))
+        self.assertEqual(3, stored(self.service), "the child disabled a connection of its parent")
+
+    def test_the_end_of_a_process_waits_only_after_failures(self) -> None:
+        c = AsyncClient(**self.service.settings())
+        c._delivery._most = 8  # not so many events are needed for several requests
+        c._delivery.outbox.put([c.sign({"action_kind": "tool_call", "payload": {"n": n}}) for n in range(40)])
+        failures = iter([(413, {}, b"<html>"), (503, {}, b"<html>")])
+        self.service.script = lambda *request: next(failures, answer(*request))
+        pauses: list[float] = []
+        with mock.patch("agentledger._asyncsender.time.sleep", pauses.append):
+            c._sender._finish(60)
+        self.assertEqual((0, [0.2]), (c.pending, pauses))
 
     def test_interim_answers_are_skipped(self) -> None:
         async def send() -> str:

@@ -68,7 +68,7 @@ class AsyncSender:
                 transport.run(self._delivery.deliver(batch))
             finally:
                 self._delivery.end(batch)
-            if self._outbox.kept:
+            if self._outbox.kept and not (batch.progress or batch.too_large):
                 time.sleep(min(0.2, left))
         transport.close()
 

@@ -19,6 +19,8 @@ from .tunnel import check_connected, connect_request
 T = TypeVar("T")
 _MAX_HEADERS = 64 << 10
 _Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_of_parents: list[_Connection] = []
+"""In a forked child, the connections of its parents. Without a reference they would be closed."""
 _FAILURES = (OSError, EOFError, http.client.HTTPException, ssl.SSLError, ValueError, asyncio.LimitOverrunError)
 
 
@@ -136,6 +138,7 @@ class Transport:
 
     def after_fork(self) -> None:
         """Leave the connections to the parent. Closing them here would change the parent's event loop."""
+        _of_parents.extend(self._idle)
         self._idle = []
 
     async def close(self) -> None:
