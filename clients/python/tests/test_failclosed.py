@@ -155,12 +155,23 @@ class FailClosed(unittest.TestCase):
     def test_a_token_without_the_scope_approvals_learns_the_decision(self) -> None:
         service = FakeService(accept)
         with Client(**service.settings(), retry=FAST) as c:
-            headers = iter([answer(403, {"error": "The ingest key does not have the scope approvals"})])
+            refusal = answer(
+                403, {"error": "The ingest key does not have the scope approvals"}, X_Request_Id="req_1"
+            )
+            headers = iter([refusal])
             service.script = lambda *request: next(headers, None) or accept(*request)
             self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran"))
             self.assertEqual(
                 ["1", None], [h.get("X-Request-Approval") for _, p, _, h in service.requests if p.endswith("s")]
             )
+        service.close()
+
+    def test_a_403_of_a_proxy_is_no_answer_about_the_scope(self) -> None:
+        service = FakeService(lambda method, path, body: (403, {}, b"<html>"))
+        with Client(**service.settings(), retry=FAST) as c:
+            with self.assertRaisesRegex(NotDecided, "403"):
+                c.act("acme.x", {}, lambda permit: self.fail("it ran"))
+            self.assertEqual(["1"], [headers.get("X-Request-Approval") for _, _, _, headers in service.requests])
         service.close()
 
     def test_nothing_is_signed_for_arguments_that_json_does_not_have(self) -> None:
@@ -296,7 +307,7 @@ c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
                 calls += [threading.Thread(target=call, args=(c, self.fail)) for c in (other, first)]
                 for more in calls[1:]:
                     more.start()
-                while len(journal._turns[key]) < 3:
+                while len(journal._turns[key]) < 3 and all(c.is_alive() for c in calls):
                     self.assertEqual([], outputs)
                 leave.set()
                 for each in calls:

@@ -209,7 +209,7 @@ class Guarding:
         try:
             return (yield from calls.send_event(self.settings, intent, Retry(o.attempts), ask=True))
         except Refused as why:
-            if why.status != 403:
+            if why.status != 403 or not why.proved:
                 raise
         return (yield from calls.send_event(self.settings, intent, Retry(o.attempts)))
 
