@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -221,6 +222,24 @@ os._exit(9)
         self.assertEqual([(signed.event_id, 422)], [(e.event_id, why.status) for e, why in refused])
         line = b'{"status": 422, "code": "", "message": "Invalid signature", "event": ' + signed.text + b"}\n"
         self.assertEqual(line, pathlib.Path(f"{self.path}.refused").read_bytes())
+
+    def test_a_full_disk_leaves_no_part_of_a_rejected_event(self) -> None:
+        with Client(**self.service.settings()) as c:
+            signed = c.sign(event(1))
+        queue = QueueFile(self.path)
+        queue.append([signed])
+        refused = [(signed, Refused(422, "Invalid signature"))]
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+        try:
+            with self.assertRaises(OSError):
+                queue.remove([signed], refused)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        queue.remove([signed], refused)
+        queue.close()
+        lines = pathlib.Path(f"{self.path}.refused").read_bytes().splitlines()
+        self.assertEqual([json.loads(signed.text)], [json.loads(line)["event"] for line in lines])
 
     def test_one_process_has_the_file_and_damage_is_reported(self) -> None:
         first = QueueFile(self.path)

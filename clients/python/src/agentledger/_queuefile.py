@@ -96,10 +96,14 @@ class QueueFile:
     def _keep(self, refused: list[tuple[Signed, Refused]]) -> None:
         if not refused:
             return
-        with self._path.with_name(f"{self._path.name}.refused").open("ab") as out:
-            out.write(b"".join(_refused_line(event, why) for event, why in refused))
-            out.flush()
-            os.fsync(out.fileno())
+        with self._path.with_name(f"{self._path.name}.refused").open("ab", buffering=0) as out:
+            end = out.tell()
+            try:
+                write_all(out.fileno(), b"".join(_refused_line(event, why) for event, why in refused))
+                os.fsync(out.fileno())
+            except OSError:
+                out.truncate(end)
+                raise
         self._told.update(event.event_id for event, _ in refused)
 
     def _write_or_clear(self, lines: list[dict[str, Any]]) -> None:
