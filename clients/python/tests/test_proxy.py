@@ -1,4 +1,4 @@
-"""Proxies from the environment: which one is chosen, and events through tinyproxy, a program of others."""
+"""Proxies from the environment: which one is chosen, and events through tinyproxy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentledger._proxies import find_proxy
 
 ONCE = Retry(attempts=1)
 HOST = "0.0.0.0"
-"""Leads to the loopback interface, but is no loopback address, which would have no proxy."""
+"""Reaches the loopback interface without being a loopback address, which would bypass the proxy."""
 EVENT = {"action_kind": "tool_call", "payload": {"text": "x" * 200_000}}
 
 
