@@ -133,7 +133,7 @@ func (c *Client) sendBatchOnce(ctx context.Context, events []*event.Envelope) ([
 		method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(events),
 		media: mediaNDJSON, ingest: true,
 	})
-	if refused, ok := errors.AsType[*Error](err); ok {
+	if refused, ok := errors.AsType[*Error](err); ok && IsRefused(err) {
 		refused.Proved = false
 	}
 	if err != nil {

@@ -199,14 +199,14 @@ func (g *gatherer) release(f *flight) {
 }
 
 // mayConcernOne reports whether the answer to a request with several events may be about one of them:
-// it is too large, or a proxy does not let it through.
+// it is too large, or a proxy does not let it through. Any other answer that is provably the service's
+// is about the sender.
 func mayConcernOne(err error) bool {
 	if errors.Is(err, ErrAnswer) {
 		return true
 	}
 	answer, ok := errors.AsType[*Error](err)
-	switch {
-	case !ok || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusTooManyRequests || isRetryable(err):
+	if !ok || answer.Proved || answer.Status == http.StatusUnauthorized || answer.Status == http.StatusTooManyRequests || isRetryable(err) {
 		return false
 	}
 	return answer.Status/100 == 4

@@ -259,6 +259,7 @@ func TestGatherErrors(t *testing.T) {
 		{&Error{Status: http.StatusRequestEntityTooLarge}, true},
 		{&Error{Status: http.StatusForbidden}, true},
 		{malformedAnswer(errors.New("a page")), true},
+		{&Error{Status: http.StatusForbidden, Proved: true}, false},
 		{&Error{Status: http.StatusUnauthorized}, false},
 		{&Error{Status: http.StatusTooManyRequests}, false},
 		{&Error{Status: http.StatusServiceUnavailable}, false},

@@ -192,3 +192,33 @@ func TestBlockedResult(t *testing.T) {
 		t.Errorf("in the end: got %v, %d queued", err, g.Journal.Queued())
 	}
 }
+
+// However many events a proxy never lets through, the events after them are sent by later flushes.
+func TestManyBlockedResults(t *testing.T) {
+	o, d, w := newOffice(t), &deed{}, &wall{blocks: "blocked-"}
+	g := guarded(t, o, t.TempDir(), func(c *Config) { c.Client, c.FlushLater = dialBy(t, o, w), true })
+	const blocked, others = 2*maxBlocked + 1, 3
+	for i := range blocked + others {
+		a := refundAction(fmt.Sprint("k", i))
+		a.Trace = id.Trace(fmt.Sprint("blocked-", i))
+		if i >= blocked {
+			a.Trace = id.Trace(fmt.Sprint("other-", i))
+		}
+		if _, err := g.Run(t.Context(), a, d.do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		w.blocked = 0
+		if err := g.Flush(t.Context()); err == nil || w.blocked > 3+maxBlocked {
+			t.Errorf("got %v after %d blocked requests", err, w.blocked)
+		}
+	}
+	if n := g.Journal.Queued(); n != blocked {
+		t.Errorf("%d queued, want %d", n, blocked)
+	}
+	w.blocks = "nothing"
+	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
+		t.Errorf("in the end: got %v, %d queued", err, g.Journal.Queued())
+	}
+}

@@ -14,7 +14,7 @@ import (
 const maxBatch = 64
 
 // maxBlocked is the maximum number of blocked events per Flush. With more, the answers are probably about
-// no event.
+// no event, so the Flush ends. The next one begins where it ended.
 const maxBlocked = 4
 
 // sends lets only one caller at a time send. Callers that arrive in the meantime share the next
@@ -105,15 +105,28 @@ func (g *Guard) sendQueued(ctx context.Context) error {
 	if client.IsUnreachable(refused) {
 		return refused
 	}
-	newest := g.Journal.newestNumber()
 	f := flush{Guard: g, failed: refused}
-	for {
-		batch := g.Journal.queuedBetween(f.last, newest)
+	start := g.Journal.flushedTo
+	g.Journal.flushedTo = 0
+	err := f.sendBetween(ctx, start, g.Journal.newestNumber())
+	if err == nil {
+		err = f.sendBetween(ctx, 0, start)
+	}
+	if err == nil {
+		err = g.Journal.tidy()
+	}
+	return errors.Join(f.failed, err)
+}
+
+// sendBetween sends the queued events after a number, up to another one.
+func (f *flush) sendBetween(ctx context.Context, after, number int64) error {
+	for f.last = after; ; {
+		batch := f.Journal.queuedBetween(f.last, number)
 		if len(batch) == 0 {
-			return errors.Join(f.failed, g.Journal.tidy())
+			return nil
 		}
 		if err := f.sendBatch(ctx, batch); err != nil {
-			return errors.Join(f.failed, err)
+			return err
 		}
 	}
 }
@@ -175,12 +188,15 @@ func (f *flush) sendAlone(ctx context.Context, q queued, envelope []byte) (done 
 		f.failed = errors.Join(f.failed, fmt.Errorf("an event was refused and is kept in %s: %w", f.Journal.refusedFile(), err))
 		err = f.Journal.keepRefused(envelope, err)
 		return err == nil, err
-	case isBlocked(err) && !q.alone && f.blocked < maxBlocked:
-		f.blocked++
-		f.failed = errors.Join(f.failed, err)
-		return false, nil
+	case !isBlocked(err) || q.alone:
+		return false, err
+	case f.blocked == maxBlocked:
+		f.Journal.flushedTo = q.number - 1
+		return false, err
 	}
-	return false, err
+	f.blocked++
+	f.failed = errors.Join(f.failed, err)
+	return false, nil
 }
 
 // readQueued returns the signed events of a batch. No line moves in the meantime, because only the

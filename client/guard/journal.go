@@ -50,7 +50,10 @@ type Journal struct {
 	keys    syncs.KeyLocks[string] // of actions in progress
 	lines   *linelog.Log
 	sending sends
-	tidying sync.Mutex
+	// flushedTo is the number after which the next Flush begins, because too many events before it are
+	// blocked. Only the caller that sends uses it.
+	flushedTo int64
+	tidying   sync.Mutex
 
 	mu        sync.Mutex
 	actions   map[id.Hash]known // by SHA-256 of the key

@@ -15,7 +15,7 @@ import (
 const maxIntents = 4
 
 // errForget means that another intent must replace this one.
-var errForget = errors.New("the service does not tell its decision on the event")
+var errForget = errors.New("the service did not return its decision on the event")
 
 // obtainPermit sends the intent of an action, and waits for approvers if the ledger requires it.
 func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) error {

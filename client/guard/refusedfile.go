@@ -44,18 +44,34 @@ func (j *Journal) keepRefused(envelope []byte, why error) error {
 	return nil
 }
 
-// appendDurably appends bytes to a file, which it creates if necessary.
+// appendDurably appends bytes to a file, which it creates if necessary. If it fails, it removes what it
+// has appended, so that the next line is not appended to a part of this one.
 func appendDurably(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(appendOrTruncate(f, text), f.Close()); err != nil {
 		return err
 	}
 	return durable.SyncDir(filepath.Dir(path))
+}
+
+func appendOrTruncate(f *os.File, text []byte) error {
+	before, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	n, err := f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		return nil
+	}
+	after, statErr := f.Stat()
+	if statErr != nil || after.Size() != before.Size()+int64(n) { // another process has appended
+		return errors.Join(err, statErr)
+	}
+	return errors.Join(err, f.Truncate(before.Size()))
 }

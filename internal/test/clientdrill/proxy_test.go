@@ -22,6 +22,7 @@ import (
 // proxy is between a client and the service. It answers some requests wrongly, one in oneIn: each fault once, in a random
 // order, then each again, before the service gets the request or after the service has stored the events.
 type proxy struct {
+	t       *testing.T
 	oneIn   int
 	URL     string
 	service string
@@ -44,7 +45,7 @@ type proxy struct {
 // newProxy starts a proxy at a service, which ends with the test.
 func newProxy(t *testing.T, service string, seed uint64) *proxy {
 	t.Helper()
-	p := &proxy{oneIn: 2, service: service, faults: faults(), random: rand.New(rand.NewPCG(seed, 1)), conns: map[net.Conn]bool{}, dealt: map[string]*[2]int{},
+	p := &proxy{t: t, oneIn: 2, service: service, faults: faults(), random: rand.New(rand.NewPCG(seed, 1)), conns: map[net.Conn]bool{}, dealt: map[string]*[2]int{},
 		http: &http.Client{
 			Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -95,15 +96,17 @@ func (p *proxy) refuse() {
 	address := p.listener.Addr().String()
 	_ = p.listener.Close()
 	time.Sleep(20 * time.Millisecond)
-	for {
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
+	var err error
+	for range 1000 {
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", address); err == nil {
 			p.listener = listener
 			go p.accept(listener)
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
+	p.t.Errorf("the proxy can't listen again: %v", err)
 }
 
 // deal returns the fault of the next request, or nil, and whether the service gets the request.
