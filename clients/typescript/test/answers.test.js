@@ -1,6 +1,7 @@
 // The vectors of testdata/answers.json: which answers end an event, and which leave it in the queue.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -93,6 +94,17 @@ test("an event that the service refused is in the file of refused events, with t
     const again = await FileQueue.open(folder);
     assert.equal(again.size, 0);
     await again.close();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("a line that does not fit on the disk leaves nothing in the file of refused events", () => {
+  const folder = mkdtempSync(join(tmpdir(), "agentledger-full-"));
+  try {
+    const line = `ulimit -f 4 && exec "$0" "$1" "$2"`; // blocks of 512 bytes
+    execFileSync("sh", ["-c", line, process.execPath, new URL("fullrefused.js", import.meta.url).pathname, folder]);
+    assert.equal(readFileSync(join(folder, "refused.ndjson"), "utf8"), "first\nsecond\n");
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import { postBatch } from "../src/client/post.js";
 import { Client, WrongAnswer } from "../src/index.js";
 
 const key = "5NHZgfHuNSdO91a1hLNNrOz5N9rYjhgjI6iMeWqbRkc=";
@@ -61,7 +62,7 @@ test("an answer for another request is an error with its reason", async () => {
   const id = "apr_0000000000000000000000";
   const calls = {
     "names another event": [(event) => answer(201, created(event, another)), (client) => client.send({ action_kind: "note" })],
-    "3 lines to 2": [() => answer(200, "{}\n{}\n{}\n"), (client) => client.sendAll([1, 2].map(() => ({ action_kind: "note" }))).then(([one]) => Promise.reject(one.error))],
+    "3 lines to 2": [() => answer(200, "{}\n{}\n{}\n"), (client) => postBatch(client.transport, [{ text: "{}" }, { text: "{}" }])],
     "neither created nor replayed": [(event) => answer(200, JSON.stringify({ event_id: event.event_id })), (client) => client.send({ action_kind: "note" })],
     "no decision": [(event) => answer(200, created({}, another)), (client) => client.evaluate({ tool: "acme.mail.send" })],
     "names another approval": [

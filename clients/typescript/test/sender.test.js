@@ -417,6 +417,62 @@ test("an event that a proxy never lets through is retried alone, and the others 
   }
 });
 
+test("however many events a proxy never lets through, the others are stored", async () => {
+  const { warn } = console;
+  console.warn = () => {};
+  try {
+    const stored = [];
+    let requests = 0;
+    let blocked = true;
+    const fetch = async (url, init) => {
+      const events = eventsOf(init);
+      requests++;
+      if (blocked && events.some((e) => e.payload.i < 5)) return new Response("<html>", { status: 403 });
+      stored.push(...events.map((e) => e.payload.i));
+      return answer(url, events);
+    };
+    const sleep = () => new Promise((resolve) => setImmediate(resolve));
+    const client = new Client({ ...own, fetch, retry: { sleep } });
+    for (let i = 0; i < 10; i++) await client.enqueue(note("trc-" + i, i));
+    await until(() => stored.length === 5 || requests > 1000);
+    await client.enqueue(note("trc-10", 10));
+    await until(() => stored.length === 6 || requests > 2000);
+    assert.deepEqual(stored.toSorted((a, b) => a - b), [5, 6, 7, 8, 9, 10]);
+    blocked = false;
+    await client.flush();
+    assert.equal(new Set(stored).size, 11);
+    await client.close();
+  } finally {
+    console.warn = warn;
+  }
+});
+
+test("an event that a proxy blocks does not fail the others of its request", async () => {
+  for (const blockedAnswer of [() => new Response("<html>", { status: 403 }), () => new Response("<html>")]) {
+    const fetch = async (url, init) => {
+      const events = eventsOf(init);
+      return events.some((e) => e.payload.i === 20) ? blockedAnswer() : answer(url, events);
+    };
+    const client = new Client({ ...own, fetch });
+    const outcomes = await Promise.allSettled(Array.from({ length: 64 }, (_, i) => client.send(note("trc-" + i, i))));
+    assert.deepEqual(outcomes.flatMap((o, i) => (o.status === "rejected" ? [i] : [])), [20]);
+    assert.equal(client.pending, 0);
+    await client.close();
+  }
+});
+
+test("the service's answer about the sender is not repeated event by event", async () => {
+  for (const [code, headers] of [[403, { "X-Request-Id": "req-1" }], [401, {}], [429, {}], [500, {}]]) {
+    let requests = 0;
+    const fetch = async () => (requests++, status(code, { error: "The ingest key is not for this agent" }, headers));
+    const client = new Client({ ...own, fetch });
+    const outcomes = await Promise.allSettled([0, 1, 2].map((i) => client.send(note("trc-" + i, i))));
+    assert.deepEqual(outcomes.map((o) => o.reason?.status), [code, code, code]);
+    assert.equal(requests, 1);
+    await client.close();
+  }
+});
+
 test("requests that were made smaller after a 413 become larger again", async () => {
   let limit = 100;
   const sizes = [];

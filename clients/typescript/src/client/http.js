@@ -28,6 +28,15 @@ export function isRetryable(why) {
   return why instanceof Unreachable && !(why instanceof WrongAnswer);
 }
 
+/**
+ * Reports whether the answer to a request with several events may be about one of them: it is too large, or a proxy does
+ * not let it through. Any other answer that is provably the service's is about the sender.
+ */
+export function mayConcernOne(why) {
+  if (why instanceof WrongAnswer) return true;
+  return why instanceof Refused && !why.proved && why.status >= 400 && why.status < 500 && ![401, 408, 429].includes(why.status);
+}
+
 /** Resolves after `ms`; rejects when the signal aborts. The timer keeps the process alive if `keepsAlive` is set. */
 export function sleep(ms, signal, { keepsAlive = true } = {}) {
   return new Promise((resolve, reject) => {

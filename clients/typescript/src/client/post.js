@@ -18,7 +18,7 @@ export async function postBatch(transport, events, request = {}) {
   const media = "application/x-ndjson";
   const path = "/v1/ingest/events/batch";
   const { text, requestId } = await transport.once({ ...request, method: "POST", ingest: true, path, body, media }).catch((why) => {
-    if (why instanceof Refused) why.proved = false;
+    if (why instanceof Refused && why.final) why.proved = false;
     throw why;
   });
   const lines = text.replace(/\n$/, "").split("\n");

@@ -3,11 +3,12 @@
 // Events of one trace are stored in the order in which they were given: see Waiting.
 //
 // After a request that failed, its events are sent in smaller ones, down to one event each, because a proxy may block a
-// single event forever. Such an event is retried alone, and only the later events of its trace wait for it.
+// single event permanently. Such an event is retried alone, after all others that wait, and only the later events of its
+// trace wait for it.
 
 import { LedgerError, Refused, Unreachable } from "../errors.js";
 import { hold, release } from "./ending.js";
-import { isRetryable, letEnd } from "./http.js";
+import { isRetryable, letEnd, mayConcernOne } from "./http.js";
 import { postBatch, postEvent } from "./post.js";
 import { tell, warn } from "./tell.js";
 import { afterTurn } from "./turn.js";
@@ -245,9 +246,9 @@ export class Sender {
     try {
       answers = await this.#post(batch);
     } catch (why) {
-      if (why.status === 413 && batch.length > 1) return this.#divide(batch);
       answers = batch.map(() => why);
       for (const item of batch) item.lines = batch.length >> 1 || 1;
+      if (batch.length > 1 && mayConcernOne(why)) return this.#divide(batch, why);
     } finally {
       clearTimeout(hangs);
     }
@@ -271,13 +272,13 @@ export class Sender {
     await this.#rest(why);
     this.#letOthers(batch);
     await this.#sleep(this.#transport.pause(batch[0].attempts, why), this.#ownRests);
-    this.#waiting.giveBack(batch, batch);
+    this.#waiting.giveBack(batch, batch, { last: true });
     this.#forget(batch);
   }
 
-  /** Sends the events of a request that was too large in smaller ones. */
-  #divide(batch) {
-    this.#maxLines = batch.length >> 1;
+  /** Sends the events of a request in smaller ones. */
+  #divide(batch, why) {
+    if (why.status === 413) this.#maxLines = batch.length >> 1;
     this.#waiting.giveBack(batch, batch);
     this.#forget(batch);
   }

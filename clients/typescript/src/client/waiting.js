@@ -7,7 +7,7 @@
  */
 export class Waiting {
   #traces = new Map(); // trace to {trace, items, out}; a trace without items and with nothing in flight is absent
-  #ready = []; // traces with items and nothing in flight: first those with an item that is retried, then the longest ready
+  #ready = []; // traces with items and nothing in flight: first those with items that go first again, then the longest ready
   #count = 0;
   #free = 0;
   #next = 1;
@@ -66,8 +66,8 @@ export class Waiting {
     return taken.sort((a, b) => a.place - b.place);
   }
 
-  /** Ends a request. Its items that must be retried wait before all others. */
-  giveBack(taken, again) {
+  /** Ends a request. Its items that must be retried wait before all others, or after them if `last` is set. */
+  giveBack(taken, again, { last = false } = {}) {
     for (const item of again.toReversed()) this.#traces.get(item.trace).items.unshift(item);
     this.#count += again.length;
     const retried = new Set(again.map((item) => item.trace));
@@ -77,7 +77,7 @@ export class Waiting {
       queue.out = false;
       this.#free += queue.items.length;
       if (queue.items.length === 0) this.#traces.delete(trace);
-      else if (retried.has(trace)) first.push(queue);
+      else if (retried.has(trace) && !last) first.push(queue);
       else this.#ready.push(queue);
     }
     if (first.length > 0) this.#ready = first.concat(this.#ready);

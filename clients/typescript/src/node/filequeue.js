@@ -18,6 +18,7 @@ export class FileQueue {
   #events = new Map();
   #next = 1;
   #last = Promise.resolve();
+  #lastRefused = Promise.resolve();
   #batch;
   #torn = false;
   #unwritten = "";
@@ -106,7 +107,9 @@ export class FileQueue {
       const reason = JSON.stringify({ status, code, message: printable(body.error) });
       return `${reason.slice(0, -1)},"event":${event.text}}\n`;
     });
-    await appendDurably(this.#refused, lines.join(""));
+    const append = () => appendDurably(this.#refused, lines.join(""));
+    this.#lastRefused = this.#lastRefused.then(append, append);
+    await this.#lastRefused;
   }
 
   /** Writes pending lines with one sync. Writers that arrive during a sync share the next one. */

@@ -18,12 +18,21 @@ export async function replaceFile(path, text) {
   await syncFolder(dirname(path));
 }
 
-/** Appends to a file, which is created if missing. */
+/**
+ * Appends to a file, which is created if missing. If it fails, it removes what it has appended. Only one caller at a time
+ * may append to a file.
+ */
 export async function appendDurably(path, text) {
   const file = await open(path, "a", 0o600);
   try {
-    await file.writeFile(text);
-    await file.sync();
+    const { size } = await file.stat();
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } catch (why) {
+      await file.truncate(size);
+      throw why;
+    }
   } finally {
     await file.close();
   }
