@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -182,10 +184,12 @@ def call(
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody is listening on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Return a loopback port that nobody listens on, below those that systems give to connections."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def program(name: str, folder: pathlib.Path) -> str:

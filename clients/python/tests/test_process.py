@@ -24,6 +24,7 @@ from fakeservice import FakeService, Reply, accept, store_lines
 from harness import HERE
 
 from agentledger import _process as process
+from agentledger._forkgate import fork_gate
 from agentledger import AsyncClient, Client, Journal, NotAsked, Retry, Unreachable
 
 BLOCKING = """
@@ -164,6 +165,36 @@ class Process(unittest.TestCase):
             release.set()
             c.flush()
             self.assertEqual(0, c.pending)
+
+    def test_a_fork_waits_for_signatures(self) -> None:
+        """OpenSSL's locks would stay locked in the child otherwise."""
+        gate, waits, may_leave, order = fork_gate(), threading.Event(), threading.Event(), list[str]()
+        inside = threading.Event()
+
+        def sign() -> None:
+            with gate:
+                inside.set()
+                may_leave.wait(10.0)
+                order.append("signed")
+
+        def fork() -> None:
+            if (child := os.fork()) == 0:
+                os._exit(0)
+            order.append("forked")
+            os.waitpid(child, 0)
+
+        signs, forks = threading.Thread(target=sign), threading.Thread(target=fork)
+        with mock.patch("agentledger._forkgate.time.sleep", lambda seconds: waits.set()):
+            signs.start()
+            self.assertTrue(inside.wait(10.0))
+            forks.start()
+            self.assertTrue(waits.wait(10.0), "the fork does not wait")
+            may_leave.set()
+            signs.join()
+            forks.join()
+        self.assertEqual(["signed", "forked"], order)
+        with gate:  # it is open again
+            pass
 
     def test_a_forked_child_sends(self) -> None:
         with Client(**self.service.settings()) as c:

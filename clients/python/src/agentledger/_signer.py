@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from ._canonical import MAX_DEPTH, Convert, canonical_bytes, canonical_members
 from ._errors import Malformed, NotAsked, about
+from ._forkgate import fork_gate
 from ._grammar import AGENT, KEY, UUID, are_right, check_members, check_reserved
 from ._inputs import EventInput
 from ._plainjson import encode_plain, plain_text
@@ -79,6 +80,7 @@ class Signer:
         self._convert = convert
         self._own_are_right = are_right({"key_id": key_id})
         self._private = Ed25519PrivateKey.from_private_bytes(_seed(key))
+        self._gate = fork_gate()
 
     def __repr__(self) -> str:
         return f"Signer({self.agent} with {self.key_id})"
@@ -159,7 +161,9 @@ class Signer:
 
     def sign_bytes(self, message: bytes) -> str:
         """Return the signature of a message in base64."""
-        return b64encode(self._private.sign(message)).decode()
+        with self._gate:
+            signature = self._private.sign(message)
+        return b64encode(signature).decode()
 
     def consume_proof(self, approval_id: str, action_digest: str) -> str:
         """Return the proof with which an approval is consumed, in base64."""
