@@ -3,7 +3,10 @@ package interop
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -34,6 +37,21 @@ type Service struct {
 	IngestKey struct {
 		Secret string `json:"secret"`
 	} `json:"ingest_key"`
+}
+
+// FreeAddress returns an address of this machine that nobody listens on. Its port is below those that systems give to
+// connections, so that it stays free until a program listens there.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no address is free")
+	return ""
 }
 
 func mustServe(t testing.TB, err error) {

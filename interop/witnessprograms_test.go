@@ -173,15 +173,6 @@ func buildWitnesses(t *testing.T) (folder string) {
 	return folder
 }
 
-// freeAddress returns an address of loopback at which no process listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // run starts a program that ends with the test, and waits until it answers at address.
 func run(t *testing.T, address, program string, args ...string) {
 	t.Helper()
@@ -231,7 +222,7 @@ func startOmniwitness(t *testing.T, programs string, keys []string) (address str
 		logs += fmt.Sprintf("  - Origin: %s\n    URL: http://127.0.0.1:1\n    PublicKey: %s\n    Feeder: none\n", origin, k)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "logs.yaml"), []byte(logs), 0o600))
-	address = freeAddress(t)
+	address = FreeAddress(t)
 	run(t, address, filepath.Join(programs, "omniwitness"), "--listen", address, "--metrics_listen", "",
 		"--db_file", filepath.Join(dir, "db"), "--private_key_path", filepath.Join(dir, "key"), "--additional_logs", filepath.Join(dir, "logs.yaml"))
 	return address, public
@@ -270,7 +261,7 @@ func startLitewitness(t *testing.T, programs string, keys []string) (address str
 	if output, err := exec.Command(filepath.Join(programs, "witnessctl"), "pull-logs", "-db", db, "-source", filepath.Join(dir, "logs")).CombinedOutput(); err != nil {
 		t.Fatalf("witnessctl: %v\n%s", err, output)
 	}
-	address = freeAddress(t)
+	address = FreeAddress(t)
 	run(t, address, filepath.Join(programs, "litewitness"), "-listen", address, "-db", db, "-name", "litewitness.example",
 		"-ssh-agent", filepath.Join(dir, "agent"), "-key", ssh.FingerprintSHA256(signers[0].PublicKey()))
 	r, err := http.Get("http://" + address + "/")

@@ -10,18 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// freeAddress returns a loopback address that nothing listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
 
 // Without a public URL, serve is for this machine only, in a folder of the user, which other commands then find. It says so.
 func TestServeThisMachine(t *testing.T) {
@@ -31,7 +22,7 @@ func TestServeThisMachine(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", filepath.Join(home, "data"))
 	ctx, stop := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
-	address, ended := freeAddress(t), make(chan int, 1)
+	address, ended := servicetest.FreeAddress(t), make(chan int, 1)
 	var errs bytes.Buffer
 	go func() {
 		ended <- runProgram(ctx, []string{"serve", "--listen", address, "--id-listen", "127.0.0.1:0", "--metrics-listen="}, writer, &errs)
@@ -79,7 +70,7 @@ func TestServeNeedsPublicURL(t *testing.T) {
 		env  string
 		want string
 	}{
-		"a store of another address": {[]string{"serve", "--data", "store", "--listen", freeAddress(t), "--id-listen=127.0.0.1:0", "--metrics-listen="}, "",
+		"a store of another address": {[]string{"serve", "--data", "store", "--listen", servicetest.FreeAddress(t), "--id-listen=127.0.0.1:0", "--metrics-listen="}, "",
 			"the logs in this store belong to another public URL than http://localhost:"},
 		"all interfaces":      {[]string{"serve", "--listen", ":8080"}, "", "missing flags: --public-url=URL\n"},
 		"a settings file":     {[]string{"--config", "settings.json", "serve"}, "", "missing flags: --public-url=URL\n"},

@@ -89,7 +89,7 @@ func startProxy(t *testing.T, p proxy, addresses map[string]string) *before {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := servicetest.FreeAddress(t)
 	_, own, _ := net.SplitHostPort(address)
 	changes := map[string]string{"/etc/agentledger/tls": dir, "443": own}
 	maps.Copy(changes, addresses)
@@ -261,16 +261,6 @@ func (b *before) countsAddresses(name string) {
 	if got := guess(b.from("127.0.0.10"), 1); got != http.StatusUnauthorized {
 		b.Errorf("another client: got %d, want 401", got)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // writeCertificate writes a certificate for the host and its key to the files that the samples name.

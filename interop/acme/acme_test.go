@@ -17,6 +17,7 @@ import (
 	"io"
 	"io/fs"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -67,15 +68,18 @@ func run(t *testing.T, program string, environment []string, args ...string) *ex
 	return c
 }
 
-// freeAddress returns an address of this machine that nobody listens on.
+// freeAddress returns an address of this machine that nobody listens on. Its port is below those that systems give to connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15_000+mathrand.IntN(15_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no address is free")
+	return ""
 }
 
 func portOf(t *testing.T, address string) int {

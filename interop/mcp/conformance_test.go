@@ -30,19 +30,10 @@ func node24(t *testing.T) string {
 	return path
 }
 
-// freeAddress returns an address of this machine that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer free.Close()
-	return free.Addr().String()
-}
-
 // startEverything starts the reference server of the official Go SDK, and returns its URL.
 func startEverything(t *testing.T, program string, stateless bool) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := interop.FreeAddress(t)
 	server := exec.Command(program, "-http", address, fmt.Sprint("-stateless=", stateless))
 	must(t, server.Start())
 	t.Cleanup(func() {

@@ -37,13 +37,19 @@ export function program(name, folder) {
   return target;
 }
 
-function freePort() {
-  return new Promise((resolve) => {
-    const listener = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = listener.address();
-      listener.close(() => resolve(port));
+/** Resolves to a port below those that systems give to connections, so that it stays free until a program listens there. */
+async function freePort() {
+  for (;;) {
+    const listener = createServer();
+    const free = await new Promise((resolve) => {
+      listener.once("error", () => resolve(false));
+      listener.listen(15_000 + Math.floor(Math.random() * 15_000), "127.0.0.1", () => resolve(true));
     });
-  });
+    if (!free) continue;
+    const { port } = listener.address();
+    await new Promise((resolve) => listener.close(resolve));
+    return port;
+  }
 }
 
 /** The real program on loopback, with its own data folder. */
