@@ -106,6 +106,7 @@ func awaitAbsent(t *testing.T, s *pgtest.Server) {
 	// Commits wait when the checkpointer has read the setting, which no query shows, so one of them shows it.
 	config, err := pgx.ParseConfig(s.URL())
 	must(t, err)
+	config.RuntimeParams["synchronous_commit"] = "on" // whatever the server's default is
 	waited := false
 	config.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) { waited = true } // that the wait was canceled
 	conn, err := pgx.ConnectConfig(t.Context(), config)

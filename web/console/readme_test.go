@@ -64,19 +64,14 @@ func TestReadmeQuickStart(t *testing.T) {
 // startAsReadme runs the command that starts a service, on another port.
 func startAsReadme(t *testing.T, folder, command string) *servicetest.Service {
 	t.Helper()
-	words := strings.Fields(command)
-	at := strings.Index(command, "http://localhost:8080")
-	if len(words) < 2 || words[0] != "agentledger" || words[1] != "serve" || at < 0 {
+	if command != "agentledger serve\n" {
 		t.Fatalf("the first command is %q", command)
 	}
 	address := servicetest.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	main := "http://localhost:" + port
-	for i := range words {
-		words[i] = strings.ReplaceAll(words[i], "http://localhost:8080", main)
-	}
-	c := exec.Command(servicetest.Program(t), append(words[1:], "--listen", address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "")...)
-	c.Dir, c.Env = folder, append(os.Environ(), "HOME="+folder)
+	c := exec.Command(servicetest.Program(t), "serve", "--listen", address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "")
+	c.Dir, c.Env = folder, []string{"HOME=" + folder, "PATH=" + os.Getenv("PATH")}
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -93,7 +88,7 @@ func startAsReadme(t *testing.T, folder, command string) *servicetest.Service {
 	if u, err := url.Parse(s.SetupURL); err != nil || u.Port() != port {
 		t.Fatalf("the service prints the address %q", s.SetupURL)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "ledger")); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, ".local", "share", "agentledger")); err != nil {
 		t.Error(err)
 	}
 	if answer, err := http.Get(main + "/setup"); err != nil || answer.StatusCode != http.StatusOK {
