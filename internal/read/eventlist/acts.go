@@ -71,7 +71,7 @@ func (r *ActReader) parseQuery(ctx context.Context, a Asked) (q index.Query, err
 	return q, err
 }
 
-// Find returns an act. name is the ID, log index or hash of its event. It returns fault.NotFound for an event that is no act.
+// Find returns an act. name is the ID, log index or hash of its event. It returns fault.NotFound for an event that is not an act.
 func (r *ActReader) Find(ctx context.Context, a Asked, name string) (wire.Act, error) {
 	line, err := r.Events.openLine(ctx, a)
 	if err != nil {

@@ -19,7 +19,7 @@ type Outcome byte
 
 // The outcomes, in order of precedence. The numbers are not stored.
 const (
-	NoOutcome Outcome = iota // of an event that is no act
+	NoOutcome Outcome = iota // of an event that is not an act
 	Done
 	Failed
 	Refused // by an approver

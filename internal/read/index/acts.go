@@ -62,7 +62,7 @@ type approvalOf struct {
 }
 
 func (x *Index) newJoiner(s *log.State, v *view) *joiner {
-	return &joiner{index: x, state: s, view: v, changed: make(map[uint64]*changedActs), before: make(map[id.Index]act),
+	return &joiner{index: x, state: s, view: v, changed: make(map[uint64]*changedActs),
 		events: make(map[id.Event]id.Index), approvals: make(map[string]*approvalOf)}
 }
 

@@ -25,7 +25,7 @@ type told struct {
 	erased               bool
 }
 
-// story makes up events about acts: intents, results, steps of runs, approvals, erasures and events that are no acts.
+// story makes up events about acts: intents, results, steps of runs, approvals, erasures and events that are not acts.
 type story struct {
 	filler *filler
 	random *rand.Rand
